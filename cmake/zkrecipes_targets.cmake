@@ -1,0 +1,36 @@
+# How every target of the project is compiled.
+add_library(zkrecipes_build_flags INTERFACE)
+target_compile_features(zkrecipes_build_flags INTERFACE cxx_std_20)
+target_compile_options(zkrecipes_build_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(ZKRECIPES_WERROR)
+  target_compile_options(zkrecipes_build_flags INTERFACE -Werror)
+endif()
+if(ZKRECIPES_SANITIZE)
+  target_compile_options(zkrecipes_build_flags INTERFACE -fsanitize=${ZKRECIPES_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(zkrecipes_build_flags INTERFACE -fsanitize=${ZKRECIPES_SANITIZE})
+endif()
+
+# One layer of the library: sources of this folder, compiled once for the static library, the shared one and the tests.
+function(zkrecipes_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(zkrecipes_${name} OBJECT ${ARG_SOURCES})
+  set_target_properties(zkrecipes_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                                                     VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(zkrecipes_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(zkrecipes_${name} PUBLIC zkrecipes_build_flags spdlog::spdlog Boost::fiber Boost::context
+                                                 Threads::Threads ${ARG_DEPENDS})
+endfunction()
+
+# A test program. TIER is its ctest label: unit (no server), server, chaos, package …
+function(zkrecipes_test name)
+  cmake_parse_arguments(ARG "" "TIER;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src"
+                                             "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${name} PRIVATE zkrecipes_build_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_TIER}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

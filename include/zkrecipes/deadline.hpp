@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <limits>
+
+namespace zkrecipes {
+
+/// The one point in time at which a call gives up, however many steps it takes on the way.
+///
+/// Made from any duration or from a time point of any clock. Never overflows: what is too far away becomes
+/// `never()`, what lies behind becomes `passed()`. A call with a passed deadline makes one attempt and does not
+/// wait for anybody.
+class Deadline {
+public:
+    using Clock = std::chrono::steady_clock;
+    using TimePoint = Clock::time_point;
+
+    constexpr Deadline() noexcept : at_(TimePoint::max()) {}
+
+    template <class Rep, class Period>
+    Deadline(std::chrono::duration<Rep, Period> from_now)  // NOLINT: a duration is a deadline
+        : Deadline(after(Clock::now(), from_now)) {}
+
+    constexpr Deadline(TimePoint at) noexcept : at_(at) {}  // NOLINT: a time point is a deadline
+
+    template <class OtherClock, class Duration>
+    Deadline(std::chrono::time_point<OtherClock, Duration> at)  // NOLINT: a time point is a deadline
+        : Deadline(after(Clock::now(), at - OtherClock::now())) {}
+
+    /// `from_now` after `now`, saturating at both ends.
+    template <class Rep, class Period>
+    static constexpr Deadline after(TimePoint now, std::chrono::duration<Rep, Period> from_now) noexcept {
+        using Wide = std::chrono::duration<long double, TimePoint::period>;
+        const Wide delta = from_now;
+        if (!(delta > Wide::zero())) return passed();
+        const Wide room = Wide(static_cast<long double>((TimePoint::max() - now).count()));
+        if (delta >= room || now.time_since_epoch().count() < 0) return never();
+        return Deadline(now + std::chrono::duration_cast<TimePoint::duration>(from_now));
+    }
+
+    static constexpr Deadline never() noexcept { return Deadline(TimePoint::max()); }
+    static constexpr Deadline passed() noexcept { return Deadline(TimePoint::min()); }
+
+    constexpr bool is_never() const noexcept { return at_ == TimePoint::max(); }
+    constexpr bool is_passed(TimePoint now) const noexcept { return at_ <= now; }
+    bool is_passed() const noexcept { return at_ <= Clock::now(); }
+    constexpr TimePoint time_point() const noexcept { return at_; }
+
+private:
+    TimePoint at_;
+};
+
+}  // namespace zkrecipes

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/export.hpp>
+#include <zkrecipes/grant.hpp>
+#include <zkrecipes/lock_options.hpp>
+
+namespace zkrecipes {
+
+class Session;
+
+namespace internal {
+class ExclusiveMutexImpl;
+}
+
+/// How an asynchronous acquire ended: with a grant; empty without error (timed out or stopped); or with an error.
+struct AcquireResult {
+    Grant grant;
+    std::exception_ptr error;  ///< an Error, or null
+};
+
+/// A fair, re-entrant lock on a znode path: the same lock as Curator's InterProcessMutex on that path.
+///
+/// The owner is the Boost fiber, or the thread where no fibers run. Safe for concurrent use; fibers and threads that
+/// share one object contend as if each had its own. Meets the std requirements TimedLockable, so std::unique_lock
+/// and std::lock_guard work. Calls wait for the connection within their deadline; when the session is lost while
+/// waiting, the wait goes on at the back of the queue of the new session, within the same deadline.
+///
+/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs, uncontended: acquire one
+/// round trip and two requests, release one request that nobody waits for, re-entry none.
+class ZKRECIPES_API ExclusiveMutex {
+public:
+    /// Throws Error bad_path. Does not block and sends nothing.
+    ExclusiveMutex(Session& session, std::string path, LockOptions options = {});
+    ExclusiveMutex(ExclusiveMutex&&) noexcept;
+    ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
+    ~ExclusiveMutex();  ///< Holds and waiting calls live on; nothing is released.
+
+    /// Blocks until held. Throws Error: connection_lost (retry policy gave up), closed, no_permission, lock_lost
+    /// (re-entry into a hold that was lost), budget_exceeded, and others of Errc.
+    Grant acquire();
+    /// Empty: the deadline passed or a stop was requested; nothing is left in the queue. A passed deadline makes
+    /// one attempt that costs one read when somebody holds the lock. Throws as acquire() does.
+    Grant acquire_before(Deadline deadline, std::stop_token stop = {});
+    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. The grant is
+    /// owned by nobody in particular: it is never re-entrant.
+    void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
+
+    void lock();               ///< acquire(), given back by unlock() of the same fiber or thread
+    bool try_lock();           ///< one attempt; false also when no server answers
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+        return lock_before(deadline_in(saturated(wait)));
+    }
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
+        return lock_before(Deadline(at));
+    }
+    bool lock_before(Deadline deadline, std::stop_token stop = {});
+    /// Does not block. By a fiber or thread that holds nothing: an assertion in debug builds; logged and ignored
+    /// otherwise.
+    void unlock() noexcept;
+
+    /// The hold of the calling fiber or thread: its grant's view without ownership.
+    bool held_by_caller() const noexcept;
+    FencingToken token() const noexcept;  ///< of the caller's hold; 0: none
+    std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
+
+    /// Who holds and who waits, in the order of the queue. Blocks for two round trips or more; throws Error.
+    std::vector<Participant> participants();
+
+    const std::string& path() const noexcept;
+
+private:
+    template <class Rep, class Period>
+    static std::chrono::nanoseconds saturated(const std::chrono::duration<Rep, Period>& wait) {
+        using Wide = std::chrono::duration<long double, std::nano>;
+        const Wide wide = wait;
+        if (wide >= Wide(std::chrono::nanoseconds::max())) return std::chrono::nanoseconds::max();
+        if (!(wide > Wide::zero())) return std::chrono::nanoseconds::zero();
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
+    }
+    Deadline deadline_in(std::chrono::nanoseconds from_now) const;
+
+    std::shared_ptr<internal::ExclusiveMutexImpl> impl_;
+};
+
+}  // namespace zkrecipes

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/export.hpp>
+#include <zkrecipes/lock_options.hpp>
+#include <zkrecipes/session.hpp>
+
+namespace zkrecipes {
+
+/// A lock as seen from outside, by whoever may read its path.
+struct LockView {
+    std::string path;
+    std::vector<Participant> participants;  ///< in the order of the queue, holders first
+    bool exists = false;                    ///< the lock directory is there
+};
+
+/// Reads one lock. `up_to_date`: asks the server to catch up with the leader first. Blocks; throws Error
+/// (unreachable when the deadline passes without an answer, no_permission, closed, bad_path).
+ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, Deadline deadline,
+                                    bool up_to_date = true);
+
+/// Reads every lock at or below `prefix`: directories with at least one lock node. Blocks; throws as inspect_lock.
+ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline);
+
+/// Blocks until nobody holds the lock, without standing in the queue. False: the deadline passed or a stop was requested.
+ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
+                                   std::stop_token stop = {});
+
+/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: it was gone
+/// already. The owner is told if it is one of ours; Curator's and kazoo's do not watch their own nodes.
+ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
+
+}  // namespace zkrecipes

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/grant.hpp>
+#include <zkrecipes/session_options.hpp>
+
+namespace zkrecipes {
+
+/// What a lock writes for people, and how it makes its nodes.
+struct LockOptions {
+    std::string id;                             ///< who we are; empty: host:pid
+    std::string name;                           ///< what we do under the lock, for people; may be empty
+    std::map<std::string, std::string> labels;  ///< shown by participants() and zklock status
+    std::optional<std::vector<Acl>> acl;        ///< empty: the session's
+    bool create_parents = true;                 ///< false: a missing lock directory is Errc::no_parent
+};
+
+/// One contender for a lock, as seen in ZooKeeper.
+struct Participant {
+    std::string path;                           ///< absolute, as the caller names paths (without the namespace)
+    std::string node;                           ///< last component
+    bool holder = false;                        ///< holds the lock now, by the order of the nodes
+    std::string mode;                           ///< "exclusive"
+    FencingToken token = 0;                     ///< the node's czxid
+    std::int64_t session_id = 0;                ///< owner of the ephemeral node; 0: not ephemeral
+    std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
+    std::string id;                             ///< owner id; empty for foreign data
+    std::string host;
+    std::int64_t pid = 0;
+    std::string user;
+    std::string name;
+    std::map<std::string, std::string> labels;
+    std::string raw;                            ///< the node's data as it is
+    std::int32_t version = 0;                   ///< of the node's data
+};
+
+}  // namespace zkrecipes

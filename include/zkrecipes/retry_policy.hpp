@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include <zkrecipes/export.hpp>
+
+namespace zkrecipes {
+
+/// What a retry policy decides on.
+struct RetryState {
+    int failures = 0;                         ///< failed attempts so far, at least 1
+    std::chrono::milliseconds elapsed{0};     ///< since the call began
+    std::chrono::milliseconds last_delay{0};  ///< what the policy answered last time
+    std::uint64_t random = 0;                 ///< uniform; the policy has no source of its own, so that runs replay
+};
+
+/// How often, and how long apart, a call is tried again after the connection failed under it.
+///
+/// The policy bounds attempts; the deadline of the call bounds time, and wins. A policy is a value; it must be
+/// callable from any thread, must not block and must not throw. When it gives up, the call fails with
+/// `Errc::connection_lost` and whatever the call may have created is deleted in the background.
+class ZKRECIPES_API RetryPolicy {
+public:
+    using Milliseconds = std::chrono::milliseconds;
+    /// The time to wait before the next attempt; empty: give up.
+    using Decide = std::function<std::optional<Milliseconds>(const RetryState&)>;
+
+    RetryPolicy();  ///< forever(): exponential between 10 ms and 1 s
+    RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
+
+    static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
+    static RetryPolicy never();
+    static RetryPolicy n_times(int attempts, Milliseconds interval);
+    static RetryPolicy until_elapsed(Milliseconds total, Milliseconds interval);
+    /// Exponential back-off with full jitter: uniform in [0, min(cap, base * 2^failures)].
+    static RetryPolicy exponential(int attempts, Milliseconds base, Milliseconds cap);
+
+    std::optional<Milliseconds> next(const RetryState& state) const;
+
+private:
+    Decide decide_;
+};
+
+}  // namespace zkrecipes

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/export.hpp>
+#include <zkrecipes/retry_policy.hpp>
+
+namespace spdlog {
+class logger;
+}
+
+namespace zkrecipes {
+
+/// One entry of an access list.
+struct ZKRECIPES_API Acl {
+    static constexpr int read = 1, write = 2, create = 4, remove = 8, admin = 16, all = 31;
+
+    int permissions = all;
+    std::string scheme = "world";  ///< world, auth, digest, ip
+    std::string id = "anyone";
+
+    static std::vector<Acl> open();         ///< anyone may do anything
+    static std::vector<Acl> creator_all();  ///< only the authenticated user of this session
+
+    bool operator==(const Acl&) const = default;
+};
+
+/// Credentials that every handle of the session presents, again after each expiry.
+struct Auth {
+    std::string scheme = "digest";
+    std::string credential;  ///< for digest: user:password (in clear on the wire)
+};
+
+struct SessionOptions {
+    /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
+    /// before every path.
+    std::string hosts;
+    /// Asked of the servers, which may answer with another value; see Session::info().
+    std::chrono::milliseconds timeout{10'000};
+    /// Put before every path, made when missing. Empty, or an absolute path.
+    std::string name_space;
+    RetryPolicy retry;
+    /// For every node that the session makes, parents included.
+    std::vector<Acl> acl = Acl::open();
+    std::vector<Auth> auth;
+    /// How long the servers may take to accept `auth` once connected.
+    std::chrono::milliseconds auth_timeout{5'000};
+    /// The servers' tickTime. Matters only where an administrator lowered minSessionTimeout below two ticks.
+    std::chrono::milliseconds server_tick{2'000};
+    /// How long close() may take.
+    std::chrono::milliseconds close_timeout{3'000};
+    /// Where log lines go; null: spdlog's default logger.
+    std::shared_ptr<spdlog::logger> logger;
+};
+
+}  // namespace zkrecipes

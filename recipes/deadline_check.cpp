@@ -1,0 +1,1 @@
+#include <zkrecipes/exclusive_mutex.hpp>  // placeholder until the first recipe

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/session_options.hpp>
+
+#include "base/runtime.hpp"
+#include "client/result.hpp"
+
+namespace zkrecipes::internal {
+
+struct NodeStat {
+    std::int64_t czxid = 0, mzxid = 0, pzxid = 0;
+    std::int64_t ctime_ms = 0, mtime_ms = 0;
+    std::int32_t version = 0, cversion = 0, aversion = 0;
+    std::int32_t data_length = 0, num_children = 0;
+    std::int64_t ephemeral_owner = 0;
+};
+
+enum class CreateMode { persistent, ephemeral, persistent_sequential, ephemeral_sequential, container };
+
+struct MultiOp {
+    enum class Kind { create, remove, set, check } kind = Kind::check;
+    std::string path;
+    std::string data;             // create, set
+    std::vector<Acl> acl;         // create
+    CreateMode mode{};            // create; never container (the C client aborts the process on its answer)
+    std::int32_t version = -1;    // remove, set, check
+};
+struct MultiResult {
+    Rc rc = Rc::ok;    // of this operation; runtime_inconsistency for those after the one that failed
+    std::string path;  // create: the name given by the server
+};
+
+enum class WatchEventType { created, deleted, changed, children_changed, removed };
+
+enum class ClientState {
+    connecting,   // no server answers
+    connected,
+    expired,      // final
+    auth_failed,  // final
+    dead          // final: the handle cannot be used, for another reason
+};
+struct ClientStatus {
+    ClientState state = ClientState::connecting;
+    std::int64_t session_id = 0;                  // valid when connected, and after
+    std::chrono::milliseconds timeout{0};         // as negotiated by this connect
+    std::string server;
+};
+
+/// Told what a Client sees. Called from the client's own thread, one call at a time, in the order in which things
+/// happened, in one order with the replies; never from inside a call into the Client, and not after the close
+/// completion has run. Must not block and must not throw.
+class ClientEvents {
+public:
+    virtual ~ClientEvents() = default;
+    virtual void on_status(const ClientStatus& status) = 0;
+    virtual void on_watch(WatchEventType type, const std::string& path) = 0;
+    virtual void on_auth(Rc rc) = 0;  // one per add_auth of the handle
+};
+
+/// One ZooKeeper handle: one session, several connections, until it is expired or closed.
+///
+/// Asynchronous: no function blocks. Each request is answered exactly once, on the client's thread (or the protocol
+/// lane when it cannot be sent), never from inside the call, also after expiry and on close (`closed`). Requests
+/// of one handle are executed in the order of the calls; answers and watch events arrive in ZooKeeper's order. A
+/// read with `watch` registers for one event on that path, of the kinds that this read can see, if it was answered
+/// with ok (exists: also with no_node). All paths are complete server paths and must have been validated.
+class Client {
+public:
+    virtual ~Client() = default;  // after close() has completed, or when nothing was ever started
+
+    using VoidDone = std::function<void(Rc)>;
+    using StatDone = std::function<void(Rc, const NodeStat&)>;
+    using CreateDone = std::function<void(Rc, std::string path, const NodeStat&)>;
+    using GetDone = std::function<void(Rc, std::string data, const NodeStat&)>;
+    using ChildrenDone = std::function<void(Rc, std::vector<std::string> names, const NodeStat&)>;
+    using MultiDone = std::function<void(Rc, std::vector<MultiResult>)>;
+
+    virtual void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl,
+                        CreateMode mode, CreateDone done) = 0;
+    virtual void remove(const std::string& path, std::int32_t version, VoidDone done) = 0;
+    virtual void exists(const std::string& path, bool watch, StatDone done) = 0;
+    virtual void get(const std::string& path, bool watch, GetDone done) = 0;
+    virtual void set(const std::string& path, const std::string& data, std::int32_t version, StatDone done) = 0;
+    virtual void children(const std::string& path, bool watch, ChildrenDone done) = 0;
+    virtual void multi(std::vector<MultiOp> ops, MultiDone done) = 0;
+    virtual void sync(const std::string& path, VoidDone done) = 0;
+    /// Removes every watch of this handle on the path, on the server too.
+    virtual void remove_watches(const std::string& path, VoidDone done) = 0;
+
+    virtual void add_auth(const Auth& auth) = 0;                         // answered by on_auth
+    virtual void set_servers(const std::vector<std::string>& hosts) = 0;  // "host:port"; takes effect at the next connect
+
+    /// Ends the session if connected (the servers delete its ephemeral nodes), joins the handle's threads, answers what is
+    /// still open with `closed`, then runs `done` once. Runs on the blocking lane; callable once, from anywhere.
+    virtual void close(std::function<void()> done) = 0;
+
+    virtual ClientStatus status() const = 0;
+};
+
+struct ClientOptions {
+    std::vector<std::string> hosts;  // "host:port", in the order to be tried
+    std::chrono::milliseconds timeout{10'000};
+    std::shared_ptr<spdlog::logger> logger;
+};
+
+/// Opens handles. The real one is make_zk_client_factory; the simulation has its own.
+class ClientFactory {
+public:
+    virtual ~ClientFactory() = default;
+    /// Returns at once; connects behind. Throws Error (bad_connect_string, protocol) when no handle can be made. The
+    /// events object must live until close() has completed.
+    virtual std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) = 0;
+};
+
+std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> runtime);
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,69 @@
+#include "client/result.hpp"
+
+namespace zkrecipes::internal {
+
+Meaning meaning(Rc rc) noexcept {
+    switch (rc) {
+        case Rc::ok: return Meaning::done;
+        case Rc::no_node:
+        case Rc::node_exists:
+        case Rc::bad_version:
+        case Rc::not_empty:
+        case Rc::no_children_for_ephemerals:
+        case Rc::no_watcher: return Meaning::refused;
+        case Rc::session_moved:
+        case Rc::throttled:
+        case Rc::not_connected: return Meaning::not_done;
+        // -2 is what the C client makes of a reply with the wrong xid, -7 of a reply that came too late, and after a
+        // close has begun it says -5 for what it no longer reads: all three may have been executed.
+        case Rc::connection_loss:
+        case Rc::operation_timeout:
+        case Rc::runtime_inconsistency:
+        case Rc::data_inconsistency:
+        case Rc::system_error:
+        case Rc::marshalling_error: return Meaning::unknown;
+        case Rc::session_expired:
+        case Rc::auth_failed:
+        case Rc::closing:
+        case Rc::closed:
+        case Rc::invalid_state: return Meaning::session_over;
+        default: return Meaning::failed;
+    }
+}
+
+const char* to_string(Rc rc) noexcept {
+    switch (rc) {
+        case Rc::ok: return "ok";
+        case Rc::system_error: return "system error";
+        case Rc::runtime_inconsistency: return "reply does not fit the request";
+        case Rc::data_inconsistency: return "data inconsistency";
+        case Rc::connection_loss: return "connection lost";
+        case Rc::marshalling_error: return "marshalling error";
+        case Rc::unimplemented: return "not implemented by the server";
+        case Rc::operation_timeout: return "operation timed out";
+        case Rc::bad_arguments: return "bad arguments";
+        case Rc::invalid_state: return "handle cannot be used";
+        case Rc::no_node: return "no node";
+        case Rc::no_auth: return "not permitted";
+        case Rc::bad_version: return "bad version";
+        case Rc::no_children_for_ephemerals: return "ephemeral nodes have no children";
+        case Rc::node_exists: return "node exists";
+        case Rc::not_empty: return "not empty";
+        case Rc::session_expired: return "session expired";
+        case Rc::invalid_callback: return "invalid callback";
+        case Rc::invalid_acl: return "invalid access list";
+        case Rc::auth_failed: return "authentication failed";
+        case Rc::closing: return "closing";
+        case Rc::nothing: return "nothing";
+        case Rc::session_moved: return "session moved";
+        case Rc::not_read_only: return "server is read-only";
+        case Rc::no_watcher: return "no watcher";
+        case Rc::quota_exceeded: return "quota exceeded";
+        case Rc::throttled: return "throttled";
+        case Rc::not_connected: return "not connected";
+        case Rc::closed: return "closed";
+    }
+    return "unknown error";
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,51 @@
+#pragma once
+
+namespace zkrecipes::internal {
+
+/// How the servers, or the client on their behalf, answered one request. Values are ZooKeeper's own; those below
+/// -1000 are ours.
+enum class Rc : int {
+    ok = 0,
+    system_error = -1,
+    runtime_inconsistency = -2,  ///< the reply did not fit the request: outcome unknown
+    data_inconsistency = -3,
+    connection_loss = -4,  ///< outcome unknown
+    marshalling_error = -5,
+    unimplemented = -6,
+    operation_timeout = -7,  ///< outcome unknown
+    bad_arguments = -8,
+    invalid_state = -9,
+    no_node = -101,
+    no_auth = -102,
+    bad_version = -103,
+    no_children_for_ephemerals = -108,
+    node_exists = -110,
+    not_empty = -111,
+    session_expired = -112,
+    invalid_callback = -113,
+    invalid_acl = -114,
+    auth_failed = -115,
+    closing = -116,
+    nothing = -117,
+    session_moved = -118,  ///< not executed
+    not_read_only = -119,
+    no_watcher = -121,
+    quota_exceeded = -125,
+    throttled = -127,  ///< not executed
+    not_connected = -1001,  ///< never sent
+    closed = -1002          ///< the handle was closed before an answer came: outcome unknown
+};
+
+/// What an answer means for the one who asked. A lost connection is never "did not happen".
+enum class Meaning {
+    done,         ///< executed
+    refused,      ///< executed, with a definite "no" of the data tree (no node, exists, bad version, not empty …)
+    not_done,     ///< surely not executed: may be sent again as it is
+    unknown,      ///< executed or not
+    session_over, ///< this handle will never answer again; what it did before is unknown
+    failed        ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)
+};
+Meaning meaning(Rc rc) noexcept;
+const char* to_string(Rc rc) noexcept;
+
+}  // namespace zkrecipes::internal

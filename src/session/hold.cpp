@@ -1,0 +1,39 @@
+#include "session/hold.hpp"
+
+#include <utility>
+
+namespace zkrecipes::internal {
+
+Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node,
+           std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation)
+    : runtime_(std::move(runtime)),
+      lease_(std::move(lease)),
+      node_(std::move(node)),
+      czxid_(czxid),
+      session_id_(session_id),
+      incarnation_(incarnation) {}
+
+Nanoseconds Hold::sure_for() const noexcept {
+    if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
+    // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between the
+    // two reads makes the answer smaller, never larger.
+    const std::int64_t until = lease_->sure_until_ns.load(std::memory_order_acquire);
+    const std::int64_t now = runtime_->now().time_since_epoch().count();
+    if (now < until) return Nanoseconds(until - now);
+    over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
+    return Nanoseconds::zero();
+}
+
+bool Hold::held() const noexcept { return sure_for() > Nanoseconds::zero(); }
+
+bool Hold::mark_lost() noexcept {
+    over_.store(true, std::memory_order_release);
+    return !loss_reported_.exchange(true, std::memory_order_acq_rel);
+}
+
+void Hold::mark_ended() noexcept {
+    over_.store(true, std::memory_order_release);
+    loss_reported_.store(true, std::memory_order_release);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/runtime.hpp"
+
+namespace zkrecipes::internal {
+
+/// Finds out which servers answer, all at the same time, so that one that answers is tried first. (The C client spends two
+/// thirds of the session timeout on each silent server, and can expire beside a healthy one.)
+class ServerProbe {
+public:
+    virtual ~ServerProbe() = default;
+    /// Answers on the protocol lane within about `limit`: those that serve, first; else those that at least accepted a
+    /// connection; empty: none. Does not block the caller.
+    virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
+                       std::function<void(std::vector<std::string>)> done) = 0;
+};
+
+std::shared_ptr<ServerProbe> make_server_probe(std::shared_ptr<Runtime> runtime);
+
+}  // namespace zkrecipes::internal

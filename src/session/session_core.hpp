@@ -1,0 +1,162 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/session_options.hpp>
+
+#include "base/runtime.hpp"
+#include "client/client.hpp"
+#include "session/hold.hpp"
+#include "session/server_probe.hpp"
+
+namespace zkrecipes::internal {
+
+/// One life of the ZooKeeper session: from the first connect of a handle to its expiry or close.
+struct Incarnation {
+    std::uint64_t number = 0;  // 1 for the first; 0: none yet
+    std::int64_t session_id = 0;
+    std::chrono::milliseconds timeout{0};  // as negotiated by the latest connect
+};
+
+/// Told what happens to the session. Always called inside the strand.
+class SessionObserver {
+public:
+    virtual ~SessionObserver() = default;
+    virtual void on_connected(bool same_session) = 0;  // each connect; requests may be sent
+    virtual void on_suspended() = 0;                   // answers of what was sent arrive as unknown
+    virtual void on_session_lost() = 0;                // the incarnation is over; a new one will follow
+    virtual void on_closed(const Error& why) = 0;      // for ever; the observer has been removed already
+};
+
+/// The session as the recipes see it: a strand, requests, a lease, and the guarantee that what was begun is cleaned up.
+///
+/// Everything marked *inside* may be called only within enter(), from any thread. The strand is one mutex per session:
+/// protocol work is short and never blocks, and so an answer needs no further thread to reach its waiter.
+/// Answers are delivered inside the strand, exactly once, never from inside the request call. All paths are server paths;
+/// server_path() makes them from what users write.
+class SessionCore : public std::enable_shared_from_this<SessionCore> {
+public:
+    struct Environment {
+        std::shared_ptr<Runtime> runtime;
+        std::shared_ptr<ClientFactory> clients;
+        std::shared_ptr<ServerProbe> probe;  // null: none
+    };
+    static Environment real_environment();
+    /// Validates, then opens the first handle. Throws Error.
+    static std::shared_ptr<SessionCore> open(SessionOptions options, Environment environment);
+    ~SessionCore();
+
+    // ---- strand ------------------------------------------------------------------------------------------------
+    /// Runs `work` inside the strand, then, outside of it, what `work` deferred. Not re-entrant.
+    void enter(const std::function<void()>& work);
+    /// *inside*: runs `action` right after the strand has been left, on this thread: to wake a waiter, never user code.
+    void defer(std::function<void()> action);
+    /// User code: on the notifier thread, with no lock held; what it throws is logged.
+    void notify(std::function<void()> callback);
+
+    // ---- facts -------------------------------------------------------------------------------------------------
+    Runtime& runtime() const noexcept;
+    spdlog::logger& log() const noexcept;
+    const SessionOptions& options() const noexcept;
+    SessionState state() const noexcept;  // anywhere, lock-free
+    SessionInfo info() const;             // anywhere
+    bool connected() const;               // *inside*
+    const Incarnation& incarnation() const;     // *inside*
+    const Error* closed_because() const;        // *inside*; null: not closed
+    /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
+    std::string server_path(const std::string& path, const char* operation) const;
+    std::string user_path(const std::string& server_path) const;
+
+    // ---- observers and timers (*inside*) -----------------------------------------------------------------------
+    void add_observer(SessionObserver& observer);
+    void remove_observer(SessionObserver& observer);  // also from within a callback
+    TimerId at(Instant when, std::function<void()> work);  // `work` runs inside the strand
+    bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
+
+    // ---- requests (*inside*) -----------------------------------------------------------------------------------
+    // Sent on the present incarnation's handle. While not connected they are answered Rc::not_connected (never sent).
+    // `sent_at` was read before the request went out: a committed write proves that the session lived then.
+    template <class... Values>
+    using Done = std::function<void(Rc, Values..., Instant sent_at)>;
+    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                Done<std::string, const NodeStat&> done);
+    void remove(const std::string& path, std::int32_t version, Done<> done);
+    void exists(const std::string& path, Done<const NodeStat&> done);
+    void get(const std::string& path, Done<std::string, const NodeStat&> done);
+    void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
+    void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
+    void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
+    void sync(const std::string& path, Done<> done);
+
+    // ---- watches (*inside*) ------------------------------------------------------------------------------------
+    // One watch on the server per path, however many ask; removed there when nobody asks any more.
+    struct WatchListener {
+        /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching.
+        std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
+        /// Something happened to the node, once; the watch is used up. Not called for session events.
+        std::function<void(WatchEventType)> fired;
+    };
+    using WatchId = std::uint64_t;  // 0: none
+    WatchId watch_node(const std::string& path, WatchListener listener);
+    /// Watches die silently with their incarnation; removing a dead one is harmless.
+    void unwatch(WatchId watch);
+
+    // ---- budgets (*inside*) ------------------------------------------------------------------------------------
+    /// Reserves room for an ephemeral node with this path. False: over 900 kB; the caller fails with budget_exceeded.
+    /// Given back by release_ephemeral, or with the incarnation.
+    bool reserve_ephemeral(std::size_t path_bytes);
+    void release_ephemeral(std::size_t path_bytes);
+    bool reserve_watch_possible(std::size_t path_bytes) const;
+
+    // ---- lease and holds (*inside*) ----------------------------------------------------------------------------
+    /// A write that checked or created the own node was committed; it was sent at `sent_at`.
+    void lease_committed(Instant sent_at);
+    /// One committed check of these nodes of ours, as a lease renewal: ok, no_node, or unknown.
+    void verify(std::vector<std::string> nodes, Done<> done);
+    /// From now on the node is held under the lease. Null when the lease is not fresh: verify first.
+    std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
+    /// Ends it: no lost() any more; the node is handed to the reaper. `gone` runs inside the strand when the node is surely
+    /// gone (true), or the session ended without our knowing (false). Harmless on a hold of a former incarnation.
+    void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
+
+    // ---- what must happen in the end (*inside*) ----------------------------------------------------------------
+    /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
+    void reap_node(std::string node, std::function<void(bool gone)> done = {});
+    /// The same for a node of which only the directory and a unique part of its name are known, because the answer to its
+    /// create was lost: sync, list, compare the owner, delete.
+    void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
+
+    // ---- directories (*inside*) --------------------------------------------------------------------------------
+    /// Makes the directory and its missing ancestors as containers. One try: answers the first thing that is not ok.
+    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done);
+
+    // ---- life --------------------------------------------------------------------------------------------------
+    bool wait_connected(Deadline deadline, std::stop_token stop);
+    StateSubscription watch_state(std::function<void(SessionState)> listener);
+    void close() noexcept;
+
+private:
+    struct Impl;
+    explicit SessionCore(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+
+/// The way from the public Session to its core, for the recipes and for the simulation.
+struct SessionAccess {
+    static const std::shared_ptr<SessionCore>& core(const Session& session) { return session.core_; }
+    static Session make(std::shared_ptr<SessionCore> core) { return Session(std::move(core)); }
+};
+
+}  // namespace zkrecipes::internal
