@@ -76,11 +76,8 @@ endif()
 if(TARGET zkenv)
   install(TARGETS zkenv RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testenv)
 endif()
-# testenv keeps its headers apart ("testenv/zk_server.hpp"), so that /usr/include gets no folder of that name.
 if(TARGET zkrecipes_testenv)
   set_target_properties(zkrecipes_testenv PROPERTIES EXPORT_NAME testenv)
-  target_include_directories(
-    zkrecipes_testenv INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/zkrecipes-testenv>)
   install(
     TARGETS zkrecipes_testenv
     EXPORT zkrecipes-testenv-targets
@@ -92,8 +89,8 @@ if(TARGET zkrecipes_testenv)
     DESTINATION "${package_dir}"
     COMPONENT testenv)
   install(
-    DIRECTORY "${PROJECT_SOURCE_DIR}/testenv"
-    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/zkrecipes-testenv"
+    DIRECTORY "${PROJECT_SOURCE_DIR}/testenv/include/"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     COMPONENT testenv
     FILES_MATCHING
     PATTERN "*.hpp")
