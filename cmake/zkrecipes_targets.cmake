@@ -25,6 +25,15 @@ if(ZKRECIPES_SANITIZE)
       "ZKRECIPES_TEST_SLOWDOWN=4")
 endif()
 
+# tests_unit, tests_server …: everything that the tests of one tier run. A test that is not made by zkrecipes_test names
+# the programs that it runs by zkrecipes_tier_needs(TIER target …).
+foreach(tier unit sim server chaos package interop)
+  add_custom_target(tests_${tier})
+endforeach()
+function(zkrecipes_tier_needs tier)
+  add_dependencies(tests_${tier} ${ARGN})
+endfunction()
+
 # One layer of the library: sources of this folder, compiled once for the static library, the shared one and the tests.
 function(zkrecipes_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -36,7 +45,8 @@ function(zkrecipes_layer name)
                                                  Threads::Threads ${ARG_DEPENDS})
 endfunction()
 
-# A test program. TIER is its ctest label: unit (no server), server, chaos, package, interop. ENVIRONMENT: NAME=value …
+# A test program. TIER is its ctest label: unit (no server), sim (simulation), server (real servers), chaos (faults), package,
+# interop. ENVIRONMENT: NAME=value …
 function(zkrecipes_test name)
   cmake_parse_arguments(ARG "" "TIER;TIMEOUT" "SOURCES;LINK;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -46,6 +56,7 @@ function(zkrecipes_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src"
                                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE zkrecipes_build_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  zkrecipes_tier_needs(${ARG_TIER} ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_TIER}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT
                                                                   "${ZKRECIPES_TEST_ENVIRONMENT};${ARG_ENVIRONMENT}")
