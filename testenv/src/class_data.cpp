@@ -16,8 +16,8 @@
 #include "java.hpp"
 #include "wire.hpp"
 
-// A JVM that finds the classes it needs parsed and verified in an archive starts in about half of the time. The archive is
-// written by a server that runs once for the purpose; a JVM ignores one that does not fit.
+// A JVM that finds the classes it needs parsed and verified in an archive starts in about half of the time. The archive
+// is written by a server that runs once for the purpose; a JVM ignores one that does not fit.
 
 namespace zkrecipes::testenv::internal {
 
@@ -96,10 +96,11 @@ bool build_archive(const Java& java, const std::string& archive) {
     fs::create_directories(directory + "/data");
     std::ofstream(directory + "/data/myid") << "1\n";
     // A quorum of one: loads what a standalone server needs and most of what a member of an ensemble does.
-    std::ofstream(directory + "/zoo.cfg") << "dataDir=" << directory << "/data\nclientPort=2181\nclientPortAddress="
-                                          << endpoint.address << "\ntickTime=100\ninitLimit=20\nsyncLimit=10\n"
-                                          << "admin.enableServer=false\n4lw.commands.whitelist=*\n"
-                                          << "standaloneEnabled=false\nserver.1=" << endpoint.address << ":2888:3888\n";
+    std::ofstream(directory + "/zoo.cfg")
+        << "dataDir=" << directory << "/data\nclientPort=2181\nclientPortAddress=" << endpoint.address
+        << "\ntickTime=100\ninitLimit=20\nsyncLimit=10\n"
+        << "admin.enableServer=false\n4lw.commands.whitelist=*\n"
+        << "standaloneEnabled=false\nserver.1=" << endpoint.address << ":2888:3888\n";
     std::vector<std::string> command{java.program};
     for (auto& flag : quick_start_flags()) {
         command.push_back(std::move(flag));

@@ -50,7 +50,8 @@ std::string find_program() {
     const auto found = std::find_if(candidates.begin(), candidates.end(), executable);
     if (found == candidates.end()) {
         throw MissingDependency(
-            "no java in PATH: install it (on Debian: apt-get install default-jre-headless) or set ZK_JAVA or JAVA_HOME");
+            "no java in PATH: install it (on Debian: apt-get install default-jre-headless) or set ZK_JAVA or "
+            "JAVA_HOME");
     }
     return *found;
 }
@@ -96,9 +97,10 @@ std::vector<std::string> find_jars() {
     // The class path in Debian's zookeeper.jar names all it needs except a logger.
     const std::string folder = "/usr/share/java/";
     if (!fs::exists(folder + "zookeeper.jar")) {
-        throw MissingDependency("no " + folder +
-                                "zookeeper.jar: install ZooKeeper (on Debian: apt-get install libzookeeper-java) or set "
-                                "ZOOKEEPER_HOME or ZK_CLASSPATH");
+        throw MissingDependency(
+            "no " + folder +
+            "zookeeper.jar: install ZooKeeper (on Debian: apt-get install libzookeeper-java) or set "
+            "ZOOKEEPER_HOME or ZK_CLASSPATH");
     }
     std::vector<std::string> jars{folder + "zookeeper.jar"};
     if (fs::exists(folder + "slf4j-simple.jar")) {

@@ -14,10 +14,11 @@ namespace zkrecipes::testenv::internal {
 
 /// The process that owns everything which must not outlive this one: servers, their data, claimed addresses.
 ///
-/// It is a second run of this program's executable that never reaches main (see keeper_process.cpp), the parent of all servers, and
-/// it watches this process through a pidfd and the other end of a socket. When this process is gone, however it went,
-/// the keeper kills the servers, removes their files and leaves. The servers in turn die with the keeper (PR_SET_PDEATHSIG; the
-/// keeper has one thread, so "parent thread" and "parent process" are the same thing there).
+/// It is a second run of this program's executable that never reaches main (see keeper_process.cpp), the parent of all
+/// servers, and it watches this process through a pidfd and the other end of a socket. When this process is gone,
+/// however it went, the keeper kills the servers, removes their files and leaves. The servers in turn die with the
+/// keeper (PR_SET_PDEATHSIG; the keeper has one thread, so "parent thread" and "parent process" are the same thing
+/// there).
 class Keeper {
 public:
     /// The keeper of this process, started at the first use. After a fork without exec the child gets its own.
@@ -29,7 +30,8 @@ public:
         std::string directory;                 // working directory
         std::string log;                       // file that takes standard output and error, appended
     };
-    /// Starts a program. The pid stays that process's (as a zombie) until reap(), so it may be signalled at any time before.
+    /// Starts a program. The pid stays that process's (as a zombie) until reap(), so it may be signalled at any time
+    /// before.
     [[nodiscard]] pid_t spawn(const Spawn& what);
     /// Collects a process that has ended; waits for it if it has not. Returns its wait status.
     int reap(pid_t pid);
@@ -76,8 +78,8 @@ private:
 /// Empty at the end of the stream or on an error.
 [[nodiscard]] std::optional<std::vector<std::string>> receive_message(int socket);
 
-/// Environment variable that turns a run of the executable into a keeper. Defined beside the code that reads it, so that
-/// whoever links the client of the keeper links the keeper too.
+/// Environment variable that turns a run of the executable into a keeper. Defined beside the code that reads it, so
+/// that whoever links the client of the keeper links the keeper too.
 extern const char* const keeper_variable;
 
 }  // namespace zkrecipes::testenv::internal

@@ -1,8 +1,8 @@
 // The keeper process. See keeper.hpp for what it is for.
 //
-// It is started as /proc/self/exe with an environment variable set, and taken over by a constructor function before main: so a
-// test program needs no helper program beside it, and the keeper does not share the memory, locks or threads of the process
-// that it has to outlive (a plain fork of a multi-threaded program could not even allocate safely).
+// It is started as /proc/self/exe with an environment variable set, and taken over by a constructor function before
+// main: so a test program needs no helper program beside it, and the keeper does not share the memory, locks or threads
+// of the process that it has to outlive (a plain fork of a multi-threaded program could not even allocate safely).
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -53,8 +53,9 @@ std::string directory_root() {
     return "/tmp";
 }
 
-// A living keeper holds a lock on its directory's lock file. A directory whose lock can be had was left behind by a keeper
-// that was killed together with its test. One without a lock file may just be in the making: it is left alone for a minute.
+// A living keeper holds a lock on its directory's lock file. A directory whose lock can be had was left behind by a
+// keeper that was killed together with its test. One without a lock file may just be in the making: it is left alone
+// for a minute.
 void sweep_leftovers(const std::string& root) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root, error)) {
@@ -84,7 +85,8 @@ std::pair<std::string, UniqueFd> make_directory(const std::string& root) {
         }
         UniqueFd lock(::open((path + "/" + lock_name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
         struct stat info {};
-        if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(lock.get(), &info) == 0 && info.st_nlink == 1) {
+        if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(lock.get(), &info) == 0 &&
+            info.st_nlink == 1) {
             return {path, std::move(lock)};
         }
     }
@@ -100,7 +102,8 @@ public:
         sweep_leftovers(root);
         std::tie(directory_, lock_) = make_directory(root);
         if (directory_.empty()) {
-            (void)send_message(socket_.get(), {"error", "cannot make a directory in " + root + ": " + std::strerror(errno)});
+            (void)send_message(socket_.get(),
+                               {"error", "cannot make a directory in " + root + ": " + std::strerror(errno)});
             return;
         }
         if (send_message(socket_.get(), {"ok", directory_, std::to_string(::getpid())})) {
@@ -266,7 +269,8 @@ private:
     for (const int fd : {3, 4}) {
         ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
-    // Not a child of the served process: it may wait for any child, and process trees get killed from the root (ctest does).
+    // Not a child of the served process: it may wait for any child, and process trees get killed from the root (ctest
+    // does).
     if (::fork() != 0) {
         ::_exit(0);
     }

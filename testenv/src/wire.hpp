@@ -10,11 +10,11 @@
 
 namespace zkrecipes::testenv::wire {
 
-// ZooKeeper's client protocol, as far as an observer needs it. Pure: bytes in, values out, no I/O. Whatever the bytes are, the
-// readers neither throw nor read past the end: they answer "nothing" (std::nullopt).
+// ZooKeeper's client protocol, as far as an observer needs it. Pure: bytes in, values out, no I/O. Whatever the bytes
+// are, the readers neither throw nor read past the end: they answer "nothing" (std::nullopt).
 //
-// Every message is a frame: four bytes of length, big-endian, then that many bytes. The first frame of either side is the
-// connect handshake, without a header. Later requests start with (xid, opcode), answers with (xid, zxid, error).
+// Every message is a frame: four bytes of length, big-endian, then that many bytes. The first frame of either side is
+// the connect handshake, without a header. Later requests start with (xid, opcode), answers with (xid, zxid, error).
 
 /// xids with a meaning of their own.
 inline constexpr std::int32_t xid_event = -1;
@@ -65,7 +65,8 @@ public:
     void feed(std::string_view bytes) { buffer_.append(bytes); }
     /// The next whole frame, its four bytes of length included. Nothing: more bytes are needed, or broken().
     [[nodiscard]] std::optional<std::string> next();
-    /// The next length is negative or too large: from here on this stream makes no sense. Four-letter words end up here too
+    /// The next length is negative or too large: from here on this stream makes no sense. Four-letter words end up here
+    /// too
     /// ("srvr" is a length of 1.9 GB).
     [[nodiscard]] bool broken() const { return broken_; }
     /// What has not been handed out, for streams that are broken or passed on as they are.
@@ -95,9 +96,9 @@ struct ConnectResponse {
 struct RequestHead {
     std::int32_t xid = 0;
     Opcode opcode{};
-    std::string path;                // empty for opcodes without one; of a multi: the first part's
-    std::vector<SubRequest> parts;   // of a multi
-    std::int32_t flags = 0;          // of a create
+    std::string path;               // empty for opcodes without one; of a multi: the first part's
+    std::vector<SubRequest> parts;  // of a multi
+    std::int32_t flags = 0;         // of a create
 };
 struct ReplyHead {
     std::int32_t xid = 0;

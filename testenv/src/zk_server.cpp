@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 using internal::Clock;
 using std::chrono::milliseconds;
 
-// The usual ports, or the next set if a process of this machine listens on all addresses there (a system-wide ZooKeeper).
+// The usual ports, or the next set if a process of this machine listens on all addresses there (a system-wide
+// ZooKeeper).
 std::uint16_t free_client_port(const std::string& address) {
     for (int offset = 0; offset < 30'000; offset += 1'000) {
         const auto is_free = [&](int port) {
@@ -116,8 +117,8 @@ std::vector<std::string> ZkServer::State::command() const {
         words.push_back("-D" + name + "=" + value);
     }
     words.insert(words.end(), options.java_flags.begin(), options.java_flags.end());
-    words.insert(words.end(), {"-cp", java.class_path, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                               directory + "/zoo.cfg"});
+    words.insert(words.end(),
+                 {"-cp", java.class_path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", directory + "/zoo.cfg"});
     return words;
 }
 
@@ -155,8 +156,8 @@ void ZkServer::wait_ready() {
         const bool ended = !running();
         if (ended || Clock::now() >= deadline) {
             throw Error("the ZooKeeper server " + endpoint().str() +
-                        (ended ? " ended while it was starting" : " did not serve clients in time") + "; its log ends:\n" +
-                        log_tail());
+                        (ended ? " ended while it was starting" : " did not serve clients in time") +
+                        "; its log ends:\n" + log_tail());
         }
     }
 }

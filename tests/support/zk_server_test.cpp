@@ -25,8 +25,8 @@ std::string outside_ensemble() {
 // Also unique against earlier runs on an outside ensemble.
 std::string unique_root(const testing::TestInfo& test) {
     static const unsigned run = std::random_device{}();
-    std::string root = "/test-" + std::to_string(::getpid()) + "-" + std::to_string(run) + "-" + test.test_suite_name() +
-                       "-" + test.name();
+    std::string root = "/test-" + std::to_string(::getpid()) + "-" + std::to_string(run) + "-" +
+                       test.test_suite_name() + "-" + test.name();
     std::replace(root.begin() + 1, root.end(), '/', '-');
     return root;
 }

@@ -11,7 +11,8 @@
 
 namespace zkrecipes::testenv {
 
-/// How a server is set up. The defaults are a server that notices things quickly: tick 100 ms, sessions from 200 ms to 60 s.
+/// How a server is set up. The defaults are a server that notices things quickly: tick 100 ms, sessions from 200 ms to
+/// 60 s.
 struct ServerOptions {
     std::string name = "server";
     std::chrono::milliseconds tick_time{100};
@@ -26,20 +27,21 @@ struct ServerOptions {
     std::vector<std::string> launcher;                   ///< put before java, for example {"faketime", "-f", "+1h"}
     std::vector<std::string> environment;                ///< "NAME=value"
 
-    std::string address;                           ///< loopback address; empty: a free one
-    std::uint16_t port = 0;                        ///< client port; 0: 2181, or another if a process has taken it on all addresses
+    std::string address;     ///< loopback address; empty: a free one
+    std::uint16_t port = 0;  ///< client port; 0: 2181, or another if a process has taken it on all addresses
     std::chrono::milliseconds ready_within{60'000};
 
-    int id = 0;                               ///< member of an ensemble: its number
-    std::vector<std::string> quorum_lines;    ///< member of an ensemble: the server.N lines
-    bool deferred = false;                    ///< the constructor does not start it
+    int id = 0;                             ///< member of an ensemble: its number
+    std::vector<std::string> quorum_lines;  ///< member of an ensemble: the server.N lines
+    bool deferred = false;                  ///< the constructor does not start it
 };
 
 /// A real ZooKeeper server in a process of its own, on a loopback address of its own, with its data in memory.
 ///
-/// The constructor returns when the server answers; it throws MissingDependency when there is no Java or no ZooKeeper, and Error, with the
-/// end of the server's log, when it does not come up. The server never outlives this process, even if that is killed;
-/// its files and its address go with it. Not thread-safe, except that four_letter() and the getters may be called from any thread.
+/// The constructor returns when the server answers; it throws MissingDependency when there is no Java or no ZooKeeper,
+/// and Error, with the end of the server's log, when it does not come up. The server never outlives this process, even
+/// if that is killed; its files and its address go with it. Not thread-safe, except that four_letter() and the getters
+/// may be called from any thread.
 class ZkServer {
 public:
     explicit ZkServer(ServerOptions options = {});
@@ -47,7 +49,8 @@ public:
     ZkServer& operator=(ZkServer&&) noexcept;
     ~ZkServer();
 
-    /// Starts the stopped or killed server on the same data and address and waits until it answers. No effect when it runs.
+    /// Starts the stopped or killed server on the same data and address and waits until it answers. No effect when it
+    /// runs.
     void start();
     /// Starts the process only.
     void launch();
@@ -70,7 +73,8 @@ public:
     [[nodiscard]] std::string connect_string() const { return endpoint().str(); }
     [[nodiscard]] const ServerOptions& options() const;
 
-    /// What it answers to "srvr", "wchs", "wchp", "cons", "mntr", "dump" … Throws Error when it does not answer within the limit.
+    /// What it answers to "srvr", "wchs", "wchp", "cons", "mntr", "dump" … Throws Error when it does not answer within
+    /// the limit.
     [[nodiscard]] std::string four_letter(const std::string& word,
                                           std::chrono::milliseconds within = std::chrono::milliseconds(5000)) const;
     /// "standalone", "leader", "follower"; empty when it does not serve.
@@ -80,7 +84,8 @@ public:
     /// Client connections, this question's own not counted.
     [[nodiscard]] int connection_count() const;
 
-    /// Ends a session at once: a second handle with its id and password (16 bytes) closes it. Its ephemeral nodes are gone on return.
+    /// Ends a session at once: a second handle with its id and password (16 bytes) closes it. Its ephemeral nodes are
+    /// gone on return.
     void expire_session(std::int64_t session_id, const std::string& password) const;
 
     /// Standard output and error of all its runs so far.
