@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <limits>
 
 namespace zkrecipes {
 
@@ -25,16 +24,17 @@ public:
 
     template <class OtherClock, class Duration>
     Deadline(std::chrono::time_point<OtherClock, Duration> at)  // NOLINT: a time point is a deadline
-        : Deadline(after(Clock::now(), at - OtherClock::now())) {}
+        : Deadline(at == at.max() ? never()
+                                  : after(Clock::now(),
+                                          Wide(at.time_since_epoch()) - Wide(OtherClock::now().time_since_epoch()))) {}
 
-    /// `from_now` after `now`, saturating at both ends.
+    /// `from_now` after `now`, saturating at both ends. Not-a-number counts as nothing.
     template <class Rep, class Period>
     static constexpr Deadline after(TimePoint now, std::chrono::duration<Rep, Period> from_now) noexcept {
-        using Wide = std::chrono::duration<long double, TimePoint::period>;
         const Wide delta = from_now;
         if (!(delta > Wide::zero())) return passed();
-        const Wide room = Wide(static_cast<long double>((TimePoint::max() - now).count()));
-        if (delta >= room || now.time_since_epoch().count() < 0) return never();
+        const Wide room = Wide(TimePoint::max().time_since_epoch()) - Wide(now.time_since_epoch());
+        if (delta >= room || delta >= Wide(TimePoint::duration::max())) return never();
         return Deadline(now + std::chrono::duration_cast<TimePoint::duration>(from_now));
     }
 
@@ -47,6 +47,9 @@ public:
     constexpr TimePoint time_point() const noexcept { return at_; }
 
 private:
+    /// Holds any duration without overflow, and all that a clock can show to the nanosecond.
+    using Wide = std::chrono::duration<long double, std::nano>;
+
     TimePoint at_;
 };
 

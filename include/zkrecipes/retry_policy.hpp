@@ -20,7 +20,7 @@ struct RetryState {
 /// How often, and how long apart, a call is tried again after the connection failed under it.
 ///
 /// The policy bounds attempts; the deadline of the call bounds time, and wins. A policy is a value; it must be
-/// callable from any thread, must not block and must not throw. When it gives up, the call fails with
+/// callable from any thread and must not block; if it throws, it has given up. When it gives up, the call fails with
 /// `Errc::connection_lost` and whatever the call may have created is deleted in the background.
 class ZKRECIPES_API RetryPolicy {
 public:
@@ -28,11 +28,13 @@ public:
     /// The time to wait before the next attempt; empty: give up.
     using Decide = std::function<std::optional<Milliseconds>(const RetryState&)>;
 
-    RetryPolicy();  ///< forever(): exponential between 10 ms and 1 s
+    RetryPolicy();               ///< forever(): exponential between 10 ms and 1 s
     RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
 
     static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
-    static RetryPolicy never();
+    static RetryPolicy never();  ///< one attempt
+    /// `attempts` counts the first one too, here and below. All factories throw Error bad_option for values that
+    /// cannot work.
     static RetryPolicy n_times(int attempts, Milliseconds interval);
     static RetryPolicy until_elapsed(Milliseconds total, Milliseconds interval);
     /// Exponential back-off with full jitter: uniform in [0, min(cap, base * 2^failures)].
