@@ -153,6 +153,15 @@ bool Keeper::claim(const std::string& address) { return ask({"claim", address}, 
 
 void Keeper::release(const std::string& address) { (void)ask({"release", address}); }
 
+void Keeper::finish() {
+    const std::lock_guard lock(mutex_);
+    const UniqueFd keeper(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0U)));
+    socket_.reset();
+    pollfd watched{keeper.get(), POLLIN, 0};
+    while (keeper && ::poll(&watched, 1, 60'000) < 0 && errno == EINTR) {
+    }
+}
+
 AddressClaim::AddressClaim(const std::string& wanted) : keeper_(&Keeper::instance()) {
     if (!wanted.empty()) {
         if (!keeper_->claim(wanted)) {

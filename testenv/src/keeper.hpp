@@ -40,6 +40,9 @@ public:
     [[nodiscard]] bool claim(const std::string& address);
     void release(const std::string& address);
 
+    /// Lets the keeper go now, with all that it still keeps, and waits until it is gone.
+    void finish();
+
     /// A directory that is removed with the keeper, on /dev/shm when possible.
     [[nodiscard]] const std::string& directory() const { return directory_; }
     [[nodiscard]] pid_t pid() const { return pid_; }

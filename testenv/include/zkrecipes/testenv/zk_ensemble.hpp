@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+#include <zkrecipes/testenv/zk_server.hpp>
+
+namespace zkrecipes::testenv {
+
+struct EnsembleOptions {
+    int servers = 3;
+    /// For every member. Note the defaults: a tick of 100 ms. Stock ZooKeeper has tick 2000 ms, init limit 10, sync
+    /// limit 5: stock().
+    ServerOptions server;
+    /// The members reach each other through gates, so that they can be cut off from each other: isolate(), partition().
+    bool gated_links = false;
+
+    /// Tick, init and sync limits as in ZooKeeper's sample configuration, sessions from two ticks to twenty.
+    static EnsembleOptions stock(int servers = 3);
+};
+
+/// A quorum of real servers. Members are counted from 0; member i has the id i + 1.
+/// The constructor returns when all members serve. Not thread-safe.
+class ZkEnsemble {
+public:
+    explicit ZkEnsemble(int servers = 3);
+    explicit ZkEnsemble(EnsembleOptions options);
+    ZkEnsemble(ZkEnsemble&&) noexcept;
+    ZkEnsemble& operator=(ZkEnsemble&&) noexcept;
+    ~ZkEnsemble();
+
+    [[nodiscard]] int size() const;
+    [[nodiscard]] ZkServer& member(int i);
+    [[nodiscard]] const ZkServer& member(int i) const;
+    [[nodiscard]] std::string connect_string() const;       ///< all members
+    [[nodiscard]] std::string connect_string(int i) const;  ///< one member
+
+    /// The leader that a quorum follows now; nothing while there is none. A deposed leader that has not noticed yet
+    /// does not count when a newer one answers.
+    [[nodiscard]] std::optional<int> leader() const;
+    /// Some running, not isolated member that is not the leader.
+    [[nodiscard]] int follower() const;
+    /// Waits for a leader and until all members that run, are not frozen and not cut off serve; returns the leader.
+    /// Throws Error.
+    int wait_quorum(std::chrono::milliseconds within = std::chrono::milliseconds(60'000));
+
+    void stop(int i);
+    void kill(int i);
+    /// Kills it if it runs, starts it again on the same data and address, and waits until it serves (if there is a
+    /// quorum for it).
+    void restart(int i);
+    void freeze(int i);
+    void thaw(int i);
+
+    /// Cuts a member off from all others, with gated_links only. It still hears its clients, and answers them until it
+    /// notices (after syncLimit ticks). Nothing is reset: packets between the members just do not arrive.
+    void isolate(int i);
+    /// Cuts all links between the members of the two groups.
+    void partition(const std::set<int>& group, const std::set<int>& others);
+    /// What `from` sends to `to` does not arrive.
+    void cut_link(int from, int to);
+    /// Opens all links of this member.
+    void heal(int i);
+    /// Opens all links.
+    void heal();
+
+    /// Ends a session at once, at the leader or any member that serves.
+    void expire_session(std::int64_t session_id, const std::string& password) const;
+    /// The ends of all logs, for a failed test.
+    [[nodiscard]] std::string log_tails(int lines = 20) const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace zkrecipes::testenv
