@@ -1,5 +1,5 @@
-// Runs a command beside a ZooKeeper server of its own, with {} in its arguments replaced by the server's address. Ends with
-// the command's exit code. 77: no ZooKeeper here.
+// Runs a command beside a ZooKeeper server of its own, with {} in its arguments replaced by the server's address. Ends
+// with the command's exit code. 77: no ZooKeeper here.
 #include <sys/wait.h>
 #include <unistd.h>
 
