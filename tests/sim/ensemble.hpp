@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/network.hpp"
+#include "sim/server.hpp"
+#include "sim/world.hpp"
+
+namespace zkrecipes::sim {
+
+struct EnsembleOptions {
+    int servers = 3;
+    std::int64_t tick_ms = 2000;
+    int sync_limit = 5;
+    std::int64_t container_check_ms = 60'000;
+    std::int64_t server_rate_ppm = 0;
+    SimTime peer_delay_least = 100 * kMicro;
+    SimTime peer_delay_most = 3 * kMilli;
+    // Faults drawn for each request. 0: never.
+    unsigned lose_request_one_in = 0;   // the connection breaks before it is executed
+    unsigned lose_reply_one_in = 0;     // … after
+    unsigned stall_one_in = 0;          // ZOOKEEPER-4537: no answer until the server hears anything else
+};
+
+/// A ZooKeeper ensemble in memory, as far as a client can tell: a leader that commits through a quorum, followers
+/// that lag, elections, sessions that only the leader ends. How servers find a leader is decided by an oracle that knows who can
+/// talk to whom; everything that a client can see of it (gaps, deposed leaders that still answer reads, lost
+/// proposals) comes from messages that are late or held back.
+class SimEnsemble {
+public:
+    SimEnsemble(SimWorld& world, EnsembleOptions options);
+    ~SimEnsemble();
+
+    SimWorld& world() noexcept { return world_; }
+    SimNetwork& network() noexcept { return network_; }
+    const EnsembleOptions& options() const noexcept { return options_; }
+    EnsembleOptions& faults() noexcept { return options_; }
+    int size() const noexcept { return static_cast<int>(servers_.size()); }
+    SimServer& server(int id) { return *servers_[static_cast<std::size_t>(id)]; }
+    std::vector<std::string> hosts() const;
+    SimServer* find(const std::string& host);
+    SimServer* leader();  // with a quorum; null: none at present
+
+    // ---- nemesis
+    void kill(int server);
+    void restart(int server);
+    void freeze(int server, SimTime duration);
+    void cut(int a, int b, bool cut);  // between two servers
+    void heal();                       // every way between all, every server started, none frozen longer than its time
+    bool is_cut(int a, int b) const;
+    /// As a second handle with the same session that is closed.
+    void expire(SessionId session);
+    /// An operator deletes the node, and what is below it.
+    void remove(const std::string& path);
+
+    // ---- what is true
+    const DataTree& committed() const;  // of the server that has applied most
+    bool settled() const;  // one leader, everyone follows, nothing under way
+    std::size_t watch_count() const;
+
+private:
+    friend class SimServer;
+    void schedule_election();
+    void try_election();
+    bool reachable(int a, int b) const;
+    void peer_send(int from, int to, std::function<void()> deliver);
+
+    SimWorld& world_;
+    EnsembleOptions options_;
+    SimNetwork network_;
+    Rng rng_;
+    std::vector<std::unique_ptr<SimServer>> servers_;
+    std::vector<std::shared_ptr<Pipe>> pipes_;  // from * size + to
+    std::vector<bool> cut_;
+    bool election_scheduled_ = false;
+    std::int64_t epoch_ = 0;
+};
+
+}  // namespace zkrecipes::sim

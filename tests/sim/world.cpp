@@ -1,0 +1,256 @@
+#include "sim/world.hpp"
+
+#include <algorithm>
+#include <boost/fiber/fiber.hpp>
+#include <boost/fiber/operations.hpp>
+#include <boost/fiber/pooled_fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "base/wait_event.hpp"
+#include "sim/fiber_scheduler.hpp"
+
+namespace zkrecipes::sim {
+
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::size_t kTraceLines = 200'000;
+
+auto stacks() {
+    static thread_local boost::fibers::pooled_fixedsize_stack pool(kStackBytes);
+    return pool;
+}
+
+}  // namespace
+
+Actor::Actor(SimWorld& world, std::string name, std::int64_t rate_ppm)
+    : world_(world),
+      name_(std::move(name)),
+      id_(world.next_actor_id_++),
+      rate_ppm_(rate_ppm),
+      offset_(Rng(world.seed()).fork(name_).between(1, 1'000'000) * kMilli) {}
+
+SimTime Actor::local_now() const noexcept { return to_local(world_.now()); }
+
+SimTime Actor::to_local(SimTime true_time) const noexcept {
+    return offset_ + true_time + static_cast<SimTime>(static_cast<__int128>(true_time) * rate_ppm_ / 1'000'000);
+}
+
+SimTime Actor::to_true(SimTime local) const noexcept {
+    const SimTime since = local - offset_;
+    if (since <= 0) return 0;
+    if (since >= kForever) return kForever;
+    auto guess = static_cast<SimTime>(static_cast<__int128>(since) * 1'000'000 / (1'000'000 + rate_ppm_));
+    while (to_local(guess) < local) ++guess;
+    return guess;
+}
+
+void Actor::pause() {
+    if (paused_++ == 0) world_.note(this, "paused");
+}
+
+void Actor::resume() {
+    if (--paused_ > 0) return;
+    world_.note(this, "goes on");
+    world_.unpark(*this);
+}
+
+void Actor::pause_for(SimTime duration) {
+    pause();
+    world_.in(duration, nullptr, [this] { resume(); });
+}
+
+void Actor::pause_here(SimTime duration) {
+    const SimTime until = world_.now() + duration;
+    ++paused_;
+    world_.note(this, "paused in its code", static_cast<std::uint64_t>(duration / kMilli));
+    auto* const context = boost::fibers::context::active();
+    if (context->is_context(boost::fibers::type::main_context)) {
+        // In an event: the world goes on around this stack frame. The actor stays paused until this frame is on top again, which
+        // may be later than `until` if another actor has been stopped in the same way meanwhile.
+        Actor* const before = world_.current_;
+        Actor* const main_before = world_.main_current_;
+        world_.loop(until, {});
+        world_.current_ = before;
+        world_.main_current_ = main_before;
+        resume();
+        return;
+    }
+    internal::WaitEvent over;
+    world_.at(until, nullptr, [this, context, &over] {
+        resuming_fiber_ = context;
+        resume();
+        over.set();
+    });
+    over.wait();
+}
+
+SimWorld::SimWorld(std::uint64_t seed, bool keep_trace)
+    : seed_(seed),
+      root_(seed * 0x9e3779b97f4a7c15ULL + 0x632be59bd9b4e019ULL),
+      fiber_rng_(root_.fork("fibers")),
+      pause_rng_(root_.fork("pauses in code")),
+      keep_trace_(keep_trace) {
+    fibers_ = &FiberScheduler::of_this_thread();
+    fibers_->use(this);
+    slots_.reserve(1024);
+}
+
+SimWorld::~SimWorld() {
+    if (live_fibers_ != 0) {
+        std::fprintf(stderr, "simulation: %d fibers were never served (seed %llu)\n", live_fibers_,
+                     static_cast<unsigned long long>(seed_));
+        std::abort();
+    }
+    // What was never run may own actors' objects, whose destructors may schedule or cancel.
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        auto work = std::exchange(slots_[i].work, nullptr);
+    }
+    fibers_->use(nullptr);
+}
+
+EventId SimWorld::at(SimTime when, Actor* actor, std::function<void()> work) {
+    std::uint32_t index;
+    if (free_.empty()) {
+        index = static_cast<std::uint32_t>(slots_.size());
+        slots_.emplace_back();
+    } else {
+        index = free_.back();
+        free_.pop_back();
+    }
+    Slot& slot = slots_[index];
+    slot.work = std::move(work);
+    slot.actor = actor;
+    const EventId event = (static_cast<EventId>(slot.generation) << 32) | (index + 1);
+    due_.push({std::max(when, now_), next_order_++, event});
+    return event;
+}
+
+SimWorld::Slot* SimWorld::slot_of(EventId event) noexcept {
+    const auto index = static_cast<std::uint32_t>(event & 0xffffffffU);
+    if (index == 0 || index > slots_.size()) return nullptr;
+    Slot& slot = slots_[index - 1];
+    return slot.generation == static_cast<std::uint32_t>(event >> 32) ? &slot : nullptr;
+}
+
+void SimWorld::free_slot(EventId event) noexcept {
+    const auto index = static_cast<std::uint32_t>(event & 0xffffffffU) - 1;
+    ++slots_[index].generation;
+    free_.push_back(index);
+}
+
+bool SimWorld::cancel(EventId event) noexcept {
+    Slot* const slot = slot_of(event);
+    if (slot == nullptr) return false;
+    const auto dropped = std::exchange(slot->work, nullptr);  // destroyed after the slot is free again
+    free_slot(event);
+    return true;
+}
+
+void SimWorld::unpark(Actor& actor) {
+    // With their old order numbers: what was parked comes before what is due now, and keeps its order.
+    for (const auto& parked : std::exchange(actor.parked_, {})) due_.push({now_, parked.order, parked.event});
+}
+
+void SimWorld::spawn(Actor* actor, std::string name, std::function<void()> body) {
+    ++live_fibers_;
+    note(actor, name);
+    boost::fibers::fiber fiber(boost::fibers::launch::post, std::allocator_arg, stacks(),
+                               [this, run = std::move(body)]() mutable {
+                                   run();
+                                   run = nullptr;
+                                   --live_fibers_;
+                               });
+    fiber.properties<FiberProps>().actor = actor;
+    fiber.detach();
+}
+
+void SimWorld::sleep(Actor* actor, SimTime duration) {
+    internal::WaitEvent over;
+    in(duration, actor, [&over] { over.set(); });
+    over.wait();
+}
+
+void SimWorld::run_fibers() {
+    while (fibers_->workload_ready()) boost::this_fiber::yield();
+}
+
+bool SimWorld::run(SimTime until, const std::function<bool()>& done) {
+    const bool result = loop(until, done);
+    boost::this_fiber::yield();  // the dispatcher frees the stacks of fibers that have ended
+    return result;
+}
+
+bool SimWorld::loop(SimTime until, const std::function<bool()>& done) {
+    // Pauses inside pauses inside pauses: the stack has an end.
+    if (++depth_ > 64) {
+        std::fputs("simulation: too many nested pauses\n", stderr);
+        std::abort();
+    }
+    bool result = false;
+    for (;;) {
+        run_fibers();
+        current_ = nullptr;
+        if (done && done()) {
+            result = true;
+            break;
+        }
+        if (due_.empty() || due_.top().when > until) {
+            now_ = std::max(now_, until);
+            break;
+        }
+        const Due due = due_.top();
+        due_.pop();
+        Slot* const slot = slot_of(due.event);
+        if (slot == nullptr) continue;
+        now_ = std::max(now_, due.when);
+        if (slot->actor != nullptr && slot->actor->paused()) {
+            slot->actor->parked_.push_back({due.order, due.event});
+            continue;
+        }
+        auto work = std::move(slot->work);
+        Actor* const actor = slot->actor;
+        slot->work = nullptr;
+        free_slot(due.event);
+        ++events_;
+        mix(static_cast<std::uint64_t>(now_));
+        mix(due.order);
+        current_ = main_current_ = actor;
+        work();
+        work = nullptr;
+        current_ = main_current_ = nullptr;
+    }
+    --depth_;
+    return result;
+}
+
+void SimWorld::maybe_pause(const Actor& actor) noexcept {
+    if (pause_one_in_ == 0 || current_ != &actor || actor.paused() || depth_ > 8) return;
+    if (!pause_rng_.one_in(pause_one_in_)) return;
+    const_cast<Actor&>(actor).pause_here(pause_rng_.between(0, pause_longest_));
+}
+
+void SimWorld::note(const Actor* actor, std::string_view tag, std::uint64_t value) {
+    mix(static_cast<std::uint64_t>(now_));
+    mix(actor == nullptr ? 0U : static_cast<std::uint64_t>(actor->id()) + 1);
+    for (const char c : tag) mix(static_cast<unsigned char>(c));
+    mix(value);
+    if (keep_trace_) {
+        std::string text(tag);
+        if (value != 0) text += " " + std::to_string(value);
+        note_text(actor, text);
+    }
+}
+
+void SimWorld::note_text(const Actor* actor, const std::string& text) {
+    if (!keep_trace_) return;
+    char head[64];
+    std::snprintf(head, sizeof head, "%10.4f  %-6s ", static_cast<double>(now_) / 1e9,
+                  actor == nullptr ? "-" : actor->name().c_str());
+    trace_.push_back(head + text);
+    if (trace_.size() > kTraceLines) trace_.pop_front();
+}
+
+}  // namespace zkrecipes::sim
