@@ -68,6 +68,9 @@ struct WatchEvent {
     std::string path;
 };
 
+/// Anyone may do anything.
+std::vector<Acl> open_acl();
+
 std::string parent_of(std::string_view path);
 std::string name_of(std::string_view path);
 

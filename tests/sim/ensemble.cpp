@@ -17,7 +17,7 @@ SimEnsemble::SimEnsemble(SimWorld& world, EnsembleOptions options)
     schedule_election();
 }
 
-SimEnsemble::~SimEnsemble() = default;
+SimEnsemble::~SimEnsemble() { world_.drop_events(); }
 
 std::vector<std::string> SimEnsemble::hosts() const {
     std::vector<std::string> hosts;

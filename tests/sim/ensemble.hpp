@@ -20,15 +20,15 @@ struct EnsembleOptions {
     SimTime peer_delay_least = 100 * kMicro;
     SimTime peer_delay_most = 3 * kMilli;
     // Faults drawn for each request. 0: never.
-    unsigned lose_request_one_in = 0;   // the connection breaks before it is executed
-    unsigned lose_reply_one_in = 0;     // … after
-    unsigned stall_one_in = 0;          // ZOOKEEPER-4537: no answer until the server hears anything else
+    unsigned lose_request_one_in = 0;  // the connection breaks before it is executed
+    unsigned lose_reply_one_in = 0;    // … after
+    unsigned stall_one_in = 0;         // ZOOKEEPER-4537: no answer until the server hears anything else
 };
 
 /// A ZooKeeper ensemble in memory, as far as a client can tell: a leader that commits through a quorum, followers
-/// that lag, elections, sessions that only the leader ends. How servers find a leader is decided by an oracle that knows who can
-/// talk to whom; everything that a client can see of it (gaps, deposed leaders that still answer reads, lost
-/// proposals) comes from messages that are late or held back.
+/// that lag, elections, sessions that only the leader ends. How servers find a leader is decided by an oracle that
+/// knows who can talk to whom; everything that a client can see of it (gaps, deposed leaders that still answer reads,
+/// lost proposals) comes from messages that are late or held back.
 class SimEnsemble {
 public:
     SimEnsemble(SimWorld& world, EnsembleOptions options);
@@ -58,7 +58,7 @@ public:
 
     // ---- what is true
     const DataTree& committed() const;  // of the server that has applied most
-    bool settled() const;  // one leader, everyone follows, nothing under way
+    bool settled() const;               // one leader, everyone follows, nothing under way
     std::size_t watch_count() const;
 
 private:

@@ -16,8 +16,8 @@ struct FiberProps : boost::fibers::fiber_properties {
     bool workload = false;
 };
 
-/// The order in which the fibers of a simulated run go on: any that can, drawn from the seed; the world's own loop only when
-/// none can. One per thread, used by one world after the other.
+/// The order in which the fibers of a simulated run go on: any that can, drawn from the seed; the world's own loop only
+/// when none can. One per thread, used by one world after the other.
 class FiberScheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProps> {
 public:
     /// Installs it on this thread, the first time.

@@ -470,7 +470,8 @@ void SimServer::fire(const std::vector<WatchEvent>& events) {
             table.erase(found);
         };
         if (event.type != WatchEventType::children_changed) take(data_watchers_);
-        if (event.type == WatchEventType::children_changed || event.type == WatchEventType::deleted) take(child_watchers_);
+        if (event.type == WatchEventType::children_changed || event.type == WatchEventType::deleted)
+            take(child_watchers_);
         for (const std::uint64_t connection : told) notify(connection, event);
     }
 }

@@ -80,20 +80,22 @@ Connection::Connection(SimNetwork& network, std::uint64_t id, Actor& client, Sim
 
 void Connection::request(Request request) {
     if (!client_open_) return;
-    to_server_.send(network_.delay(),
-                    [this, request = std::move(request)] {
-                        if (server_open_) server_.on_request(*this, request);
-                    },
-                    shared_from_this());
+    to_server_.send(
+        network_.delay(),
+        [this, request = std::move(request)] {
+            if (server_open_) server_.on_request(*this, request);
+        },
+        shared_from_this());
 }
 
 void Connection::reply(Reply reply) {
     if (!server_open_) return;
-    to_client_.send(network_.delay(),
-                    [this, reply = std::move(reply)] {
-                        if (client_open_ && on_reply) on_reply(reply);
-                    },
-                    shared_from_this());
+    to_client_.send(
+        network_.delay(),
+        [this, reply = std::move(reply)] {
+            if (client_open_ && on_reply) on_reply(reply);
+        },
+        shared_from_this());
 }
 
 void Connection::close_by_client() {
@@ -101,13 +103,14 @@ void Connection::close_by_client() {
     client_open_ = false;
     on_reply = nullptr;
     on_closed = nullptr;
-    to_server_.send(network_.delay(),
-                    [this] {
-                        if (!server_open_) return;
-                        server_open_ = false;
-                        server_.on_disconnect(*this);
-                    },
-                    shared_from_this());
+    to_server_.send(
+        network_.delay(),
+        [this] {
+            if (!server_open_) return;
+            server_open_ = false;
+            server_.on_disconnect(*this);
+        },
+        shared_from_this());
 }
 
 void Connection::client_sees_close() {
@@ -122,7 +125,8 @@ void Connection::client_sees_close() {
 void Connection::close_by_server() {
     if (!server_open_) return;
     server_open_ = false;
-    to_client_.send(network_.delay(), [this] { client_sees_close(); }, shared_from_this());
+    to_client_.send(
+        network_.delay(), [this] { client_sees_close(); }, shared_from_this());
 }
 
 void Connection::reset() {
@@ -132,7 +136,8 @@ void Connection::reset() {
         server_open_ = false;
         server_.on_disconnect(*this);
     }
-    to_client_.send(network_.delay(), [this] { client_sees_close(); }, shared_from_this());
+    to_client_.send(
+        network_.delay(), [this] { client_sees_close(); }, shared_from_this());
 }
 
 SimNetwork::SimNetwork(SimWorld& world) : world_(world), rng_(world.fork("network")) {}
@@ -220,14 +225,15 @@ void SimNetwork::server_died(SimServer& server) {
         connection->to_client_.clear();  // unsent data dies with the process
         connection->server_open_ = false;
         if (connection->client_open_) {
-            connection->to_client_.send(delay(), [raw = connection.get()] { raw->client_sees_close(); }, connection);
+            connection->to_client_.send(
+                delay(), [raw = connection.get()] { raw->client_sees_close(); }, connection);
         }
     }
 }
 
 std::size_t SimNetwork::open_connections() const {
-    return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
-                                                  [](const auto& each) { return each->client_open_; }));
+    return static_cast<std::size_t>(
+        std::count_if(connections_.begin(), connections_.end(), [](const auto& each) { return each->client_open_; }));
 }
 
 }  // namespace zkrecipes::sim

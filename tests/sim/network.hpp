@@ -15,7 +15,20 @@
 namespace zkrecipes::sim {
 
 enum class Op {
-    connect, close, ping, auth, set_watches, create, remove, exists, get, set, children, multi, sync, remove_watches
+    connect,
+    close,
+    ping,
+    auth,
+    set_watches,
+    create,
+    remove,
+    exists,
+    get,
+    set,
+    children,
+    multi,
+    sync,
+    remove_watches
 };
 const char* to_string(Op op) noexcept;
 bool is_write(Op op) noexcept;  // goes to the leader: sync and close too

@@ -29,8 +29,8 @@ struct Forwarded {
     std::vector<std::string> identities;  // "scheme:id", of the connection
 };
 
-/// One ZooKeeper server: a prefix of the leader's log, the tree that it makes, the connections of its clients; when it leads,
-/// also the next zxid, the session timers and the acknowledgements. In follower.cpp the common and the
+/// One ZooKeeper server: a prefix of the leader's log, the tree that it makes, the connections of its clients; when it
+/// leads, also the next zxid, the session timers and the acknowledgements. In follower.cpp the common and the
 /// follower's part, in leader.cpp the leader's.
 class SimServer {
 public:
@@ -158,7 +158,7 @@ private:
     Rng rng_;
     Role role_ = Role::looking;
     int leader_ = -1;
-    std::int64_t term_ = 0;        // epoch of the leader that we follow or are
+    std::int64_t term_ = 0;          // epoch of the leader that we follow or are
     std::uint64_t role_number_ = 0;  // counts role changes
 
     std::vector<LogEntry> log_;
@@ -176,8 +176,10 @@ private:
 
     // leader
     std::int64_t next_zxid_ = 0;
+    SimTime last_tick_ = 0;
+    int grace_ticks_ = 0;
     std::uint64_t next_session_ = 1;
-    std::map<int, std::size_t> acked_;      // synced followers, and ourselves
+    std::map<int, std::size_t> acked_;  // synced followers, and ourselves
     std::map<int, SimTime> heard_;
     std::map<SessionId, Timer> timers_;
     std::map<SessionId, int> owners_;

@@ -59,15 +59,16 @@ void SimClient::connect_next() {
     if (next_server_ >= servers_.size()) next_server_ = 0;
     SimServer* const server = servers_.empty() ? nullptr : ensemble_.find(servers_[next_server_++]);
     if (server != nullptr) {
-        ensemble_.network().connect(process_, *server, [weak = weak_from_this(), attempt](std::shared_ptr<Connection> made) {
-            const auto self = weak.lock();
-            if (self == nullptr || self->attempt_ != attempt || self->phase_ != Phase::connecting) {
-                if (made != nullptr) made->close_by_client();
-                return;
-            }
-            if (made == nullptr) return self->connection_over(Rc::connection_loss);
-            self->on_connected_to(std::move(made));
-        });
+        ensemble_.network().connect(
+            process_, *server, [weak = weak_from_this(), attempt](std::shared_ptr<Connection> made) {
+                const auto self = weak.lock();
+                if (self == nullptr || self->attempt_ != attempt || self->phase_ != Phase::connecting) {
+                    if (made != nullptr) made->close_by_client();
+                    return;
+                }
+                if (made == nullptr) return self->connection_over(Rc::connection_loss);
+                self->on_connected_to(std::move(made));
+            });
     }
     watch_clock();
 }
@@ -257,7 +258,7 @@ void SimClient::submit(Request request, Done done) {
     Pending pending{std::move(request), std::move(done)};
     if (closing_ || phase_ == Phase::dead || phase_ == Phase::closed) {
         Reply reply;
-        reply.rc = closing_ ? Rc::closed
+        reply.rc = closing_                                ? Rc::closed
                    : status_.state == ClientState::expired ? Rc::session_expired
                                                            : Rc::invalid_state;
         deliver([done = std::move(pending.done), reply] { done(reply); });
@@ -315,7 +316,8 @@ void SimClient::get(const std::string& path, bool watch, GetDone done) {
     request.op = Op::get;
     request.path = path;
     request.watch = watch;
-    submit(std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.data, reply.stat); });
+    submit(std::move(request),
+           [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.data, reply.stat); });
 }
 
 void SimClient::set(const std::string& path, const std::string& data, std::int32_t version, StatDone done) {
@@ -332,7 +334,8 @@ void SimClient::children(const std::string& path, bool watch, ChildrenDone done)
     request.op = Op::children;
     request.path = path;
     request.watch = watch;
-    submit(std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.names, reply.stat); });
+    submit(std::move(request),
+           [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.names, reply.stat); });
 }
 
 void SimClient::multi(std::vector<MultiOp> ops, MultiDone done) {
@@ -380,7 +383,8 @@ void SimClient::close(std::function<void()> done) {
     Request request;
     request.op = Op::close;
     send({std::move(request), [](const Reply&) {}});
-    world_.at(process_.to_true(local_now() + kCloseLimit), &process_, [self = shared_from_this()] { self->finish_close(); });
+    world_.at(process_.to_true(local_now() + kCloseLimit), &process_,
+              [self = shared_from_this()] { self->finish_close(); });
 }
 
 void SimClient::finish_close() {

@@ -22,9 +22,9 @@ using internal::ClientOptions;
 using internal::ClientState;
 using internal::ClientStatus;
 
-/// A handle that behaves as the library's real one does on the C client: pings after a third of the timeout when nothing
-/// is under way, gives up a silent server after two thirds, goes on at another server, sets its watches again in one
-/// request, learns of an expiry only from a server. Replies, events and status changes come in one order.
+/// A handle that behaves as the library's real one does on the C client: pings after a third of the timeout when
+/// nothing is under way, gives up a silent server after two thirds, goes on at another server, sets its watches again
+/// in one request, learns of an expiry only from a server. Replies, events and status changes come in one order.
 class SimClient final : public Client, public std::enable_shared_from_this<SimClient> {
 public:
     SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<internal::Runtime> runtime, ClientOptions options,
@@ -47,7 +47,9 @@ public:
     void close(std::function<void()> done) override;
     ClientStatus status() const override { return status_; }
 
-    std::size_t watches() const noexcept { return data_watches_.size() + exist_watches_.size() + child_watches_.size(); }
+    std::size_t watches() const noexcept {
+        return data_watches_.size() + exist_watches_.size() + child_watches_.size();
+    }
     std::size_t open_requests() const noexcept { return queued_.size() + sent_.size(); }
 
 private:

@@ -62,13 +62,14 @@ void SimRuntime::post(Lane lane, std::function<void()> work) {
     if (stopped_) return;
     Queue& queue = lanes_[static_cast<std::size_t>(lane)];
     SimTime delay = delays_.between(0, lane == Lane::notifier ? shape_.notifier_delay : shape_.lane_delay);
-    if (lane == Lane::notifier && delays_.one_in(shape_.slow_notifier_one_in)) delay += delays_.between(0, shape_.slow_notifier);
+    if (lane == Lane::notifier && delays_.one_in(shape_.slow_notifier_one_in))
+        delay += delays_.between(0, shape_.slow_notifier);
     queue.last = std::max(queue.last, world_.now() + delay);
     auto item = std::make_shared<Item>();
     item->work = std::move(work);
     queue.items.push_back(item);
-    item->event = world_.at(queue.last, &process_,
-                            [self = shared_from_this(), lane, item] { self->run_item(lane, item); });
+    item->event =
+        world_.at(queue.last, &process_, [self = shared_from_this(), lane, item] { self->run_item(lane, item); });
 }
 
 void SimRuntime::run_item(Lane lane, const std::shared_ptr<Item>& item) {

@@ -16,11 +16,11 @@ using internal::TimerId;
 
 /// How punctual one process is.
 struct RuntimeShape {
-    SimTime lane_delay = 50 * kMicro;        // at most, usually
-    SimTime notifier_delay = 200 * kMicro;   // at most, usually
-    unsigned slow_notifier_one_in = 0;       // 0: never; a callback before ours was slow
+    SimTime lane_delay = 50 * kMicro;       // at most, usually
+    SimTime notifier_delay = 200 * kMicro;  // at most, usually
+    unsigned slow_notifier_one_in = 0;      // 0: never; a callback before ours was slow
     SimTime slow_notifier = 2 * kSecond;
-    SimTime timer_delay = kMilli;            // timers fire late by at most this much
+    SimTime timer_delay = kMilli;  // timers fire late by at most this much
 };
 
 /// What one session of a simulated process gets as its surroundings: its own lanes and timers on the process's clock.

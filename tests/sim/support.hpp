@@ -65,7 +65,7 @@ struct Process {
         return *answer;
     }
     std::shared_ptr<Answer> start_create(const std::string& path, CreateMode mode, const std::string& data = "",
-                                         const std::vector<Acl>& acl = Acl::open()) {
+                                         const std::vector<Acl>& acl = open_acl()) {
         auto answer = std::make_shared<Answer>();
         client->create(path, data, acl, mode, [answer](Rc rc, std::string made, const NodeStat& stat) {
             answer->rc = rc, answer->path = std::move(made), answer->stat = stat, answer->answered = true;
@@ -73,7 +73,7 @@ struct Process {
         return answer;
     }
     Answer create(const std::string& path, CreateMode mode, const std::string& data = "",
-                  const std::vector<Acl>& acl = Acl::open()) {
+                  const std::vector<Acl>& acl = open_acl()) {
         return wait(start_create(path, mode, data, acl));
     }
     Answer remove(const std::string& path, std::int32_t version = -1) {

@@ -68,8 +68,8 @@ void Actor::pause_here(SimTime duration) {
     world_.note(this, "paused in its code", static_cast<std::uint64_t>(duration / kMilli));
     auto* const context = boost::fibers::context::active();
     if (context->is_context(boost::fibers::type::main_context)) {
-        // In an event: the world goes on around this stack frame. The actor stays paused until this frame is on top again, which
-        // may be later than `until` if another actor has been stopped in the same way meanwhile.
+        // In an event: the world goes on around this stack frame. The actor stays paused until this frame is on top
+        // again, which may be later than `until` if another actor has been stopped in the same way meanwhile.
         Actor* const before = world_.current_;
         Actor* const main_before = world_.main_current_;
         world_.loop(until, {});
@@ -104,11 +104,18 @@ SimWorld::~SimWorld() {
                      static_cast<unsigned long long>(seed_));
         std::abort();
     }
-    // What was never run may own actors' objects, whose destructors may schedule or cancel.
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        auto work = std::exchange(slots_[i].work, nullptr);
-    }
+    drop_events();
     fibers_->use(nullptr);
+}
+
+void SimWorld::drop_events() noexcept {
+    // What is dropped may own objects whose destructors schedule or cancel.
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        if (!slots_[i].work) continue;
+        const auto work = std::exchange(slots_[i].work, nullptr);
+        ++slots_[i].generation;
+        free_.push_back(static_cast<std::uint32_t>(i));
+    }
 }
 
 EventId SimWorld::at(SimTime when, Actor* actor, std::function<void()> work) {

@@ -12,7 +12,8 @@
 
 namespace zkrecipes::sim {
 
-/// True time of a run, in nanoseconds since its start. Nobody inside the run can read it: each actor has a clock of its own.
+/// True time of a run, in nanoseconds since its start. Nobody inside the run can read it: each actor has a clock of its
+/// own.
 using SimTime = std::int64_t;
 inline constexpr SimTime kMicro = 1'000, kMilli = 1'000'000, kSecond = 1'000'000'000;
 inline constexpr SimTime kForever = INT64_MAX / 4;
@@ -22,8 +23,8 @@ using EventId = std::uint64_t;  // 0: none
 class SimWorld;
 class FiberScheduler;
 
-/// Something that runs and can be stopped: a client process or a server. While it is paused none of its events and fibers
-/// run; they do when it goes on, in their order.
+/// Something that runs and can be stopped: a client process or a server. While it is paused none of its events and
+/// fibers run; they do when it goes on, in their order.
 class Actor {
 public:
     Actor(SimWorld& world, std::string name, std::int64_t rate_ppm);
@@ -42,7 +43,7 @@ public:
     /// The first true time at which local_now() >= local.
     SimTime to_true(SimTime local) const noexcept;
 
-    void pause();   // nests
+    void pause();  // nests
     void resume();
     void pause_for(SimTime duration);
     /// Stops the actor in the middle of what it is doing (a clock read in its own code), for `duration` of true time.
@@ -67,8 +68,9 @@ private:
 
 /// One simulated run: true time, the queue of what happens next, and the fibers that wait for it.
 ///
-/// Everything happens on one thread. The code between two suspensions of a fiber, and each event, is one step that takes no
-/// time. The next event is run only when no fiber can go on. Whatever is not decided by the program is drawn from the seed.
+/// Everything happens on one thread. The code between two suspensions of a fiber, and each event, is one step that
+/// takes no time. The next event is run only when no fiber can go on. Whatever is not decided by the program is drawn
+/// from the seed.
 class SimWorld {
 public:
     explicit SimWorld(std::uint64_t seed, bool keep_trace = false);
@@ -82,9 +84,14 @@ public:
 
     /// Runs `work` as `actor` (null: the world itself) at true time `when`, or when the actor goes on.
     EventId at(SimTime when, Actor* actor, std::function<void()> work);
-    EventId in(SimTime delay, Actor* actor, std::function<void()> work) { return at(now_ + delay, actor, std::move(work)); }
+    EventId in(SimTime delay, Actor* actor, std::function<void()> work) {
+        return at(now_ + delay, actor, std::move(work));
+    }
     /// True: it has not begun and will not.
     bool cancel(EventId event) noexcept;
+
+    /// Drops everything that has not run yet: before what it refers to is destroyed.
+    void drop_events() noexcept;
 
     /// A fiber of the actor. The world must run until it has ended.
     void spawn(Actor* actor, std::string name, std::function<void()> body);
@@ -92,7 +99,8 @@ public:
     /// Suspends the calling fiber.
     void sleep(Actor* actor, SimTime duration);
 
-    /// Runs what is due until `until` or until `done` answers true (asked between events). False: `done` was never true.
+    /// Runs what is due until `until` or until `done` answers true (asked between events). False: `done` was never
+    /// true.
     bool run(SimTime until, const std::function<bool()>& done = {});
 
     /// On whose behalf code runs at present; null: the world's (a checker, the nemesis).

@@ -136,12 +136,14 @@ std::pair<std::uint64_t, std::uint64_t> busy_run(std::uint64_t seed) {
     for (auto& process : processes) {
         world.spawn(&process->actor, "fiber", [&world, &process, answers] {
             for (int i = 0; i < 30; ++i) {
-                process->client->create("/n-", "", Acl::open(), CreateMode::ephemeral_sequential,
-                                        [&world, answers, &process](Rc rc, const std::string& path, const NodeStat& stat) {
-                                            ++*answers;
-                                            world.note(&process->actor, path, static_cast<std::uint64_t>(stat.czxid) +
-                                                                                  static_cast<std::uint64_t>(-static_cast<int>(rc)));
-                                        });
+                process->client->create(
+                    "/n-", "", open_acl(), CreateMode::ephemeral_sequential,
+                    [&world, answers, &process](Rc rc, const std::string& path, const NodeStat& stat) {
+                        ++*answers;
+                        world.note(
+                            &process->actor, path,
+                            static_cast<std::uint64_t>(stat.czxid) + static_cast<std::uint64_t>(-static_cast<int>(rc)));
+                    });
                 world.sleep(&process->actor, 40 * kMilli);
             }
         });
