@@ -18,25 +18,33 @@
 #include "base/runtime.hpp"
 #include "client/client.hpp"
 #include "session/hold.hpp"
+#include "session/incarnation.hpp"
 #include "session/server_probe.hpp"
+#include "session/watch_table.hpp"
 
 namespace zkrecipes::internal {
 
-/// One life of the ZooKeeper session: from the first connect of a handle to its expiry or close.
-struct Incarnation {
-    std::uint64_t number = 0;  // 1 for the first; 0: none yet
-    std::int64_t session_id = 0;
-    std::chrono::milliseconds timeout{0};  // as negotiated by the latest connect
-};
+class SessionImpl;
 
-/// Told what happens to the session. Always called inside the strand.
+/// Told what happens to the session. Always called inside the strand, in the order in which the observers were added. A
+/// callback may add and remove any observer: a removed one is not called any more, an added one only for what comes next.
+/// Must be removed before it is destroyed, unless the session was closed.
 class SessionObserver {
 public:
+    SessionObserver() = default;
+    SessionObserver(const SessionObserver&) = delete;
+    SessionObserver& operator=(const SessionObserver&) = delete;
     virtual ~SessionObserver() = default;
     virtual void on_connected(bool same_session) = 0;  // each connect; requests may be sent
     virtual void on_suspended() = 0;                   // answers of what was sent arrive as unknown
     virtual void on_session_lost() = 0;                // the incarnation is over; a new one will follow
     virtual void on_closed(const Error& why) = 0;      // for ever; the observer has been removed already
+
+private:
+    friend class ObserverList;
+    SessionObserver* previous_ = nullptr;
+    SessionObserver* next_ = nullptr;
+    std::uint64_t added_ = 0;  // 0: in no list
 };
 
 /// The session as the recipes see it: a strand, requests, a lease, and the guarantee that what was begun is cleaned up.
@@ -101,13 +109,9 @@ public:
 
     // ---- watches (*inside*) ------------------------------------------------------------------------------------
     // One watch on the server per path, however many ask; removed there when nobody asks any more.
-    struct WatchListener {
-        /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching.
-        std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
-        /// Something happened to the node, once; the watch is used up. Not called for session events.
-        std::function<void(WatchEventType)> fired;
-    };
-    using WatchId = std::uint64_t;  // 0: none
+    // WatchListener::ready is called once, inside the strand, and never from inside watch_node.
+    using WatchListener = internal::WatchListener;
+    using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
     WatchId watch_node(const std::string& path, WatchListener listener);
     /// Watches die silently with their incarnation; removing a dead one is harmless.
     void unwatch(WatchId watch);
@@ -147,11 +151,9 @@ public:
     void close() noexcept;
 
 private:
-    struct Impl;
-    explicit SessionCore(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+    explicit SessionCore(std::shared_ptr<SessionImpl> impl);
+    const std::shared_ptr<SessionImpl> impl_;
 };
-
 
 /// The way from the public Session to its core, for the recipes and for the simulation.
 struct SessionAccess {

@@ -1,0 +1,120 @@
+#include "session/hold_table.hpp"
+
+#include <algorithm>
+
+namespace zkrecipes::internal {
+
+void HoldTable::add(HoldPtr hold, Instant now) {
+    Entry entry;
+    entry.checked = now;
+    entry.serial = ++last_serial_;
+    const Hold* key = hold.get();
+    entry.hold = std::move(hold);
+    young_.push_back({now + kWatchAfter, key, entry.serial});
+    entries_.emplace(key, std::move(entry));
+}
+
+std::optional<HoldTable::Entry> HoldTable::remove(const Hold* hold) {
+    auto node = entries_.extract(hold);
+    if (node.empty()) return std::nullopt;
+    // Ended holds stay in young_ until they come to its front; with many short holds that must not pile up.
+    if (entries_.empty()) young_.clear();
+    return std::move(node.mapped());
+}
+
+std::vector<HoldTable::Entry> HoldTable::remove_all() {
+    std::vector<Entry> out;
+    out.reserve(entries_.size());
+    for (auto& [key, entry] : entries_) out.push_back(std::move(entry));
+    entries_.clear();
+    young_.clear();
+    // In the order in which they began, so that what follows does not depend on addresses.
+    std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.serial < b.serial; });
+    return out;
+}
+
+HoldTable::Entry* HoldTable::find(const Hold* hold) {
+    const auto found = entries_.find(hold);
+    return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::vector<HoldTable::HoldPtr> HoldTable::take_due_for_watch(Instant now) {
+    std::vector<HoldPtr> out;
+    while (!young_.empty() && young_.front().due <= now) {
+        const Young young = young_.front();
+        young_.pop_front();
+        Entry* entry = find(young.hold);
+        if (entry == nullptr || entry->serial != young.serial) continue;
+        entry->wants_watch = true;
+        out.push_back(entry->hold);
+    }
+    return out;
+}
+
+std::vector<HoldTable::HoldPtr> HoldTable::unwatched() const {
+    std::vector<const Entry*> found;
+    for (const auto& [key, entry] : entries_) {
+        if (entry.wants_watch && entry.watch == 0) found.push_back(&entry);
+    }
+    std::sort(found.begin(), found.end(), [](const Entry* a, const Entry* b) { return a->serial < b->serial; });
+    std::vector<HoldPtr> out;
+    for (const Entry* entry : found) out.push_back(entry->hold);
+    return out;
+}
+
+Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) const {
+    if (entries_.empty()) return Instant::max();
+    // The lease, and each single node, must be proved anew within the interval. A session with many short holds and one long
+    // one renews the lease with every create, but the long one's node is checked by heartbeats only.
+    Instant oldest = last_commit;
+    for (const auto& [key, entry] : entries_) oldest = std::min(oldest, entry.checked);
+    return std::max(oldest, last_round_) + interval;
+}
+
+std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now) {
+    last_round_ = now;
+    std::vector<const Entry*> all;
+    all.reserve(entries_.size());
+    for (const auto& [key, entry] : entries_) all.push_back(&entry);
+    std::sort(all.begin(), all.end(), [](const Entry* a, const Entry* b) { return a->serial < b->serial; });
+    std::vector<std::vector<HoldPtr>> groups;
+    std::size_t bytes = 0;
+    for (const Entry* entry : all) {
+        constexpr std::size_t kOverhead = 32;  // header of one operation in the request, and its part of the answer
+        const std::size_t cost = entry->hold->node().size() + kOverhead;
+        if (groups.empty() || bytes + cost > kChunkBytes) {
+            groups.emplace_back();
+            bytes = 0;
+        }
+        groups.back().push_back(entry->hold);
+        bytes += cost;
+    }
+    return groups;
+}
+
+void HoldTable::checked(const std::vector<HoldPtr>& group, Instant sent_at) {
+    for (const auto& hold : group) {
+        if (Entry* entry = find(hold.get())) entry->checked = std::max(entry->checked, sent_at);
+    }
+}
+
+std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::rest_of(const std::vector<HoldPtr>& group,
+                                                                std::size_t failed) const {
+    std::vector<HoldPtr> rest;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+        if (i != failed && entries_.contains(group[i].get())) rest.push_back(group[i]);
+    }
+    std::vector<std::vector<HoldPtr>> out;
+    constexpr std::size_t kSmall = 64;
+    if (rest.empty()) return out;
+    if (rest.size() <= kSmall) {
+        out.push_back(std::move(rest));
+        return out;
+    }
+    const auto middle = rest.begin() + static_cast<std::ptrdiff_t>(rest.size() / 2);
+    out.emplace_back(rest.begin(), middle);
+    out.emplace_back(middle, rest.end());
+    return out;
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/runtime.hpp"
+#include "session/hold.hpp"
+#include "session/watch_table.hpp"
+
+namespace zkrecipes::internal {
+
+/// What is held now: which nodes the next heartbeat checks, when it is due, and which nodes have been held long enough to be
+/// worth a watch. Pure.
+class HoldTable {
+public:
+    /// A shorter hold pays no watch: the heartbeat alone looks after it.
+    static constexpr Nanoseconds kWatchAfter = std::chrono::milliseconds(500);
+    /// Heartbeats stay far below what a server takes in one request.
+    static constexpr std::size_t kChunkBytes = 200'000;
+
+    using HoldPtr = std::shared_ptr<Hold>;
+    struct Entry {
+        HoldPtr hold;
+        Instant checked;  // send time of the last committed write that proved the node
+        std::uint64_t serial = 0;
+        WatchId watch = 0;
+        bool wants_watch = false;  // held long enough
+    };
+
+    void add(HoldPtr hold, Instant now);
+    std::optional<Entry> remove(const Hold* hold);
+    std::vector<Entry> remove_all();
+    Entry* find(const Hold* hold);
+    bool empty() const noexcept { return entries_.empty(); }
+    std::size_t size() const noexcept { return entries_.size(); }
+
+    // ---- watches on the own nodes
+    Instant watch_due_at() const noexcept { return young_.empty() ? Instant::max() : young_.front().due; }
+    /// Holds whose time for a watch has come.
+    std::vector<HoldPtr> take_due_for_watch(Instant now);
+    /// Holds that should be watched and are not: their watch could not be set while no server answered.
+    std::vector<HoldPtr> unwatched() const;
+
+    // ---- heartbeat
+    /// When the next heartbeat is due; Instant::max() while nothing is held.
+    Instant heartbeat_due(Instant last_commit, Nanoseconds interval) const;
+    /// All holds, in groups of which each fits one request.
+    std::vector<std::vector<HoldPtr>> begin_round(Instant now);
+    void checked(const std::vector<HoldPtr>& group, Instant sent_at);
+    /// What is left to be checked of a group in which the node at `failed` turned out to be gone. More may be gone: a large rest
+    /// is halved, so that many lost nodes do not cost as many large requests.
+    std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
+
+private:
+    struct Young {
+        Instant due;
+        const Hold* hold;
+        std::uint64_t serial;
+    };
+    std::unordered_map<const Hold*, Entry> entries_;
+    std::deque<Young> young_;
+    std::uint64_t last_serial_ = 0;
+    Instant last_round_ = Instant::min();
+};
+
+}  // namespace zkrecipes::internal

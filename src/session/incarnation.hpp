@@ -1,0 +1,15 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace zkrecipes::internal {
+
+/// One life of the ZooKeeper session: from the first connect of a handle to its expiry or close.
+struct Incarnation {
+    std::uint64_t number = 0;  // 1 for the first; 0: none yet
+    std::int64_t session_id = 0;
+    std::chrono::milliseconds timeout{0};  // as negotiated by the latest connect
+};
+
+}  // namespace zkrecipes::internal

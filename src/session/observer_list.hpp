@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// The observers in the order of adding, linked through themselves: adding and removing cost the same with ten thousand of them,
+/// and are allowed from within a callback.
+class ObserverList {
+public:
+    void add(SessionObserver& observer) {
+        if (observer.added_ != 0) return;
+        observer.added_ = ++last_added_;
+        observer.previous_ = last_;
+        observer.next_ = nullptr;
+        (last_ != nullptr ? last_->next_ : first_) = &observer;
+        last_ = &observer;
+    }
+    void remove(SessionObserver& observer) {
+        if (observer.added_ == 0) return;
+        if (cursor_ == &observer) cursor_ = observer.next_;
+        (observer.previous_ != nullptr ? observer.previous_->next_ : first_) = observer.next_;
+        (observer.next_ != nullptr ? observer.next_->previous_ : last_) = observer.previous_;
+        observer.previous_ = observer.next_ = nullptr;
+        observer.added_ = 0;
+    }
+    /// Calls `tell` for those that were in the list at the beginning.
+    template <class Tell>
+    void each(Tell&& tell) {
+        const std::uint64_t newest = last_added_;
+        cursor_ = first_;
+        while (cursor_ != nullptr && cursor_->added_ <= newest) {
+            SessionObserver& present = *cursor_;
+            cursor_ = present.next_;  // remove() moves it on when that one goes
+            tell(present);
+        }
+        cursor_ = nullptr;
+    }
+    SessionObserver* take_first() {
+        SessionObserver* out = first_;
+        if (out != nullptr) remove(*out);
+        return out;
+    }
+    bool empty() const noexcept { return first_ == nullptr; }
+
+private:
+    SessionObserver* first_ = nullptr;
+    SessionObserver* last_ = nullptr;
+    SessionObserver* cursor_ = nullptr;
+    std::uint64_t last_added_ = 0;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,167 @@
+#include "session/reaper.hpp"
+
+#include <utility>
+
+namespace zkrecipes::internal {
+
+void Reaper::add_node(std::string path, Done done) {
+    Job job;
+    job.nodes.push_back(std::move(path));
+    job.done = std::move(done);
+    run(add(std::move(job)));
+}
+
+void Reaper::add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done) {
+    Job job;
+    job.by_identity = true;
+    job.directory = std::move(directory);
+    job.name_prefix = std::move(name_prefix);
+    job.owner = owner;
+    job.done = std::move(done);
+    run(add(std::move(job)));
+}
+
+Reaper::JobId Reaper::add(Job job) {
+    const JobId id = ++last_job_;
+    jobs_.emplace(id, std::move(job));
+    return id;
+}
+
+void Reaper::run(JobId id) {
+    if (!port_.reap_can_send() || tickets_.size() >= kInFlight) {
+        runnable_.push_back(id);
+        return;
+    }
+    const Ticket ticket = ++last_ticket_;
+    tickets_.emplace(ticket, id);
+    Job& job = jobs_.at(id);
+    if (!job.nodes.empty()) {
+        if (job.by_identity && !job.owner_checked) return port_.reap_exists(job.nodes.back(), ticket);
+        return port_.reap_remove(job.nodes.back(), ticket);
+    }
+    port_.reap_sync(job.directory, ticket);
+}
+
+Reaper::Job* Reaper::answered(Ticket ticket, JobId& id) {
+    const auto found = tickets_.find(ticket);
+    if (found == tickets_.end()) return nullptr;  // the session ended meanwhile
+    id = found->second;
+    tickets_.erase(found);
+    return &jobs_.at(id);
+}
+
+void Reaper::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
+    switch (meaning(rc)) {
+        case Meaning::unknown:
+        case Meaning::session_over:
+            // Goes on when connected again. What was done or not shows then: deleting twice is harmless, and a search
+            // starts again with a sync.
+            if (job.by_identity) job.nodes.clear();
+            runnable_.push_back(id);
+            break;
+        case Meaning::not_done:
+            if (rc == Rc::not_connected) {
+                runnable_.push_back(id);
+                break;
+            }
+            sleeping_.emplace(port_.reap_now() + job.pace.next(port_.reap_random()), id);
+            break;
+        default:
+            // No permission, mostly. It may be given later, and the node ends with the session anyway: try on, slowly.
+            port_.reap_refused(path, operation, rc, ++job.refusals);
+            sleeping_.emplace(port_.reap_now() + std::chrono::milliseconds(500) + job.pace.next(port_.reap_random()), id);
+            break;
+    }
+    pump();
+}
+
+void Reaper::on_removed(Ticket ticket, Rc rc) {
+    JobId id = 0;
+    Job* job = answered(ticket, id);
+    if (job == nullptr) return;
+    if (rc == Rc::ok || rc == Rc::no_node) return next_node(id, *job);
+    again(id, *job, rc, job->nodes.back(), "delete");
+}
+
+void Reaper::next_node(JobId id, Job& job) {
+    job.nodes.pop_back();
+    job.owner_checked = false;
+    job.pace.reset();
+    if (job.nodes.empty()) return finish(id, true);
+    run(id);
+}
+
+void Reaper::on_synced(Ticket ticket, Rc rc) {
+    JobId id = 0;
+    Job* job = answered(ticket, id);
+    if (job == nullptr) return;
+    if (rc == Rc::no_node) return finish(id, true);
+    if (rc != Rc::ok) return again(id, *job, rc, job->directory, "sync");
+    // At once behind the sync, whatever else waits: only a list on the same connection reflects it. If the connection breaks
+    // in between, the list is not answered with ok, or was sent on the next connection, whose server is not older.
+    const Ticket next = ++last_ticket_;
+    tickets_.emplace(next, id);
+    port_.reap_children(job->directory, next);
+}
+
+void Reaper::on_children(Ticket ticket, Rc rc, const std::vector<std::string>& names) {
+    JobId id = 0;
+    Job* job = answered(ticket, id);
+    if (job == nullptr) return;
+    if (rc == Rc::no_node) return finish(id, true);
+    if (rc != Rc::ok) return again(id, *job, rc, job->directory, "list");
+    const std::string base = job->directory == "/" ? "/" : job->directory + "/";
+    for (const auto& name : names) {
+        if (name.starts_with(job->name_prefix)) job->nodes.push_back(base + name);
+    }
+    if (job->nodes.empty()) return finish(id, true);
+    job->owner_checked = false;
+    run(id);
+}
+
+void Reaper::on_exists(Ticket ticket, Rc rc, std::int64_t owner) {
+    JobId id = 0;
+    Job* job = answered(ticket, id);
+    if (job == nullptr) return;
+    if (rc == Rc::no_node) return next_node(id, *job);
+    if (rc != Rc::ok) return again(id, *job, rc, job->nodes.back(), "exists");
+    // Another session's node is not ours to delete; it ends with that session.
+    if (owner != job->owner) return next_node(id, *job);
+    job->owner_checked = true;
+    run(id);
+}
+
+void Reaper::finish(JobId id, bool gone) {
+    auto node = jobs_.extract(id);
+    if (node.mapped().done) node.mapped().done(gone);
+    pump();
+}
+
+void Reaper::pump() {
+    while (!runnable_.empty() && port_.reap_can_send() && tickets_.size() < kInFlight) {
+        const JobId id = runnable_.front();
+        runnable_.pop_front();
+        run(id);
+    }
+}
+
+void Reaper::go_on() {
+    const Instant now = port_.reap_now();
+    while (!sleeping_.empty() && sleeping_.begin()->first <= now) {
+        runnable_.push_back(sleeping_.begin()->second);
+        sleeping_.erase(sleeping_.begin());
+    }
+    pump();
+}
+
+void Reaper::session_over() {
+    auto jobs = std::exchange(jobs_, {});
+    tickets_.clear();
+    runnable_.clear();
+    sleeping_.clear();
+    for (auto& [id, job] : jobs) {
+        if (job.done) job.done(false);
+    }
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,73 @@
+#include <zkrecipes/session.hpp>
+
+#include <utility>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes {
+namespace {
+
+SessionOptions with_hosts(std::string hosts) {
+    SessionOptions out;
+    out.hosts = std::move(hosts);
+    return out;
+}
+
+[[noreturn]] void throw_moved_from(const char* operation) {
+    throw Error(Errc::closed, operation, {}, "this Session object was moved from");
+}
+
+}  // namespace
+
+const char* to_string(SessionState state) noexcept {
+    switch (state) {
+        case SessionState::connecting: return "connecting";
+        case SessionState::connected: return "connected";
+        case SessionState::suspended: return "suspended";
+        case SessionState::lost: return "lost";
+        case SessionState::closed: return "closed";
+    }
+    return "unknown";
+}
+
+std::vector<Acl> Acl::open() { return {Acl{}}; }
+std::vector<Acl> Acl::creator_all() { return {Acl{all, "auth", ""}}; }
+
+Session::Session(SessionOptions options)
+    : core_(internal::SessionCore::open(std::move(options), internal::SessionCore::real_environment())) {}
+Session::Session(std::string hosts) : Session(with_hosts(std::move(hosts))) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&& other) noexcept {
+    if (this != &other) {
+        close();
+        core_ = std::move(other.core_);
+    }
+    return *this;
+}
+Session::~Session() { close(); }
+
+bool Session::wait_connected(Deadline deadline, std::stop_token stop) {
+    if (!core_) throw_moved_from("wait_connected");
+    const auto keep = core_;
+    return keep->wait_connected(deadline, std::move(stop));
+}
+
+SessionState Session::state() const noexcept { return core_ ? core_->state() : SessionState::closed; }
+
+SessionInfo Session::info() const {
+    if (core_) return core_->info();
+    SessionInfo out;
+    out.state = SessionState::closed;
+    return out;
+}
+
+StateSubscription Session::watch_state(std::function<void(SessionState)> listener) {
+    if (!core_) throw_moved_from("watch_state");
+    return core_->watch_state(std::move(listener));
+}
+
+void Session::close() noexcept {
+    if (const auto keep = core_) keep->close();
+}
+
+}  // namespace zkrecipes

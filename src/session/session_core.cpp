@@ -1,0 +1,122 @@
+#include "session/session_core.hpp"
+
+#include <utility>
+
+#include "base/paths.hpp"
+#include "session/options_check.hpp"
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+
+std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environment environment) {
+    CheckedOptions checked = check_options(options);
+    auto impl = std::make_shared<SessionImpl>(std::move(options), std::move(checked.hosts), std::move(checked.prefix),
+                                              std::move(environment));
+    const std::shared_ptr<SessionCore> core(new SessionCore(std::move(impl)));
+    core->impl_->start();  // when it throws, the destructor cleans up
+    return core;
+}
+
+SessionCore::SessionCore(std::shared_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
+SessionCore::~SessionCore() { impl_->core_is_gone(); }
+
+void SessionCore::enter(const std::function<void()>& work) {
+    const auto keep = impl_;  // `work` may drop the last reference to this core
+    keep->inside(work);
+}
+void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
+void SessionCore::notify(std::function<void()> callback) { impl_->notify(std::move(callback)); }
+
+Runtime& SessionCore::runtime() const noexcept { return *impl_->runtime_; }
+spdlog::logger& SessionCore::log() const noexcept { return *impl_->logger_; }
+const SessionOptions& SessionCore::options() const noexcept { return impl_->options_; }
+SessionState SessionCore::state() const noexcept { return impl_->state(); }
+SessionInfo SessionCore::info() const { return impl_->info(); }
+bool SessionCore::connected() const { return impl_->connected(); }
+const Incarnation& SessionCore::incarnation() const { return impl_->fsm_.incarnation(); }
+const Error* SessionCore::closed_because() const { return impl_->closed_because(); }
+
+std::string SessionCore::server_path(const std::string& path, const char* operation) const {
+    check_path(path, operation);
+    std::string out = join_path(impl_->prefix_, path);
+    check_lock_path(out, operation);
+    return out;
+}
+
+std::string SessionCore::user_path(const std::string& server_path) const {
+    const std::string& prefix = impl_->prefix_;
+    if (prefix.empty() || !is_at_or_below(server_path, prefix)) return server_path;
+    return server_path.size() == prefix.size() ? "/" : server_path.substr(prefix.size());
+}
+
+void SessionCore::add_observer(SessionObserver& observer) {
+    if (impl_->closed_because() == nullptr) impl_->observers_.add(observer);
+}
+void SessionCore::remove_observer(SessionObserver& observer) { impl_->observers_.remove(observer); }
+TimerId SessionCore::at(Instant when, std::function<void()> work) { return impl_->at(when, std::move(work)); }
+bool SessionCore::cancel(TimerId timer) { return impl_->cancel(timer); }
+
+void SessionCore::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                         Done<std::string, const NodeStat&> done) {
+    impl_->create(path, data, acl, mode, std::move(done));
+}
+void SessionCore::remove(const std::string& path, std::int32_t version, Done<> done) {
+    impl_->remove(path, version, std::move(done));
+}
+void SessionCore::exists(const std::string& path, Done<const NodeStat&> done) { impl_->exists(path, std::move(done)); }
+void SessionCore::get(const std::string& path, Done<std::string, const NodeStat&> done) {
+    impl_->get(path, false, std::move(done));
+}
+void SessionCore::set(const std::string& path, const std::string& data, std::int32_t version,
+                      Done<const NodeStat&> done) {
+    impl_->set(path, data, version, std::move(done));
+}
+void SessionCore::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done) {
+    impl_->children(path, std::move(done));
+}
+void SessionCore::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
+    impl_->multi(std::move(ops), std::move(done));
+}
+void SessionCore::sync(const std::string& path, Done<> done) { impl_->sync(path, std::move(done)); }
+
+WatchId SessionCore::watch_node(const std::string& path, WatchListener listener) {
+    return impl_->watches_.add(path, std::move(listener));
+}
+void SessionCore::unwatch(WatchId watch) { impl_->watches_.remove(watch); }
+
+bool SessionCore::reserve_ephemeral(std::size_t path_bytes) { return impl_->ephemerals_.reserve(path_bytes); }
+void SessionCore::release_ephemeral(std::size_t path_bytes) { impl_->ephemerals_.release(path_bytes); }
+bool SessionCore::reserve_watch_possible(std::size_t path_bytes) const { return impl_->watches_.room_for(path_bytes); }
+
+void SessionCore::lease_committed(Instant sent_at) { impl_->lease_committed(sent_at); }
+void SessionCore::verify(std::vector<std::string> nodes, Done<> done) {
+    impl_->verify(std::move(nodes), std::move(done));
+}
+std::shared_ptr<Hold> SessionCore::begin_hold(std::string node, std::int64_t czxid) {
+    return impl_->begin_hold(std::move(node), czxid);
+}
+void SessionCore::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
+    impl_->end_hold(hold, std::move(gone));
+}
+void SessionCore::reap_node(std::string node, std::function<void(bool)> done) {
+    impl_->reap_node(std::move(node), std::move(done));
+}
+void SessionCore::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
+    impl_->reap_identity(std::move(directory), std::move(name_prefix), std::move(done));
+}
+void SessionCore::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done) {
+    impl_->make_directory(path, acl, std::move(done));
+}
+
+bool SessionCore::wait_connected(Deadline deadline, std::stop_token stop) {
+    return impl_->wait_connected(deadline, std::move(stop));
+}
+StateSubscription SessionCore::watch_state(std::function<void(SessionState)> listener) {
+    return impl_->watch_state(std::move(listener));
+}
+void SessionCore::close() noexcept {
+    const auto keep = impl_;
+    keep->close();
+}
+
+}  // namespace zkrecipes::internal

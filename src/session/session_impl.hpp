@@ -1,0 +1,251 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cassert>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/wait_event.hpp"
+#include "session/backoff.hpp"
+#include "session/budget.hpp"
+#include "session/hold_table.hpp"
+#include "session/internal_thread.hpp"
+#include "session/lease_clock.hpp"
+#include "session/nudge.hpp"
+#include "session/observer_list.hpp"
+#include "session/reaper.hpp"
+#include "session/session_core.hpp"
+#include "session/session_fsm.hpp"
+#include "session/state_notifier.hpp"
+#include "session/watch_table.hpp"
+
+namespace zkrecipes::internal {
+
+/// What a SessionCore consists of: the driver of the pure parts.
+///
+/// It lives as long as the core, and until the last handle is closed. The core is what the recipes keep alive; the
+/// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
+///
+/// Files: session_life.cpp (state, handles, close), session_requests.cpp (requests, watches, directories), session_lease.cpp
+/// (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
+class SessionImpl final : public std::enable_shared_from_this<SessionImpl>, private WatchTable::Port, private Reaper::Port {
+public:
+    SessionImpl(SessionOptions options, std::vector<std::string> hosts, std::string prefix,
+                SessionCore::Environment environment);
+
+    // ---- anywhere ----------------------------------------------------------------------------------------------
+    template <class Work>
+    void inside(Work&& work);
+    /// inside(), called by our own threads: nothing may be thrown into them.
+    template <class Work>
+    void internally(Work&& work) noexcept;
+    bool is_inside() const noexcept { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+    /// Runs `work` inside the strand soon, on the protocol lane.
+    void post_inside(std::function<void()> work);
+    void notify(std::function<void()> callback);
+    SessionState state() const noexcept { return state_.load(std::memory_order_acquire); }
+    SessionInfo info() const;
+    bool wait_connected(Deadline deadline, std::stop_token stop);
+    StateSubscription watch_state(std::function<void(SessionState)> listener);
+    void close() noexcept;
+    void core_is_gone() noexcept;
+
+    // ---- life --------------------------------------------------------------------------------------------------
+    void start();
+    void apply(const SessionActions& actions);
+    const Error* closed_because() const { return closed_because_ ? &*closed_because_ : nullptr; }
+    bool connected() const { return fsm_.usable() && client_ != nullptr; }
+
+    // ---- timers ------------------------------------------------------------------------------------------------
+    TimerId at(Instant when, std::function<void()> work);
+    bool cancel(TimerId timer);
+
+    // ---- requests ----------------------------------------------------------------------------------------------
+    template <class... Values>
+    using Done = SessionCore::Done<Values...>;
+    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                Done<std::string, const NodeStat&> done);
+    void remove(const std::string& path, std::int32_t version, Done<> done);
+    void exists(const std::string& path, Done<const NodeStat&> done);
+    void get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done);
+    void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
+    void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
+    void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
+    void sync(const std::string& path, Done<> done);
+    void remove_watches(const std::string& path, Done<> done);
+    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done);
+
+    // ---- lease and holds ---------------------------------------------------------------------------------------
+    void lease_committed(Instant sent_at);
+    void verify(std::vector<std::string> nodes, Done<> done);
+    std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
+    void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
+    void reap_node(std::string node, std::function<void(bool)> done);
+    void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
+
+    // Used by SessionCore as they are.
+    const SessionOptions options_;
+    const std::string prefix_;  // chroot and namespace, before every path; empty or "/…"
+    const std::shared_ptr<Runtime> runtime_;
+    const std::shared_ptr<spdlog::logger> logger_;
+    ObserverList observers_;
+    WatchTable watches_;
+    Reaper reaper_;
+    Budget ephemerals_;
+    SessionFsm fsm_;
+    std::vector<std::function<void()>> deferred_;
+
+private:
+    class Link;
+    struct ConnectWaiter;
+    struct UserTimer {
+        TimerId runtime_timer = 0;
+        std::function<void()> work;
+    };
+
+    // WatchTable::Port
+    void send_get_watch(const std::string& path, std::uint64_t ticket) override;
+    void send_remove_watches(const std::string& path, std::uint64_t ticket) override;
+    bool can_send() const override { return connected(); }
+    // Reaper::Port
+    void reap_remove(const std::string& path, Reaper::Ticket ticket) override;
+    void reap_sync(const std::string& path, Reaper::Ticket ticket) override;
+    void reap_children(const std::string& path, Reaper::Ticket ticket) override;
+    void reap_exists(const std::string& path, Reaper::Ticket ticket) override;
+    bool reap_can_send() const override { return connected(); }
+    Instant reap_now() const override { return runtime_->now(); }
+    std::uint64_t reap_random() override { return runtime_->random(); }
+    void reap_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) override;
+
+    // session_life.cpp
+    void open_handle(std::uint64_t handle);
+    void close_handle();
+    void handle_closed();
+    void on_state(SessionState state);
+    void on_connected(bool same_session);
+    void on_suspended();
+    void on_session_over();
+    void on_closed(Errc errc, const std::string& detail);
+    void begin_close();
+    void continue_close();
+    void update_info();
+    void wake_connect_waiters();
+    void plan_probe();
+    void start_probe();
+    void on_probed(std::uint64_t round, const std::vector<std::string>& answering);
+    void restore_servers();
+    bool wait_closed(bool bounded);
+    void stop_lanes(bool may_wait) noexcept;
+    void settle();
+    void on_time();
+    void arm(Instant when);
+
+    // session_requests.cpp
+    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc);
+    void send_nudge();
+    template <class... Values>
+    auto answer_to(SessionCore::Done<Values...> done, Instant sent_at);
+    template <class... Values>
+    void not_sent(SessionCore::Done<Values...> done);
+
+    // session_lease.cpp
+    void lose(const Hold* hold, const char* why);
+    void lose_all(const char* why);
+    void report_lost(std::vector<HoldTable::Entry> lost, const char* why);
+    void start_heartbeat(Instant now);
+    void send_check(std::vector<HoldTable::HoldPtr> group);
+    void on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
+                    Instant sent_at);
+    void plan_heartbeat();
+    void watch_own_node(const HoldTable::HoldPtr& hold);
+    void new_lease_view();
+
+    const std::vector<std::string> hosts_;
+    const std::shared_ptr<ClientFactory> clients_;
+    const std::shared_ptr<ServerProbe> probe_;
+
+    std::mutex strand_;                     // guards everything that is not const or atomic
+    std::atomic<std::thread::id> owner_{};  // the thread that is inside
+
+    std::atomic<SessionState> state_{SessionState::connecting};
+    StateNotifier notifier_;
+    mutable std::mutex info_mutex_;  // guards info_
+    SessionInfo info_;
+
+    std::shared_ptr<Client> client_;
+    std::optional<Error> closed_because_;  // set once
+    std::string closed_detail_;
+    std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;
+    bool closing_ = false;
+    bool last_handle_closing_ = false;
+    bool closed_ = false;  // the last handle is gone
+    bool core_gone_ = false;
+    Instant drain_until_ = Instant::max();
+    std::vector<std::shared_ptr<WaitEvent>> close_waiters_;
+
+    std::unordered_map<TimerId, UserTimer> timers_;
+    TimerId last_timer_ = 0;
+    TimerId housekeeping_ = 0;
+    Instant housekeeping_at_ = Instant::max();
+
+    Nudge nudge_;
+    LeaseClock lease_;
+    std::shared_ptr<LeaseView> lease_view_;
+    HoldTable holds_;
+    Instant heartbeat_at_ = Instant::max();
+    std::uint64_t heartbeat_round_ = 0;
+    int checks_open_ = 0;
+    std::uint64_t check_refusals_ = 0;
+
+    Instant probe_at_ = Instant::max();
+    Pace probe_pace_;
+    std::uint64_t probe_round_ = 0;
+    bool probing_ = false;
+    std::vector<std::string> narrowed_to_;  // empty: the client has the full list
+    std::uint64_t outage_failures_ = 0;
+};
+
+template <class Work>
+void SessionImpl::inside(Work&& work) {
+    std::vector<std::function<void()>> after;
+    std::exception_ptr thrown;
+    {
+        assert(!is_inside() && "SessionCore::enter is not re-entrant");
+        const std::lock_guard lock(strand_);
+        owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+        try {
+            work();
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        settle();
+        owner_.store(std::thread::id(), std::memory_order_relaxed);
+        after.swap(deferred_);
+    }
+    for (const auto& action : after) action();
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+template <class Work>
+void SessionImpl::internally(Work&& work) noexcept {
+    const InternalThread mark;
+    try {
+        inside(std::forward<Work>(work));
+    } catch (const std::exception& error) {
+        logger_->critical("session: an internal step threw: {}", error.what());
+    } catch (...) {
+        logger_->critical("session: an internal step threw");
+    }
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <utility>
+
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+
+void SessionImpl::new_lease_view() {
+    // Old holds keep the view of their own session, which stays at zero: no later lease can ever speak for them.
+    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    lease_view_ = std::make_shared<LeaseView>();
+}
+
+void SessionImpl::lease_committed(Instant sent_at) {
+    if (!fsm_.has_session() || closing_) return;
+    const bool lapsed = lease_.commit(sent_at, runtime_->now());
+    // Before the new end is shown: a hold whose lease had passed stays lost, whatever the servers say now.
+    if (lapsed) lose_all("the lease had passed before the servers confirmed it");
+    lease_view_->sure_until_ns.store(lease_.sure_until().time_since_epoch().count(), std::memory_order_release);
+}
+
+void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
+    if (nodes.empty()) {
+        post_inside([done = std::move(done), now = runtime_->now()] { done(Rc::ok, now); });
+        return;
+    }
+    std::vector<MultiOp> ops(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = std::move(nodes[i]);
+    multi(std::move(ops), [this, done = std::move(done)](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
+        if (rc == Rc::ok) lease_committed(sent_at);
+        if (done) done(rc, sent_at);
+    });
+}
+
+std::shared_ptr<Hold> SessionImpl::begin_hold(std::string node, std::int64_t czxid) {
+    const Instant now = runtime_->now();
+    if (!fsm_.has_session() || closing_ || !lease_.fresh(now)) return nullptr;
+    const Incarnation& incarnation = fsm_.incarnation();
+    auto hold = std::make_shared<Hold>(runtime_, lease_view_, std::move(node), czxid, incarnation.session_id,
+                                       incarnation.number);
+    const bool first = holds_.empty();
+    holds_.add(hold, now);
+    if (first) plan_heartbeat();
+    return hold;
+}
+
+void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
+    hold->mark_ended();
+    if (const auto entry = holds_.remove(hold.get())) {
+        // The delete uses up the watch; taking it back would be a request more.
+        if (entry->watch != 0) watches_.abandon(entry->watch);
+    }
+    if (hold->incarnation() == fsm_.incarnation().number) return reap_node(hold->node(), std::move(gone));
+    if (gone) post_inside([gone = std::move(gone)] { gone(false); });
+}
+
+// ---- losing --------------------------------------------------------------------------------------------------------
+
+void SessionImpl::lose(const Hold* hold, const char* why) {
+    auto entry = holds_.remove(hold);
+    if (!entry) return;
+    std::vector<HoldTable::Entry> lost;
+    lost.push_back(std::move(*entry));
+    report_lost(std::move(lost), why);
+}
+
+void SessionImpl::lose_all(const char* why) {
+    if (!holds_.empty()) report_lost(holds_.remove_all(), why);
+}
+
+void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* why) {
+    // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
+    std::vector<HoldTable::HoldPtr> to_tell;
+    for (const auto& entry : lost) {
+        if (entry.hold->mark_lost()) to_tell.push_back(entry.hold);
+    }
+    constexpr std::size_t kLines = 20;
+    for (std::size_t i = 0; i < lost.size(); ++i) {
+        const auto& entry = lost[i];
+        // The owner releases it, and deletes the node, when it has stopped.
+        if (entry.watch != 0) watches_.remove(entry.watch);
+        const auto session_id = static_cast<std::uint64_t>(entry.hold->session_id());
+        if (i < kLines) {
+            logger_->warn("session {:#x}: lost {} (token {}): {}", session_id, entry.hold->node(), entry.hold->czxid(), why);
+        } else if (i == kLines) {
+            logger_->warn("session {:#x}: lost {} more: {}", session_id, lost.size() - kLines, why);
+        }
+    }
+    if (to_tell.empty()) return;
+    runtime_->post(Lane::notifier, [to_tell = std::move(to_tell)] {
+        const NotifierThread mark;
+        for (const auto& hold : to_tell) hold->request_stop();
+    });
+}
+
+// ---- heartbeat -----------------------------------------------------------------------------------------------------
+
+void SessionImpl::plan_heartbeat() { heartbeat_at_ = holds_.heartbeat_due(lease_.last_commit(), lease_.interval()); }
+
+void SessionImpl::start_heartbeat(Instant now) {
+    ++heartbeat_round_;
+    checks_open_ = 0;
+    auto groups = holds_.begin_round(now);
+    plan_heartbeat();
+    for (auto& group : groups) send_check(std::move(group));
+}
+
+void SessionImpl::send_check(std::vector<HoldTable::HoldPtr> group) {
+    std::vector<MultiOp> ops(group.size());
+    for (std::size_t i = 0; i < group.size(); ++i) ops[i].path = group[i]->node();
+    ++checks_open_;
+    multi(std::move(ops), [this, group = std::move(group), round = heartbeat_round_](
+                              Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+        const bool current = round == heartbeat_round_;
+        if (current) --checks_open_;
+        on_checked(group, rc, results, sent_at);
+        if (current && checks_open_ == 0) plan_heartbeat();
+    });
+}
+
+void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
+                             Instant sent_at) {
+    switch (meaning(rc)) {
+        case Meaning::done:
+            check_refusals_ = 0;
+            lease_committed(sent_at);
+            holds_.checked(group, sent_at);
+            return;
+        case Meaning::refused: {
+            // The first refusal names the node. The others were not checked: they prove nothing, and are asked about anew.
+            std::size_t failed = 0;
+            while (failed < results.size() && results[failed].rc != Rc::no_node) ++failed;
+            if (failed >= group.size()) {
+                if (group.size() == 1) return lose(group.front().get(), "its node is gone");
+                for (const auto& hold : group) {
+                    if (holds_.find(hold.get()) != nullptr) send_check({hold});
+                }
+                return;
+            }
+            lose(group[failed].get(), "its node is gone");
+            for (auto& rest : holds_.rest_of(group, failed)) send_check(std::move(rest));
+            return;
+        }
+        case Meaning::failed:
+            if (worth_a_line(++check_refusals_)) {
+                logger_->error(
+                    "session {:#x}: the heartbeat of {} held node(s) was refused: {}. Without it they are lost when the "
+                    "lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
+                    static_cast<std::uint64_t>(fsm_.incarnation().session_id), group.size(), to_string(rc));
+            }
+            return;
+        default: return;  // unknown or not done: proves nothing
+    }
+}
+
+void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold) {
+    HoldTable::Entry* entry = holds_.find(hold.get());
+    if (entry == nullptr || entry->watch != 0 || !connected()) return;
+    WatchListener listener;
+    listener.ready = [this, hold](Rc rc, const std::string&, const NodeStat& stat) {
+        HoldTable::Entry* mine = holds_.find(hold.get());
+        if (mine == nullptr) return;
+        if (rc == Rc::ok && stat.czxid == hold->czxid()) return;
+        mine->watch = rc == Rc::ok ? mine->watch : 0;
+        if (rc == Rc::no_node) lose(hold.get(), "its node is gone");
+        else if (rc == Rc::ok) lose(hold.get(), "its node was deleted and made again");
+        else if (meaning(rc) == Meaning::failed) mine->wants_watch = false;  // not readable: the heartbeat must do
+    };
+    listener.fired = [this, hold](WatchEventType type) {
+        HoldTable::Entry* mine = holds_.find(hold.get());
+        if (mine == nullptr) return;
+        mine->watch = 0;
+        if (type == WatchEventType::deleted) lose(hold.get(), "its node was deleted");
+        else watch_own_node(hold);
+    };
+    // Over the budget: the heartbeat alone looks after it.
+    entry->watch = watches_.add(hold->node(), std::move(listener));
+    if (entry->watch == 0) entry->wants_watch = false;
+}
+
+}  // namespace zkrecipes::internal

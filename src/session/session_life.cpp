@@ -1,0 +1,528 @@
+#include <algorithm>
+#include <utility>
+
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before anybody need be asked
+constexpr Nanoseconds kFlushAtMost = 1s;   // how long a destructor waits for a user's callback
+
+std::uint64_t printable(std::int64_t session_id) { return static_cast<std::uint64_t>(session_id); }
+
+}  // namespace
+
+/// What one handle says, under the number by which the state machine knows it.
+class SessionImpl::Link final : public ClientEvents {
+public:
+    Link(std::shared_ptr<SessionImpl> session, std::uint64_t handle) : session_(std::move(session)), handle_(handle) {}
+
+    void on_status(const ClientStatus& status) override {
+        session_->internally([&] {
+            session_->apply(session_->fsm_.on_status(handle_, status, session_->runtime_->now()));
+            session_->plan_probe();
+        });
+    }
+    void on_watch(WatchEventType type, const std::string& path) override {
+        session_->internally([&] {
+            if (handle_ == session_->fsm_.handle()) session_->watches_.on_event(type, path);
+        });
+    }
+    void on_auth(Rc rc) override {
+        session_->internally([&] {
+            session_->apply(session_->fsm_.on_auth(handle_, rc, session_->runtime_->now()));
+        });
+    }
+
+private:
+    const std::shared_ptr<SessionImpl> session_;
+    const std::uint64_t handle_;
+};
+
+struct SessionImpl::ConnectWaiter {
+    WaitEvent event;
+    TimerId timer = 0;
+    // Set inside the strand before the event.
+    bool connected = false;
+    bool closed = false;  // closed_because_ is set, and never changes
+};
+
+SessionImpl::SessionImpl(SessionOptions options, std::vector<std::string> hosts, std::string prefix,
+                         SessionCore::Environment environment)
+    : options_(std::move(options)),
+      prefix_(std::move(prefix)),
+      runtime_(std::move(environment.runtime)),
+      logger_(options_.logger ? options_.logger : spdlog::default_logger()),
+      watches_(*this),
+      reaper_(*this),
+      fsm_({options_.auth_timeout, static_cast<int>(options_.auth.size())}),
+      hosts_(std::move(hosts)),
+      clients_(std::move(environment.clients)),
+      probe_(std::move(environment.probe)),
+      notifier_(runtime_, logger_),
+      lease_(options_.server_tick),
+      probe_pace_(1s, 10s) {
+    new_lease_view();
+}
+
+void SessionImpl::start() {
+    inside([&] {
+        SessionActions actions = fsm_.start();
+        // The first handle is opened in the user's own call: what is wrong with it is thrown to the user.
+        open_handle(actions.front().handle);
+        actions.erase(actions.begin());
+        apply(actions);
+    });
+}
+
+void SessionImpl::apply(const SessionActions& actions) {
+    using Kind = SessionAction::Kind;
+    for (const auto& action : actions) {
+        switch (action.kind) {
+            case Kind::open_handle:
+                try {
+                    open_handle(action.handle);
+                } catch (const std::exception& error) {
+                    logger_->error("session: cannot open a client handle: {}", error.what());
+                    apply(fsm_.on_open_failed(action.handle, error.what(), runtime_->now()));
+                }
+                break;
+            case Kind::close_handle: close_handle(); break;
+            case Kind::add_auth:
+                if (client_) {
+                    for (const auto& auth : options_.auth) client_->add_auth(auth);
+                }
+                break;
+            case Kind::session_over: on_session_over(); break;
+            case Kind::state_changed: on_state(action.state); break;
+            case Kind::connected: on_connected(action.same_session); break;
+            case Kind::suspended: on_suspended(); break;
+            case Kind::link_up:
+                watches_.on_connected();
+                reaper_.go_on();
+                break;
+            case Kind::closed: on_closed(action.errc, action.detail); break;
+        }
+    }
+    if (!actions.empty()) update_info();
+}
+
+void SessionImpl::open_handle(std::uint64_t handle) {
+    ClientOptions options;
+    options.hosts = hosts_;
+    options.timeout = options_.timeout;
+    options.logger = logger_;
+    nudge_.forget();
+    narrowed_to_.clear();
+    client_ = clients_->open(options, std::make_shared<Link>(shared_from_this(), handle));
+    plan_probe();
+}
+
+void SessionImpl::close_handle() {
+    nudge_.forget();
+    const auto client = std::exchange(client_, nullptr);
+    if (!client) return;
+    const bool last = fsm_.finished();
+    last_handle_closing_ = last;
+    // The client keeps itself alive through this closure, and is destroyed where that is: outside of the strand.
+    client->close([self = shared_from_this(), client, last] {
+        if (last) self->internally([&] { self->handle_closed(); });
+    });
+}
+
+void SessionImpl::handle_closed() {
+    if (closed_) return;
+    closed_ = true;
+    logger_->info("session {:#x}: closed", printable(fsm_.incarnation().session_id));
+    for (const auto& waiter : std::exchange(close_waiters_, {})) deferred_.push_back([waiter] { waiter->set(); });
+    if (core_gone_) stop_lanes(false);
+}
+
+void SessionImpl::update_info() {
+    const std::lock_guard lock(info_mutex_);
+    info_.state = fsm_.state();
+    info_.incarnation = fsm_.incarnation().number;
+    info_.session_id = fsm_.incarnation().session_id;
+    info_.timeout = fsm_.incarnation().timeout;
+    info_.server = fsm_.server();
+}
+
+SessionInfo SessionImpl::info() const {
+    const std::lock_guard lock(info_mutex_);
+    return info_;
+}
+
+// ---- what the state machine says ----------------------------------------------------------------------------------
+
+void SessionImpl::on_state(SessionState state) {
+    state_.store(state, std::memory_order_release);
+    notifier_.publish(state);
+    if (state == SessionState::lost) {
+        logger_->warn("session {:#x}: lost{}", printable(fsm_.incarnation().session_id),
+                      fsm_.has_session() ? " by our own clock: no server has answered for the session timeout" : "");
+        // By our own clock this is after the end of the lease, whose timer may still be on its way.
+        lose_all("the session was lost");
+    }
+}
+
+void SessionImpl::on_connected(bool same_session) {
+    const Incarnation& incarnation = fsm_.incarnation();
+    const Instant now = runtime_->now();
+    lease_.set_timeout(incarnation.timeout, now);
+    if (!holds_.empty() && lease_.passed(now)) lose_all("the servers granted a shorter session timeout");
+    lease_view_->sure_until_ns.store(
+        lease_.sure_until() == Instant::min() ? 0 : lease_.sure_until().time_since_epoch().count(),
+        std::memory_order_release);
+    if (const auto failures = std::exchange(outage_failures_, 0); failures > 0) {
+        logger_->info("session: servers answer again after {} failed attempts", failures);
+    }
+    logger_->info("session {:#x}: {} to {}, timeout {} ms", printable(incarnation.session_id),
+                  same_session ? "connected again" : "connected", fsm_.server(), incarnation.timeout.count());
+    if (!same_session && lease_.length() < Nanoseconds(incarnation.timeout) / 3) {
+        logger_->error(
+            "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: locks will be "
+            "lost at once. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
+            printable(incarnation.session_id), incarnation.timeout.count(), options_.server_tick.count());
+    }
+    probe_at_ = Instant::max();
+    probe_pace_.reset();
+    ++probe_round_;  // what is still being probed came too late
+    if (same_session) watches_.on_connected();
+    reaper_.go_on();
+    if (!holds_.empty()) {
+        start_heartbeat(now);
+        for (const auto& hold : holds_.unwatched()) watch_own_node(hold);
+    }
+    wake_connect_waiters();
+    observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });
+}
+
+void SessionImpl::on_suspended() {
+    logger_->warn("session {:#x}: connection lost", printable(fsm_.incarnation().session_id));
+    nudge_.forget();
+    restore_servers();
+    observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
+}
+
+void SessionImpl::on_session_over() {
+    lose_all(closing_ ? "the session was closed" : "the servers ended the session");
+    new_lease_view();
+    lease_.reset();
+    heartbeat_at_ = Instant::max();
+    ++heartbeat_round_;
+    checks_open_ = 0;
+    ephemerals_.reset();
+    watches_.reset();
+    reaper_.session_over();
+    nudge_.forget();
+    if (!closing_) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
+}
+
+void SessionImpl::on_closed(Errc errc, const std::string& detail) {
+    closing_ = true;
+    closed_because_.emplace(errc, "session", prefix_.empty() ? options_.hosts : options_.hosts + " " + prefix_, detail);
+    closed_detail_ = detail;
+    if (errc != Errc::closed) logger_->error("{}", closed_because_->what());
+    lose_all("the session was closed");
+    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    probe_at_ = Instant::max();
+    ++probe_round_;
+    wake_connect_waiters();
+    while (SessionObserver* observer = observers_.take_first()) observer->on_closed(*closed_because_);
+}
+
+// ---- waiting for the connection ------------------------------------------------------------------------------------
+
+void SessionImpl::wake_connect_waiters() {
+    for (auto& waiter : std::exchange(connect_waiters_, {})) {
+        cancel(waiter->timer);
+        waiter->connected = connected();
+        waiter->closed = closed_because_.has_value();
+        deferred_.push_back([waiter = std::move(waiter)] { waiter->event.set(); });
+    }
+}
+
+bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
+    const auto waiter = std::make_shared<ConnectWaiter>();
+    const auto give_up = [this, waiter] {
+        std::erase(connect_waiters_, waiter);
+        deferred_.push_back([waiter] { waiter->event.set(); });
+    };
+    bool waits = false;
+    inside([&] {
+        waiter->closed = closed_because_.has_value();
+        waiter->connected = connected();
+        if (waiter->closed || waiter->connected) return;
+        const Instant until = runtime_->instant(deadline);
+        if (until <= runtime_->now() || stop.stop_requested()) return;
+        waits = true;
+        connect_waiters_.push_back(waiter);
+        waiter->timer = at(until, give_up);
+    });
+    if (waits) {
+        const std::stop_callback on_stop(stop, [&, self = shared_from_this()] {
+            self->inside([&] {
+                self->cancel(waiter->timer);
+                give_up();
+            });
+        });
+        waiter->event.wait();
+    }
+    if (waiter->closed) throw Error(closed_because_->errc(), "wait_connected", options_.hosts, closed_detail_);
+    return waiter->connected;
+}
+
+StateSubscription SessionImpl::watch_state(std::function<void(SessionState)> listener) {
+    if (!listener) throw Error(Errc::bad_option, "watch_state", {}, "the listener is empty; pass a callable");
+    StateSubscription out;
+    inside([&] { out = notifier_.subscribe(std::move(listener), fsm_.state()); });
+    return out;
+}
+
+// ---- probing -------------------------------------------------------------------------------------------------------
+
+/// While no server has answered for a moment, find out which one would.
+void SessionImpl::plan_probe() {
+    if (!probe_ || probing_ || closing_ || fsm_.linked() || probe_at_ != Instant::max()) return;
+    probe_at_ = runtime_->now() + kProbeAfter;
+}
+
+void SessionImpl::start_probe() {
+    probe_at_ = Instant::max();
+    if (!probe_ || probing_ || closing_ || fsm_.linked() || !client_) return;
+    probing_ = true;
+    const auto timeout = fsm_.has_session() ? fsm_.incarnation().timeout : options_.timeout;
+    const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
+    probe_->probe(hosts_, limit, [self = shared_from_this(), round = probe_round_](const std::vector<std::string>& up) {
+        self->internally([&] { self->on_probed(round, up); });
+    });
+}
+
+void SessionImpl::on_probed(std::uint64_t round, const std::vector<std::string>& answering) {
+    probing_ = false;
+    if (closing_ || fsm_.linked() || !client_) return;
+    probe_at_ = runtime_->now() + probe_pace_.next(runtime_->random());
+    if (round != probe_round_) return;
+    if (answering.empty()) {
+        restore_servers();
+        if (worth_a_line(++outage_failures_)) {
+            logger_->warn("session {:#x}: no server of {} answers ({} attempts)",
+                          printable(fsm_.incarnation().session_id), options_.hosts, outage_failures_);
+        }
+        return;
+    }
+    // All of them: the client finds one by itself, and an attempt that is under way is not disturbed.
+    if (answering.size() == hosts_.size()) return restore_servers();
+    if (answering == narrowed_to_) return;
+    narrowed_to_ = answering;
+    client_->set_servers(answering);
+}
+
+/// Only while not connected: a list that changes under a connection may make the C client leave it.
+void SessionImpl::restore_servers() {
+    if (narrowed_to_.empty() || !client_) return;
+    narrowed_to_.clear();
+    client_->set_servers(hosts_);
+}
+
+// ---- close ---------------------------------------------------------------------------------------------------------
+
+void SessionImpl::begin_close() {
+    if (closing_) return;
+    // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete what is
+    // left when they are told that the session is closed.
+    drain_until_ = runtime_->now() + Nanoseconds(options_.close_timeout) / 2;
+    apply(fsm_.close(Errc::closed, "by close() or by the destructor; make a new Session"));
+    continue_close();
+}
+
+/// Runs at the end of each stay in the strand while closing.
+void SessionImpl::continue_close() {
+    if (drain_until_ == Instant::max()) return;
+    const bool cleaned_up = reaper_.pending() == 0;
+    if (!cleaned_up && fsm_.has_session() && runtime_->now() < drain_until_) return;
+    drain_until_ = Instant::max();
+    apply(fsm_.finish_close());
+}
+
+bool SessionImpl::wait_closed(bool bounded) {
+    const auto event = std::make_shared<WaitEvent>();
+    bool waits = false;
+    TimerId timer = 0;
+    inside([&] {
+        begin_close();
+        if (closed_) return;
+        waits = true;
+        close_waiters_.push_back(event);
+        if (bounded) {
+            timer = at(runtime_->now() + options_.close_timeout, [this, event] {
+                logger_->warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
+                              printable(fsm_.incarnation().session_id));
+                std::erase(close_waiters_, event);
+                deferred_.push_back([event] { event->set(); });
+            });
+        }
+    });
+    if (!waits) return true;
+    event->wait();
+    bool done = false;
+    inside([&] {
+        cancel(timer);
+        done = closed_;
+    });
+    return done;
+}
+
+void SessionImpl::close() noexcept {
+    try {
+        if (is_inside()) {
+            begin_close();
+        } else if (InternalThread::here()) {
+            inside([&] { begin_close(); });  // this thread may be the one that the end waits for
+        } else {
+            wait_closed(true);
+        }
+    } catch (const std::exception& error) {
+        logger_->critical("session: close failed: {}", error.what());
+    }
+}
+
+/// The core was destroyed, on any thread, perhaps inside the strand.
+void SessionImpl::core_is_gone() noexcept {
+    try {
+        const auto mark = [self = shared_from_this()] {
+            self->core_gone_ = true;
+            self->begin_close();
+            return self->closed_;
+        };
+        if (is_inside()) {
+            post_inside([mark, self = shared_from_this()] {
+                if (mark()) self->stop_lanes(false);
+            });
+            return;
+        }
+        bool closed = false;
+        inside([&] { closed = mark(); });
+        if (closed) stop_lanes(!InternalThread::here() && !NotifierThread::here());
+    } catch (const std::exception& error) {
+        logger_->critical("session: shutdown failed: {}", error.what());
+    }
+}
+
+/// Ends the threads. On a user's thread it waits for them, unless a callback of the user keeps the notifier busy.
+void SessionImpl::stop_lanes(bool may_wait) noexcept {
+    try {
+        if (may_wait) {
+            struct Flush {
+                WaitEvent event;
+                std::atomic<bool> idle{false};
+            };
+            const auto flush = std::make_shared<Flush>();
+            runtime_->post(Lane::notifier, [flush] {
+                flush->idle.store(true);
+                flush->event.set();
+            });
+            const TimerId timer = runtime_->at(runtime_->now() + kFlushAtMost, [flush] { flush->event.set(); });
+            flush->event.wait();
+            runtime_->cancel(timer);
+            if (flush->idle.load()) {
+                runtime_->stop();
+                return;
+            }
+        }
+        runtime_->post(Lane::blocking, [runtime = runtime_] { runtime->stop(); });
+    } catch (const std::exception& error) {
+        logger_->critical("session: cannot end the threads: {}", error.what());
+    }
+}
+
+// ---- strand, timers ------------------------------------------------------------------------------------------------
+
+void SessionImpl::post_inside(std::function<void()> work) {
+    runtime_->post(Lane::protocol, [self = shared_from_this(), work = std::move(work)] { self->internally(work); });
+}
+
+void SessionImpl::notify(std::function<void()> callback) {
+    runtime_->post(Lane::notifier, [logger = logger_, callback = std::move(callback)] {
+        const NotifierThread mark;
+        try {
+            callback();
+        } catch (const std::exception& error) {
+            logger->error("a callback threw: {}", error.what());
+        } catch (...) {
+            logger->error("a callback threw");
+        }
+    });
+}
+
+TimerId SessionImpl::at(Instant when, std::function<void()> work) {
+    const TimerId id = ++last_timer_;
+    UserTimer timer;
+    timer.work = std::move(work);
+    if (when != Instant::max()) {
+        timer.runtime_timer = runtime_->at(when, [weak = weak_from_this(), id] {
+            const auto self = weak.lock();
+            if (!self) return;
+            self->internally([&] {
+                auto node = self->timers_.extract(id);
+                if (!node.empty()) node.mapped().work();
+            });
+        });
+    }
+    timers_.emplace(id, std::move(timer));
+    return id;
+}
+
+bool SessionImpl::cancel(TimerId id) {
+    auto node = timers_.extract(id);
+    if (node.empty()) return false;
+    if (node.mapped().runtime_timer != 0) runtime_->cancel(node.mapped().runtime_timer);
+    return true;
+}
+
+/// At the end of each stay in the strand: one timer stands for all that the pure parts wait for. It is moved only to come
+/// earlier; when it comes too early it is set anew.
+void SessionImpl::settle() {
+    continue_close();
+    if (fsm_.finished() && !last_handle_closing_) handle_closed();
+    const Instant lease_end = holds_.empty() ? Instant::max() : lease_.sure_until();
+    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
+                  connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
+}
+
+void SessionImpl::arm(Instant when) {
+    if (when >= housekeeping_at_) return;
+    if (housekeeping_ != 0) runtime_->cancel(housekeeping_);
+    housekeeping_at_ = when;
+    housekeeping_ = runtime_->at(when, [weak = weak_from_this(), when] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->internally([&] {
+            if (self->housekeeping_at_ == when) {
+                self->housekeeping_ = 0;
+                self->housekeeping_at_ = Instant::max();
+            }
+            self->on_time();
+        });
+    });
+}
+
+void SessionImpl::on_time() {
+    const Instant now = runtime_->now();
+    // First of all: nothing that is done below may find a hold that is over.
+    if (!holds_.empty() && lease_.passed(now)) lose_all("no committed heartbeat within the lease");
+    apply(fsm_.on_time(now));
+    if (connected() && nudge_.due(now)) send_nudge();
+    for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_node(hold);
+    if (now >= heartbeat_at_) {
+        heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
+        if (!holds_.empty() && connected() && checks_open_ == 0) start_heartbeat(now);
+    }
+    if (connected() && now >= reaper_.wake_at()) reaper_.go_on();
+    if (now >= probe_at_) start_probe();
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,189 @@
+#include <utility>
+
+#include "session/directories.hpp"
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+
+/// Wraps `done` for the client: enters the strand, keeps the books, and makes late words of a former session harmless.
+template <class... Values>
+auto SessionImpl::answer_to(SessionCore::Done<Values...> done, Instant sent_at) {
+    return [self = shared_from_this(), handle = fsm_.handle(), ticket = nudge_.sent(sent_at), done = std::move(done),
+            sent_at](Rc rc, auto&&... values) {
+        self->internally([&] {
+            const Rc told = self->on_answer(handle, ticket, rc);
+            if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
+        });
+    };
+}
+
+/// Answers that a request was not sent, later, as every answer.
+template <class... Values>
+void SessionImpl::not_sent(SessionCore::Done<Values...> done) {
+    const Rc rc = closed_because_ ? Rc::closed : Rc::not_connected;
+    post_inside([done = std::move(done), rc, now = runtime_->now()] {
+        if (done) done(rc, std::decay_t<Values>{}..., now);
+    });
+}
+
+Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc) {
+    if (handle != fsm_.handle() || !fsm_.has_session()) {
+        // What a former session did went with it. "ok" would be taken for a node that is there.
+        return rc == Rc::closed ? rc : Rc::session_expired;
+    }
+    nudge_.answered(ticket);
+    switch (meaning(rc)) {
+        case Meaning::done:
+        case Meaning::refused:
+        case Meaning::failed: fsm_.on_answer(handle, runtime_->now()); break;
+        default: break;  // may have been made up by the client
+    }
+    return rc;
+}
+
+void SessionImpl::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                         Done<std::string, const NodeStat&> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->create(path, data, acl, mode, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::remove(const std::string& path, std::int32_t version, Done<> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->remove(path, version, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::exists(const std::string& path, Done<const NodeStat&> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->exists(path, false, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->get(path, watch, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::set(const std::string& path, const std::string& data, std::int32_t version,
+                      Done<const NodeStat&> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->set(path, data, version, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->children(path, false, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->multi(std::move(ops), answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::sync(const std::string& path, Done<> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->sync(path, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::remove_watches(const std::string& path, Done<> done) {
+    if (!connected()) return not_sent(std::move(done));
+    client_->remove_watches(path, answer_to(std::move(done), runtime_->now()));
+}
+
+void SessionImpl::send_nudge() {
+    if (!connected()) return;
+    // Not counted among those that are waited for: it is only there to be heard.
+    client_->exists("/", false, [self = shared_from_this(), handle = fsm_.handle()](Rc rc, const NodeStat&) {
+        self->internally([&] { self->on_answer(handle, 0, rc); });
+    });
+}
+
+// ---- watches -------------------------------------------------------------------------------------------------------
+
+void SessionImpl::send_get_watch(const std::string& path, std::uint64_t ticket) {
+    get(path, true, [this, ticket](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+        watches_.on_read(ticket, rc, data, stat);
+    });
+}
+
+void SessionImpl::send_remove_watches(const std::string& path, std::uint64_t ticket) {
+    remove_watches(path, [this, ticket](Rc rc, Instant) { watches_.on_removed(ticket, rc); });
+}
+
+// ---- reaper --------------------------------------------------------------------------------------------------------
+
+void SessionImpl::reap_node(std::string node, std::function<void(bool)> done) {
+    if (fsm_.has_session()) return reaper_.add_node(std::move(node), std::move(done));
+    if (done) post_inside([done = std::move(done)] { done(false); });
+}
+
+void SessionImpl::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
+    if (fsm_.has_session()) {
+        const std::int64_t owner = fsm_.incarnation().session_id;
+        return reaper_.add_identity(std::move(directory), std::move(name_prefix), owner, std::move(done));
+    }
+    if (done) post_inside([done = std::move(done)] { done(false); });
+}
+
+void SessionImpl::reap_remove(const std::string& path, Reaper::Ticket ticket) {
+    remove(path, -1, [this, ticket](Rc rc, Instant) { reaper_.on_removed(ticket, rc); });
+}
+
+void SessionImpl::reap_sync(const std::string& path, Reaper::Ticket ticket) {
+    sync(path, [this, ticket](Rc rc, Instant) { reaper_.on_synced(ticket, rc); });
+}
+
+void SessionImpl::reap_children(const std::string& path, Reaper::Ticket ticket) {
+    children(path, [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+        reaper_.on_children(ticket, rc, names);
+    });
+}
+
+void SessionImpl::reap_exists(const std::string& path, Reaper::Ticket ticket) {
+    exists(path, [this, ticket](Rc rc, const NodeStat& stat, Instant) {
+        reaper_.on_exists(ticket, rc, stat.ephemeral_owner);
+    });
+}
+
+void SessionImpl::reap_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) {
+    if (!worth_a_line(n)) return;
+    logger_->error(
+        "session {:#x}: cannot clean up {}: {} was answered '{}' ({} times). It stays until it is permitted or the session "
+        "ends; give this session the permissions READ on the directory and DELETE in it",
+        static_cast<std::uint64_t>(fsm_.incarnation().session_id), path, operation, to_string(rc), n);
+}
+
+// ---- directories ---------------------------------------------------------------------------------------------------
+
+void SessionImpl::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done) {
+    struct Making : std::enable_shared_from_this<Making> {
+        Making(SessionImpl& owner, const std::string& directory, std::vector<Acl> access, Done<> finished)
+            : session(owner), maker(directory), acl(std::move(access)), done(std::move(finished)) {}
+
+        void go(const DirectoryMaker::Step& step, Instant sent_at) {
+            if (const auto* create = std::get_if<DirectoryMaker::Create>(&step)) {
+                session.create(create->path, "", acl, CreateMode::container,
+                               [self = shared_from_this()](Rc rc, const std::string&, const NodeStat&, Instant sent) {
+                                   self->go(self->maker.on_created(rc), sent);
+                               });
+            } else if (const auto* exists = std::get_if<DirectoryMaker::Exists>(&step)) {
+                session.exists(exists->path, [self = shared_from_this()](Rc rc, const NodeStat&, Instant sent) {
+                    self->go(self->maker.on_exists(rc), sent);
+                });
+            } else if (done) {
+                done(std::get<Rc>(step), sent_at);
+            }
+        }
+        SessionImpl& session;  // outlives its answers
+        DirectoryMaker maker;
+        const std::vector<Acl> acl;
+        const Done<> done;
+    };
+    auto making = std::make_shared<Making>(*this, path, acl, std::move(done));
+    const DirectoryMaker::Step first = making->maker.start();
+    if (std::holds_alternative<Rc>(first)) {
+        post_inside([making, first, now = runtime_->now()] { making->go(first, now); });
+    } else {
+        making->go(first, runtime_->now());
+    }
+}
+
+}  // namespace zkrecipes::internal

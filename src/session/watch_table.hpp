@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client/client.hpp"
+#include "session/budget.hpp"
+
+namespace zkrecipes::internal {
+
+/// Who asked for a watch, and is told of it once. See SessionCore::watch_node.
+struct WatchListener {
+    /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching.
+    std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
+    /// Something happened to the node, once; the watch is used up. Not called for session events.
+    std::function<void(WatchEventType)> fired;
+};
+using WatchId = std::uint64_t;  // 0: none
+
+/// One watch on the server per path, however many ask for it, and none when nobody asks any more.
+///
+/// Every listener is made ready by a read that sets the watch; several that ask while one read is on its way share it.
+/// ZooKeeper delivers events and answers in the order in which they happened, hence an event that arrives before the answer
+/// to a read is older than that read, and concerns only those who were ready.
+///
+/// Pure but for calling the listeners; what must be sent is handed to `Port`, which must not call back at once.
+class WatchTable {
+public:
+    class Port {
+    public:
+        virtual ~Port() = default;
+        virtual void send_get_watch(const std::string& path, std::uint64_t ticket) = 0;      // answer: on_read
+        virtual void send_remove_watches(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_removed
+        virtual bool can_send() const = 0;
+    };
+
+    explicit WatchTable(Port& port, std::size_t budget = Budget::kLimit) : port_(port), budget_(budget) {}
+
+    bool room_for(std::size_t path_bytes) const { return budget_.fits(path_bytes); }
+    /// 0: over the budget, nothing was done.
+    WatchId add(const std::string& path, WatchListener listener);
+    /// Neither function of the listener is called from now on. Harmless with an unknown id.
+    void remove(WatchId id) { drop(id, true); }
+    /// The same where the node is about to be deleted by us, which uses up the watch without a further request.
+    void abandon(WatchId id) { drop(id, false); }
+
+    void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat);
+    void on_removed(std::uint64_t ticket, Rc rc);
+    void on_event(WatchEventType type, const std::string& path);
+    /// The same session is connected again; the client has registered its watches again.
+    void on_connected();
+    /// All watches ended with the session.
+    void reset();
+
+    std::size_t paths() const noexcept { return entries_.size(); }
+    std::size_t listeners() const noexcept { return listeners_.size(); }
+    std::size_t bytes() const noexcept { return budget_.used(); }
+
+private:
+    struct Entry {
+        bool armed = false;               // the server holds a watch for us, as far as we know
+        bool abandoned = false;           // ends by itself with the node
+        std::uint64_t reading = 0;        // ticket of the read on its way
+        std::uint64_t removing = 0;       // ticket of the removal on its way
+        std::vector<WatchId> ready;       // covered by the watch in place
+        std::vector<WatchId> arming;      // waiting for the answer to `reading`
+        std::vector<WatchId> queued;      // came while a removal was on its way
+    };
+    struct Listening {
+        std::string path;
+        WatchListener listener;
+    };
+    using Entries = std::unordered_map<std::string, Entry>;
+
+    void drop(WatchId id, bool remove_from_server);
+    void start_read(const std::string& path, Entry& entry);
+    void settle(Entries::iterator entry);
+    WatchListener take(WatchId id);
+
+    Port& port_;
+    Budget budget_;
+    Entries entries_;
+    std::unordered_map<WatchId, Listening> listeners_;
+    std::unordered_map<std::uint64_t, std::string> tickets_;
+    WatchId last_id_ = 0;
+    std::uint64_t last_ticket_ = 0;
+};
+
+}  // namespace zkrecipes::internal
