@@ -49,7 +49,8 @@ public:
         const Nanoseconds full = std::min(longest_, first_ * (std::int64_t{1} << std::min(step_, 30)));
         if (full < longest_) ++step_;
         // Between half and all of it: never at once, and not all at the same time.
-        return full / 2 + Nanoseconds(static_cast<std::int64_t>(random % static_cast<std::uint64_t>(full.count() / 2 + 1)));
+        return full / 2 +
+               Nanoseconds(static_cast<std::int64_t>(random % static_cast<std::uint64_t>(full.count() / 2 + 1)));
     }
     void reset() noexcept { step_ = 0; }
 

@@ -9,12 +9,17 @@
 
 namespace zkrecipes::internal {
 
-/// Makes a directory and its missing ancestors, each as a container and each by itself: the C client aborts the process on
-/// a container in a multi. Nothing is read unless a create is forbidden, so no READ permission on ancestors is needed. Pure.
+/// Makes a directory and its missing ancestors, each as a container and each by itself: the C client aborts the process
+/// on a container in a multi. Nothing is read unless a create is forbidden, so no READ permission on ancestors is
+/// needed. Pure.
 class DirectoryMaker {
 public:
-    struct Create { std::string path; };
-    struct Exists { std::string path; };
+    struct Create {
+        std::string path;
+    };
+    struct Exists {
+        std::string path;
+    };
     using Step = std::variant<Create, Exists, Rc>;  // Rc: the end
 
     explicit DirectoryMaker(std::string path);

@@ -15,15 +15,15 @@ struct LeaseView {
     std::atomic<std::int64_t> sure_until_ns{0};  // BootTime since its epoch; 0: not at all
 };
 
-/// A node of ours that is held under the lease. The lost flag is sticky: it is set by whoever sees the end first (the session,
-/// or a reader whose clock has passed the lease), and nothing ever clears it.
+/// A node of ours that is held under the lease. The lost flag is sticky: it is set by whoever sees the end first (the
+/// session, or a reader whose clock has passed the lease), and nothing ever clears it.
 class Hold {
 public:
-    Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node,
-         std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation);
+    Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node, std::int64_t czxid,
+         std::int64_t session_id, std::uint64_t incarnation);
 
-    bool held() const noexcept;               // anywhere, lock-free
-    Nanoseconds sure_for() const noexcept;    // anywhere, lock-free
+    bool held() const noexcept;             // anywhere, lock-free
+    Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
     std::stop_token lost() const noexcept { return lost_source_.get_token(); }
     const std::string& node() const noexcept { return node_; }
     std::int64_t czxid() const noexcept { return czxid_; }
@@ -43,7 +43,7 @@ private:
     const std::int64_t czxid_;
     const std::int64_t session_id_;
     const std::uint64_t incarnation_;
-    mutable std::atomic<bool> over_{false};       // held() is false for ever
+    mutable std::atomic<bool> over_{false};  // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     std::stop_source lost_source_;
 };

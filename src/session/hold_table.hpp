@@ -14,8 +14,8 @@
 
 namespace zkrecipes::internal {
 
-/// What is held now: which nodes the next heartbeat checks, when it is due, and which nodes have been held long enough to be
-/// worth a watch. Pure.
+/// What is held now: which nodes the next heartbeat checks, when it is due, and which nodes have been held long enough
+/// to be worth a watch. Pure.
 class HoldTable {
 public:
     /// A shorter hold pays no watch: the heartbeat alone looks after it.
@@ -52,8 +52,8 @@ public:
     /// All holds, in groups of which each fits one request.
     std::vector<std::vector<HoldPtr>> begin_round(Instant now);
     void checked(const std::vector<HoldPtr>& group, Instant sent_at);
-    /// What is left to be checked of a group in which the node at `failed` turned out to be gone. More may be gone: a large rest
-    /// is halved, so that many lost nodes do not cost as many large requests.
+    /// What is left to be checked of a group in which the node at `failed` turned out to be gone. More may be gone: a
+    /// large rest is halved, so that many lost nodes do not cost as many large requests.
     std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
 
 private:

@@ -5,8 +5,8 @@
 namespace zkrecipes::internal {
 
 Nanoseconds LeaseClock::length_of(Nanoseconds timeout) const noexcept {
-    // Two thirds, as long as T is at least two ticks, which the servers see to. Where an administrator allowed less, the leader
-    // may have heard of us up to half a tick late, and a twelfth of T stays for jitter and drift.
+    // Two thirds, as long as T is at least two ticks, which the servers see to. Where an administrator allowed less,
+    // the leader may have heard of us up to half a tick late, and a twelfth of T stays for jitter and drift.
     const Nanoseconds usual = timeout * 2 / 3;
     const Nanoseconds short_timeout = timeout * 11 / 12 - tick_ / 2;
     return std::max(Nanoseconds::zero(), std::min(usual, short_timeout));

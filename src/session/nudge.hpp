@@ -10,9 +10,9 @@ namespace zkrecipes::internal {
 
 /// Decides when to send one more harmless read because an answer is late. Pure.
 ///
-/// Servers before 3.8.1 lose a wake-up now and then (ZOOKEEPER-4537) and leave a lone request unanswered until the connection
-/// times out; any further request wakes them. A server that is really stuck is not flooded: after ten in a row, one a
-/// second.
+/// Servers before 3.8.1 lose a wake-up now and then (ZOOKEEPER-4537) and leave a lone request unanswered until the
+/// connection times out; any further request wakes them. A server that is really stuck is not flooded: after ten in a
+/// row, one a second.
 class Nudge {
 public:
     static constexpr Nanoseconds kLate = std::chrono::milliseconds(100);

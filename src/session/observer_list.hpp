@@ -6,8 +6,8 @@
 
 namespace zkrecipes::internal {
 
-/// The observers in the order of adding, linked through themselves: adding and removing cost the same with ten thousand of them,
-/// and are allowed from within a callback.
+/// The observers in the order of adding, linked through themselves: adding and removing cost the same with ten thousand
+/// of them, and are allowed from within a callback.
 class ObserverList {
 public:
     void add(SessionObserver& observer) {

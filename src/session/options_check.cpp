@@ -29,7 +29,8 @@ void check_acl(const SessionOptions& options) {
         refuse("SessionOptions::acl is empty, which the servers refuse; use Acl::open() or Acl::creator_all()");
     }
     for (const auto& entry : options.acl) {
-        if (entry.scheme.empty()) refuse("an entry of SessionOptions::acl has no scheme; use world, auth, digest or ip");
+        if (entry.scheme.empty())
+            refuse("an entry of SessionOptions::acl has no scheme; use world, auth, digest or ip");
         if (entry.permissions < 1 || entry.permissions > Acl::all) {
             refuse("an entry of SessionOptions::acl has the permissions " + std::to_string(entry.permissions) +
                    "; combine Acl::read, write, create, remove and admin");
@@ -39,7 +40,9 @@ void check_acl(const SessionOptions& options) {
                    "'; the only id of that scheme is anyone");
         }
         if (entry.scheme == "auth" && options.auth.empty()) {
-            refuse("SessionOptions::acl says 'the authenticated user', but SessionOptions::auth has no credentials; add some");
+            refuse(
+                "SessionOptions::acl says 'the authenticated user', but SessionOptions::auth has no credentials; add "
+                "some");
         }
     }
 }

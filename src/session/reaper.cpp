@@ -69,7 +69,8 @@ void Reaper::again(JobId id, Job& job, Rc rc, const std::string& path, const cha
         default:
             // No permission, mostly. It may be given later, and the node ends with the session anyway: try on, slowly.
             port_.reap_refused(path, operation, rc, ++job.refusals);
-            sleeping_.emplace(port_.reap_now() + std::chrono::milliseconds(500) + job.pace.next(port_.reap_random()), id);
+            sleeping_.emplace(port_.reap_now() + std::chrono::milliseconds(500) + job.pace.next(port_.reap_random()),
+                              id);
             break;
     }
     pump();
@@ -97,8 +98,9 @@ void Reaper::on_synced(Ticket ticket, Rc rc) {
     if (job == nullptr) return;
     if (rc == Rc::no_node) return finish(id, true);
     if (rc != Rc::ok) return again(id, *job, rc, job->directory, "sync");
-    // At once behind the sync, whatever else waits: only a list on the same connection reflects it. If the connection breaks
-    // in between, the list is not answered with ok, or was sent on the next connection, whose server is not older.
+    // At once behind the sync, whatever else waits: only a list on the same connection reflects it. If the connection
+    // breaks in between, the list is not answered with ok, or was sent on the next connection, whose server is not
+    // older.
     const Ticket next = ++last_ticket_;
     tickets_.emplace(next, id);
     port_.reap_children(job->directory, next);

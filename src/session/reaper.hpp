@@ -15,8 +15,8 @@ namespace zkrecipes::internal {
 
 /// Deletes what we have made, or may have made, until it is gone or its session is over. Nobody can cancel that.
 ///
-/// A node whose name is known is deleted by it. Of a create whose answer was lost only the directory and a unique part of the
-/// name are known: sync (without it the server may not yet know of the create), list, compare the owner, delete.
+/// A node whose name is known is deleted by it. Of a create whose answer was lost only the directory and a unique part
+/// of the name are known: sync (without it the server may not yet know of the create), list, compare the owner, delete.
 /// Own pace, own back-off; nothing is sent while not connected. Pure but for calling `done`.
 class Reaper {
 public:
@@ -65,7 +65,7 @@ private:
         std::int64_t owner = 0;          // identity jobs
         std::vector<std::string> nodes;  // to be deleted, the last one first; identity: to be examined
         bool by_identity = false;
-        bool owner_checked = false;      // of nodes.back()
+        bool owner_checked = false;  // of nodes.back()
         std::uint64_t refusals = 0;
         Done done;
     };

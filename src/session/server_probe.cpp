@@ -76,11 +76,11 @@ public:
                std::function<void(std::vector<std::string>)> done) override {
         const auto runtime = runtime_.lock();
         if (!runtime) return;
-        runtime->post(Lane::blocking, [self = shared_from_this(), runtime, hosts = std::move(hosts), limit,
-                                       done = std::move(done)] {
-            auto answering = self->ask(*runtime, hosts, limit);
-            runtime->post(Lane::protocol, [done, answering = std::move(answering)] { done(answering); });
-        });
+        runtime->post(Lane::blocking,
+                      [self = shared_from_this(), runtime, hosts = std::move(hosts), limit, done = std::move(done)] {
+                          auto answering = self->ask(*runtime, hosts, limit);
+                          runtime->post(Lane::protocol, [done, answering = std::move(answering)] { done(answering); });
+                      });
     }
 
 private:
@@ -130,7 +130,8 @@ private:
         if (!attempt.connected) {
             int error = 0;
             socklen_t size = sizeof(error);
-            if (::getsockopt(attempt.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return attempt.finish();
+            if (::getsockopt(attempt.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0)
+                return attempt.finish();
             attempt.connected = attempt.accepted = true;
             if (::send(attempt.fd, "srvr", 4, MSG_NOSIGNAL) != 4) attempt.finish();
             return;
@@ -144,12 +145,13 @@ private:
         if (attempt.answer.size() >= 128 || attempt.answer.find('\n') != std::string::npos) attempt.finish();
     }
 
-    static std::vector<std::string> sorted(const std::vector<Attempt>& attempts, const std::vector<std::string>& hosts) {
+    static std::vector<std::string> sorted(const std::vector<Attempt>& attempts,
+                                           const std::vector<std::string>& hosts) {
         std::vector<bool> serving(hosts.size()), accepting(hosts.size());
         for (const auto& attempt : attempts) {
             // Any other answer counts, also "not in the whitelist": such a server is at work.
-            const bool serves = !attempt.answer.empty() &&
-                                attempt.answer.find("not currently serving") == std::string::npos;
+            const bool serves =
+                !attempt.answer.empty() && attempt.answer.find("not currently serving") == std::string::npos;
             if (serves) serving[attempt.host] = true;
             if (attempt.accepted) accepting[attempt.host] = true;
         }

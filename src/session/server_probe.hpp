@@ -10,8 +10,8 @@
 
 namespace zkrecipes::internal {
 
-/// Finds out which servers answer, all at the same time, so that one that answers is tried first. (The C client spends two
-/// thirds of the session timeout on each silent server, and can expire beside a healthy one.)
+/// Finds out which servers answer, all at the same time, so that one that answers is tried first. (The C client spends
+/// two thirds of the session timeout on each silent server, and can expire beside a healthy one.)
 class ServerProbe {
 public:
     virtual ~ServerProbe() = default;

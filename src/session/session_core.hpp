@@ -27,8 +27,8 @@ namespace zkrecipes::internal {
 class SessionImpl;
 
 /// Told what happens to the session. Always called inside the strand, in the order in which the observers were added. A
-/// callback may add and remove any observer: a removed one is not called any more, an added one only for what comes next.
-/// Must be removed before it is destroyed, unless the session was closed.
+/// callback may add and remove any observer: a removed one is not called any more, an added one only for what comes
+/// next. Must be removed before it is destroyed, unless the session was closed.
 class SessionObserver {
 public:
     SessionObserver() = default;
@@ -51,8 +51,8 @@ private:
 ///
 /// Everything marked *inside* may be called only within enter(), from any thread. The strand is one mutex per session:
 /// protocol work is short and never blocks, and so an answer needs no further thread to reach its waiter.
-/// Answers are delivered inside the strand, exactly once, never from inside the request call. All paths are server paths;
-/// server_path() makes them from what users write.
+/// Answers are delivered inside the strand, exactly once, never from inside the request call. All paths are server
+/// paths; server_path() makes them from what users write.
 class SessionCore : public std::enable_shared_from_this<SessionCore> {
 public:
     struct Environment {
@@ -77,18 +77,18 @@ public:
     Runtime& runtime() const noexcept;
     spdlog::logger& log() const noexcept;
     const SessionOptions& options() const noexcept;
-    SessionState state() const noexcept;  // anywhere, lock-free
-    SessionInfo info() const;             // anywhere
-    bool connected() const;               // *inside*
-    const Incarnation& incarnation() const;     // *inside*
-    const Error* closed_because() const;        // *inside*; null: not closed
+    SessionState state() const noexcept;     // anywhere, lock-free
+    SessionInfo info() const;                // anywhere
+    bool connected() const;                  // *inside*
+    const Incarnation& incarnation() const;  // *inside*
+    const Error* closed_because() const;     // *inside*; null: not closed
     /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
     std::string server_path(const std::string& path, const char* operation) const;
     std::string user_path(const std::string& server_path) const;
 
     // ---- observers and timers (*inside*) -----------------------------------------------------------------------
     void add_observer(SessionObserver& observer);
-    void remove_observer(SessionObserver& observer);  // also from within a callback
+    void remove_observer(SessionObserver& observer);       // also from within a callback
     TimerId at(Instant when, std::function<void()> work);  // `work` runs inside the strand
     bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
 
@@ -130,15 +130,16 @@ public:
     void verify(std::vector<std::string> nodes, Done<> done);
     /// From now on the node is held under the lease. Null when the lease is not fresh: verify first.
     std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
-    /// Ends it: no lost() any more; the node is handed to the reaper. `gone` runs inside the strand when the node is surely
-    /// gone (true), or the session ended without our knowing (false). Harmless on a hold of a former incarnation.
+    /// Ends it: no lost() any more; the node is handed to the reaper. `gone` runs inside the strand when the node is
+    /// surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
+    /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
 
     // ---- what must happen in the end (*inside*) ----------------------------------------------------------------
     /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
     void reap_node(std::string node, std::function<void(bool gone)> done = {});
-    /// The same for a node of which only the directory and a unique part of its name are known, because the answer to its
-    /// create was lost: sync, list, compare the owner, delete.
+    /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
+    /// its create was lost: sync, list, compare the owner, delete.
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
 
     // ---- directories (*inside*) --------------------------------------------------------------------------------

@@ -75,8 +75,8 @@ void SessionFsm::link_down(Instant now, SessionActions& out) {
     if (!usable_) return;
     usable_ = false;
     if (closing_) return;
-    // The C client pings after T/3 and gives up after 2T/3 of silence: the servers have surely heard from us no later than
-    // now, and we from them no earlier than 2T/3 ago.
+    // The C client pings after T/3 and gives up after 2T/3 of silence: the servers have surely heard from us no later
+    // than now, and we from them no earlier than 2T/3 ago.
     const Nanoseconds timeout = incarnation_.timeout;
     lost_at_ = std::max(last_answer_, now - timeout * 2 / 3) + timeout;
     become(SessionState::suspended, out);
@@ -126,8 +126,9 @@ SessionActions SessionFsm::on_auth(std::uint64_t handle, Rc rc, Instant) {
     SessionActions out;
     if (handle != handle_ || !handle_open_ || finished_ || auth_open_ == 0) return out;
     if (rc == Rc::auth_failed || meaning(rc) == Meaning::failed) {
-        fail_auth(std::string("the servers refused the credentials (") + to_string(rc) + "); check SessionOptions::auth",
-                  out);
+        fail_auth(
+            std::string("the servers refused the credentials (") + to_string(rc) + "); check SessionOptions::auth",
+            out);
         return out;
     }
     --auth_open_;
@@ -197,8 +198,8 @@ SessionActions SessionFsm::on_time(Instant now) {
     SessionActions out;
     if (finished_) return out;
     if (now >= lost_at_) {
-        // By our own clock the servers may have ended the session. The handle goes on: if it was not ended, the same session
-        // comes back.
+        // By our own clock the servers may have ended the session. The handle goes on: if it was not ended, the same
+        // session comes back.
         lost_at_ = Instant::max();
         become(SessionState::lost, out);
     }

@@ -38,10 +38,11 @@ struct SessionAction {
 };
 using SessionActions = std::vector<SessionAction>;
 
-/// The life of a session, made again whenever it is lost. Pure: it is told what happened and when, and answers what to do.
+/// The life of a session, made again whenever it is lost. Pure: it is told what happened and when, and answers what to
+/// do.
 ///
-/// Every event names the handle that it comes from; those of a former handle are ignored, so that a late word about an old
-/// session cannot disturb the new one.
+/// Every event names the handle that it comes from; those of a former handle are ignored, so that a late word about an
+/// old session cannot disturb the new one.
 class SessionFsm {
 public:
     struct Config {
@@ -65,8 +66,8 @@ public:
     SessionActions finish_close();
 
     SessionState state() const noexcept { return state_; }
-    bool usable() const noexcept { return usable_; }  // requests may be sent
-    bool linked() const noexcept { return link_up_; }    // a server answers, whatever it thinks of the credentials
+    bool usable() const noexcept { return usable_; }   // requests may be sent
+    bool linked() const noexcept { return link_up_; }  // a server answers, whatever it thinks of the credentials
     bool finished() const noexcept { return finished_; }
     std::uint64_t handle() const noexcept { return handle_; }
     const Incarnation& incarnation() const noexcept { return incarnation_; }
@@ -94,10 +95,10 @@ private:
     bool session_alive_ = false;  // the incarnation has begun and not ended
     bool closing_ = false;
     bool finished_ = false;
-    int auth_open_ = 0;           // on_auth answers still to come
-    bool auth_again_ = false;     // an answer was lost with the connection: present them again after the next connect
-    int short_lives_ = 0;         // handles in a row that ended within a second
-    ClientStatus pending_;        // of the connect that waits for the credentials
+    int auth_open_ = 0;        // on_auth answers still to come
+    bool auth_again_ = false;  // an answer was lost with the connection: present them again after the next connect
+    int short_lives_ = 0;      // handles in a row that ended within a second
+    ClientStatus pending_;     // of the connect that waits for the credentials
     std::string server_;
     std::string trouble_;
     Instant last_answer_ = Instant::min();

@@ -36,9 +36,11 @@ namespace zkrecipes::internal {
 /// It lives as long as the core, and until the last handle is closed. The core is what the recipes keep alive; the
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
-/// Files: session_life.cpp (state, handles, close), session_requests.cpp (requests, watches, directories), session_lease.cpp
-/// (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
-class SessionImpl final : public std::enable_shared_from_this<SessionImpl>, private WatchTable::Port, private Reaper::Port {
+/// Files: session_life.cpp (state, handles, close), session_requests.cpp (requests, watches, directories),
+/// session_lease.cpp (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
+class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
+                          private WatchTable::Port,
+                          private Reaper::Port {
 public:
     SessionImpl(SessionOptions options, std::vector<std::string> hosts, std::string prefix,
                 SessionCore::Environment environment);
@@ -153,10 +155,10 @@ private:
     // session_requests.cpp
     Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc);
     void send_nudge();
-    template <class... Values>
-    auto answer_to(SessionCore::Done<Values...> done, Instant sent_at);
-    template <class... Values>
-    void not_sent(SessionCore::Done<Values...> done);
+    template <class Callback>
+    auto answer_to(Callback done, Instant sent_at);
+    template <class... Values, class Callback>
+    void not_sent(Callback done);
 
     // session_lease.cpp
     void lose(const Hold* hold, const char* why);

@@ -81,7 +81,8 @@ void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* wh
         if (entry.watch != 0) watches_.remove(entry.watch);
         const auto session_id = static_cast<std::uint64_t>(entry.hold->session_id());
         if (i < kLines) {
-            logger_->warn("session {:#x}: lost {} (token {}): {}", session_id, entry.hold->node(), entry.hold->czxid(), why);
+            logger_->warn("session {:#x}: lost {} (token {}): {}", session_id, entry.hold->node(), entry.hold->czxid(),
+                          why);
         } else if (i == kLines) {
             logger_->warn("session {:#x}: lost {} more: {}", session_id, lost.size() - kLines, why);
         }
@@ -118,8 +119,8 @@ void SessionImpl::send_check(std::vector<HoldTable::HoldPtr> group) {
     });
 }
 
-void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
-                             Instant sent_at) {
+void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc,
+                             const std::vector<MultiResult>& results, Instant sent_at) {
     switch (meaning(rc)) {
         case Meaning::done:
             check_refusals_ = 0;
@@ -127,7 +128,8 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             holds_.checked(group, sent_at);
             return;
         case Meaning::refused: {
-            // The first refusal names the node. The others were not checked: they prove nothing, and are asked about anew.
+            // The first refusal names the node. The others were not checked: they prove nothing, and are asked about
+            // anew.
             std::size_t failed = 0;
             while (failed < results.size() && results[failed].rc != Rc::no_node) ++failed;
             if (failed >= group.size()) {
@@ -144,7 +146,8 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
         case Meaning::failed:
             if (worth_a_line(++check_refusals_)) {
                 logger_->error(
-                    "session {:#x}: the heartbeat of {} held node(s) was refused: {}. Without it they are lost when the "
+                    "session {:#x}: the heartbeat of {} held node(s) was refused: {}. Without it they are lost when "
+                    "the "
                     "lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
                     static_cast<std::uint64_t>(fsm_.incarnation().session_id), group.size(), to_string(rc));
             }
@@ -162,16 +165,21 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold) {
         if (mine == nullptr) return;
         if (rc == Rc::ok && stat.czxid == hold->czxid()) return;
         mine->watch = rc == Rc::ok ? mine->watch : 0;
-        if (rc == Rc::no_node) lose(hold.get(), "its node is gone");
-        else if (rc == Rc::ok) lose(hold.get(), "its node was deleted and made again");
-        else if (meaning(rc) == Meaning::failed) mine->wants_watch = false;  // not readable: the heartbeat must do
+        if (rc == Rc::no_node)
+            lose(hold.get(), "its node is gone");
+        else if (rc == Rc::ok)
+            lose(hold.get(), "its node was deleted and made again");
+        else if (meaning(rc) == Meaning::failed)
+            mine->wants_watch = false;  // not readable: the heartbeat must do
     };
     listener.fired = [this, hold](WatchEventType type) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
         mine->watch = 0;
-        if (type == WatchEventType::deleted) lose(hold.get(), "its node was deleted");
-        else watch_own_node(hold);
+        if (type == WatchEventType::deleted)
+            lose(hold.get(), "its node was deleted");
+        else
+            watch_own_node(hold);
     };
     // Over the budget: the heartbeat alone looks after it.
     entry->watch = watches_.add(hold->node(), std::move(listener));

@@ -32,9 +32,7 @@ public:
         });
     }
     void on_auth(Rc rc) override {
-        session_->internally([&] {
-            session_->apply(session_->fsm_.on_auth(handle_, rc, session_->runtime_->now()));
-        });
+        session_->internally([&] { session_->apply(session_->fsm_.on_auth(handle_, rc, session_->runtime_->now())); });
     }
 
 private:
@@ -82,9 +80,7 @@ void SessionImpl::apply(const SessionActions& actions) {
     using Kind = SessionAction::Kind;
     for (const auto& action : actions) {
         switch (action.kind) {
-            case Kind::open_handle:
-                try {
-                    open_handle(action.handle);
+            case Kind::open_handle: try { open_handle(action.handle);
                 } catch (const std::exception& error) {
                     logger_->error("session: cannot open a client handle: {}", error.what());
                     apply(fsm_.on_open_failed(action.handle, error.what(), runtime_->now()));
@@ -183,7 +179,8 @@ void SessionImpl::on_connected(bool same_session) {
                   same_session ? "connected again" : "connected", fsm_.server(), incarnation.timeout.count());
     if (!same_session && lease_.length() < Nanoseconds(incarnation.timeout) / 3) {
         logger_->error(
-            "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: locks will be "
+            "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
+            "locks will be "
             "lost at once. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
             printable(incarnation.session_id), incarnation.timeout.count(), options_.server_tick.count());
     }
@@ -332,8 +329,8 @@ void SessionImpl::restore_servers() {
 
 void SessionImpl::begin_close() {
     if (closing_) return;
-    // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete what is
-    // left when they are told that the session is closed.
+    // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete
+    // what is left when they are told that the session is closed.
     drain_until_ = runtime_->now() + Nanoseconds(options_.close_timeout) / 2;
     apply(fsm_.close(Errc::closed, "by close() or by the destructor; make a new Session"));
     continue_close();
@@ -483,8 +480,8 @@ bool SessionImpl::cancel(TimerId id) {
     return true;
 }
 
-/// At the end of each stay in the strand: one timer stands for all that the pure parts wait for. It is moved only to come
-/// earlier; when it comes too early it is set anew.
+/// At the end of each stay in the strand: one timer stands for all that the pure parts wait for. It is moved only to
+/// come earlier; when it comes too early it is set anew.
 void SessionImpl::settle() {
     continue_close();
     if (fsm_.finished() && !last_handle_closing_) handle_closed();

@@ -6,8 +6,8 @@
 namespace zkrecipes::internal {
 
 /// Wraps `done` for the client: enters the strand, keeps the books, and makes late words of a former session harmless.
-template <class... Values>
-auto SessionImpl::answer_to(SessionCore::Done<Values...> done, Instant sent_at) {
+template <class Callback>
+auto SessionImpl::answer_to(Callback done, Instant sent_at) {
     return [self = shared_from_this(), handle = fsm_.handle(), ticket = nudge_.sent(sent_at), done = std::move(done),
             sent_at](Rc rc, auto&&... values) {
         self->internally([&] {
@@ -18,11 +18,11 @@ auto SessionImpl::answer_to(SessionCore::Done<Values...> done, Instant sent_at) 
 }
 
 /// Answers that a request was not sent, later, as every answer.
-template <class... Values>
-void SessionImpl::not_sent(SessionCore::Done<Values...> done) {
+template <class... Values, class Callback>
+void SessionImpl::not_sent(Callback done) {
     const Rc rc = closed_because_ ? Rc::closed : Rc::not_connected;
     post_inside([done = std::move(done), rc, now = runtime_->now()] {
-        if (done) done(rc, std::decay_t<Values>{}..., now);
+        if (done) done(rc, Values{}..., now);
     });
 }
 
@@ -43,7 +43,7 @@ Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc) {
 
 void SessionImpl::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                          Done<std::string, const NodeStat&> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<std::string, NodeStat>(std::move(done));
     client_->create(path, data, acl, mode, answer_to(std::move(done), runtime_->now()));
 }
 
@@ -53,28 +53,28 @@ void SessionImpl::remove(const std::string& path, std::int32_t version, Done<> d
 }
 
 void SessionImpl::exists(const std::string& path, Done<const NodeStat&> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<NodeStat>(std::move(done));
     client_->exists(path, false, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<std::string, NodeStat>(std::move(done));
     client_->get(path, watch, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::set(const std::string& path, const std::string& data, std::int32_t version,
                       Done<const NodeStat&> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<NodeStat>(std::move(done));
     client_->set(path, data, version, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
     client_->children(path, false, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
-    if (!connected()) return not_sent(std::move(done));
+    if (!connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
     client_->multi(std::move(ops), answer_to(std::move(done), runtime_->now()));
 }
 
@@ -146,7 +146,8 @@ void SessionImpl::reap_exists(const std::string& path, Reaper::Ticket ticket) {
 void SessionImpl::reap_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) {
     if (!worth_a_line(n)) return;
     logger_->error(
-        "session {:#x}: cannot clean up {}: {} was answered '{}' ({} times). It stays until it is permitted or the session "
+        "session {:#x}: cannot clean up {}: {} was answered '{}' ({} times). It stays until it is permitted or the "
+        "session "
         "ends; give this session the permissions READ on the directory and DELETE in it",
         static_cast<std::uint64_t>(fsm_.incarnation().session_id), path, operation, to_string(rc), n);
 }

@@ -87,7 +87,8 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
         for (const WatchId id : waiting) calls.push_back(take(id).ready);
     }
     settle(found);
-    // Last, because the listeners may add and remove. One that an earlier one of them removed must not be called any more.
+    // Last, because the listeners may add and remove. One that an earlier one of them removed must not be called any
+    // more.
     for (std::size_t i = 0; i < calls.size(); ++i) {
         const bool removed_meanwhile = rc == Rc::ok && !listeners_.contains(waiting[i]);
         if (!removed_meanwhile && calls[i]) calls[i](rc, data, stat);
@@ -139,8 +140,8 @@ void WatchTable::on_connected() {
         if (!asked && entry.armed && entry.removing == 0 && entry.reading == 0) idle.push_back(path);
     }
     for (const auto& path : idle) {
-        // A node that we were deleting may be gone since: then there is no event any more that would end an abandoned watch
-        // if it came while nobody was connected, and the removal answers "no watcher".
+        // A node that we were deleting may be gone since: then there is no event any more that would end an abandoned
+        // watch if it came while nobody was connected, and the removal answers "no watcher".
         const auto found = entries_.find(path);
         found->second.abandoned = false;
         settle(found);

@@ -23,8 +23,8 @@ using WatchId = std::uint64_t;  // 0: none
 /// One watch on the server per path, however many ask for it, and none when nobody asks any more.
 ///
 /// Every listener is made ready by a read that sets the watch; several that ask while one read is on its way share it.
-/// ZooKeeper delivers events and answers in the order in which they happened, hence an event that arrives before the answer
-/// to a read is older than that read, and concerns only those who were ready.
+/// ZooKeeper delivers events and answers in the order in which they happened, hence an event that arrives before the
+/// answer to a read is older than that read, and concerns only those who were ready.
 ///
 /// Pure but for calling the listeners; what must be sent is handed to `Port`, which must not call back at once.
 class WatchTable {
@@ -32,7 +32,7 @@ public:
     class Port {
     public:
         virtual ~Port() = default;
-        virtual void send_get_watch(const std::string& path, std::uint64_t ticket) = 0;      // answer: on_read
+        virtual void send_get_watch(const std::string& path, std::uint64_t ticket) = 0;       // answer: on_read
         virtual void send_remove_watches(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_removed
         virtual bool can_send() const = 0;
     };
@@ -61,13 +61,13 @@ public:
 
 private:
     struct Entry {
-        bool armed = false;               // the server holds a watch for us, as far as we know
-        bool abandoned = false;           // ends by itself with the node
-        std::uint64_t reading = 0;        // ticket of the read on its way
-        std::uint64_t removing = 0;       // ticket of the removal on its way
-        std::vector<WatchId> ready;       // covered by the watch in place
-        std::vector<WatchId> arming;      // waiting for the answer to `reading`
-        std::vector<WatchId> queued;      // came while a removal was on its way
+        bool armed = false;           // the server holds a watch for us, as far as we know
+        bool abandoned = false;       // ends by itself with the node
+        std::uint64_t reading = 0;    // ticket of the read on its way
+        std::uint64_t removing = 0;   // ticket of the removal on its way
+        std::vector<WatchId> ready;   // covered by the watch in place
+        std::vector<WatchId> arming;  // waiting for the answer to `reading`
+        std::vector<WatchId> queued;  // came while a removal was on its way
     };
     struct Listening {
         std::string path;
