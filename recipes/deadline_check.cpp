@@ -1,1 +1,0 @@
-#include <zkrecipes/exclusive_mutex.hpp>  // placeholder until the first recipe

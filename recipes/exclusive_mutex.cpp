@@ -1,0 +1,149 @@
+// ExclusiveMutex: one holder at a time, in the order of arrival.
+//
+// Layout (that of Curator's InterProcessMutex):
+//   <path>                                    container, made when missing
+//   <path>/_c_<uuid>-lock-<sequence>          ephemeral, sequential; one per contender; data: who it is, for people
+//
+// Steps (src/core/acquire_fsm.cpp runs them):
+//   1. create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
+//   that
+//      create: held. One round trip.
+//   2. Otherwise list <path>. No contender with a lower number: held. The order is that of the numbers (serial
+//   arithmetic), whatever
+//      stands before them. Children that are no lock nodes do not count.
+//   3. Otherwise watch the nearest lower contender, and only that one: a release wakes one waiter.
+//   4. It is gone. It had been the head of the queue: check the own node by a committed write; it is there: held. It
+//   had
+//      not been the head: back to 2.
+//   5. Release: delete the own node. Nobody waits for that; the session sees to it that it happens.
+//   A try lists first, and ends there if anybody stands in the queue: one read, nothing written.
+//   The connection breaks: what is known of the own node decides where to go on (acquire_fsm.hpp). The session ends:
+//   the node is gone, and the call starts again at 1, at the back of the queue, within the same deadline.
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <cassert>
+#include <utility>
+
+#include "core/acquire.hpp"
+#include "core/agent_holds.hpp"
+#include "core/participants.hpp"
+
+namespace zkrecipes {
+namespace internal {
+namespace {
+
+std::shared_ptr<const QueueRule> exclusive_rule() {
+    static const auto rule = std::make_shared<const PredecessorRule>(
+        std::vector<PredecessorRule::Kind>{{"lock-", true}});  // any lower contender blocks
+    return rule;
+}
+
+}  // namespace
+
+/// Copied by every call that waits, so that the mutex object may be destroyed meanwhile.
+class ExclusiveMutexImpl {
+public:
+    ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, LockOptions options)
+        : core(std::move(session)),
+          queue(make_queue(*core, path, std::move(options), "lock-", exclusive_rule(), "ExclusiveMutex")),
+          holds(std::make_shared<AgentHolds>()) {}
+
+    /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
+    std::shared_ptr<HoldShare> acquire(Deadline deadline, std::stop_token stop) {
+        const auto agent = this_agent();
+        std::shared_ptr<HoldShare> share;
+        switch (holds->enter(agent, share)) {
+            case AgentHolds::Entered::again: return share;
+            case AgentHolds::Entered::lost:
+                throw Error(Errc::lock_lost, "acquire", queue->user_path,
+                            "this fiber or thread still holds it, but the hold was lost; give it back first");
+            case AgentHolds::Entered::fresh: break;
+        }
+        share = acquire_blocking(core, queue, "acquire", deadline, std::move(stop));
+        if (share) holds->add(agent, share);
+        return share;
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const std::shared_ptr<const Queue> queue;
+    const std::shared_ptr<AgentHolds> holds;
+};
+
+}  // namespace internal
+
+using internal::AcquireAnswer;
+using internal::ExclusiveMutexImpl;
+using internal::SessionAccess;
+
+ExclusiveMutex::ExclusiveMutex(Session& session, std::string path, LockOptions options)
+    : impl_(std::make_shared<ExclusiveMutexImpl>(SessionAccess::core(session), path, std::move(options))) {}
+ExclusiveMutex::ExclusiveMutex(ExclusiveMutex&&) noexcept = default;
+ExclusiveMutex& ExclusiveMutex::operator=(ExclusiveMutex&&) noexcept = default;
+ExclusiveMutex::~ExclusiveMutex() = default;
+
+Grant ExclusiveMutex::acquire() { return acquire_before(Deadline::never()); }
+
+Grant ExclusiveMutex::acquire_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return Grant(impl->acquire(deadline, std::move(stop)));
+}
+
+void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
+    internal::acquire_later(impl_->core, impl_->queue, "acquire_async", deadline, std::move(stop),
+                            [done = std::move(done)](AcquireAnswer answer) {
+                                AcquireResult result;
+                                if (answer.share) result.grant = Grant(std::move(answer.share));
+                                if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                                done(std::move(result));
+                            });
+}
+
+void ExclusiveMutex::lock() { lock_before(Deadline::never()); }
+bool ExclusiveMutex::try_lock() { return lock_before(Deadline::passed()); }
+
+bool ExclusiveMutex::lock_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    if (!impl->acquire(deadline, std::move(stop))) return false;
+    impl->holds->lock(internal::this_agent());
+    return true;
+}
+
+void ExclusiveMutex::unlock() noexcept {
+    const auto impl = impl_;
+    if (impl->holds->leave_locked(internal::this_agent())) return;
+    impl->core->log().error("unlock {}: not locked by this fiber or thread; ignored", impl->queue->user_path);
+    assert(!"ExclusiveMutex::unlock by a fiber or thread that has not locked it");
+}
+
+bool ExclusiveMutex::held_by_caller() const noexcept {
+    const auto share = impl_->holds->of(internal::this_agent());
+    return share && share->hold().held();
+}
+
+FencingToken ExclusiveMutex::token() const noexcept {
+    const auto share = impl_->holds->of(internal::this_agent());
+    return share ? share->hold().czxid() : 0;
+}
+
+std::stop_token ExclusiveMutex::lost() const noexcept {
+    const auto share = impl_->holds->of(internal::this_agent());
+    return share ? share->hold().lost() : std::stop_token();
+}
+
+std::vector<Participant> ExclusiveMutex::participants() {
+    const auto impl = impl_;
+    return internal::read_queue(impl->core, "participants", impl->queue->user_path, impl->queue->spec.directory,
+                                Deadline::never(), false)
+        .participants;
+}
+
+Deadline ExclusiveMutex::deadline_in(std::chrono::nanoseconds from_now) const {
+    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+}
+
+const std::string& ExclusiveMutex::path() const noexcept { return impl_->queue->user_path; }
+
+}  // namespace zkrecipes

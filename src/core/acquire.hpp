@@ -1,0 +1,117 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/lock_options.hpp>
+
+#include "core/acquire_fsm.hpp"
+#include "core/hold_share.hpp"
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// What all calls of one recipe object have in common; outlives the object while calls are open.
+struct Queue {
+    QueueSpec spec;  // spec.rule points to *rule
+    std::shared_ptr<const QueueRule> rule;
+    std::string user_path;  // as the caller names the directory
+    std::vector<Acl> acl;
+    LockOptions options;
+};
+
+/// Checks path and options. Throws Error bad_path or bad_option. `base`: of the own nodes.
+std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
+                                        std::string base, std::shared_ptr<const QueueRule> rule, const char* operation);
+
+/// How one acquire ended: with a share that has been entered once; with an error; or with neither (timed out, stopped).
+struct AcquireAnswer {
+    std::shared_ptr<HoldShare> share;
+    std::optional<Error> error;
+};
+
+/// One acquire on its way: gives an AcquireFsm its connection, timers and budgets. Owns itself until nothing of it is
+/// open any more, which may be later than its answer.
+class AcquireOp final : public AcquirePort, public SessionObserver, public std::enable_shared_from_this<AcquireOp> {
+public:
+    /// Runs inside the strand, exactly once.
+    using Done = std::function<void(AcquireAnswer)>;
+
+    AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
+              AcquireFsm::Patience patience, Done done);
+
+    // *inside* the strand:
+    void start(Deadline deadline);
+    void stop();  // also before start()
+
+private:
+    // AcquirePort
+    bool connected() const override;
+    std::uint64_t incarnation() const override;
+    std::int64_t session_id() const override;
+    Instant now() const override;
+    std::uint64_t random() override;
+    std::string new_uuid() override;
+    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override;
+    void create(Ticket ticket, const std::string& prefix) override;
+    void make_directory(Ticket ticket) override;
+    void list(Ticket ticket) override;
+    void sync(Ticket ticket) override;
+    void look_at(Ticket ticket, const std::string& name) override;
+    void watch(Ticket ticket, const std::string& name) override;
+    void unwatch() override;
+    void verify(Ticket ticket, const std::string& name) override;
+    bool reserve_node(const std::string& prefix) override;
+    bool may_watch(const std::string& name) override;
+    void lease_committed(Instant sent_at) override;
+    bool begin_hold(const std::string& name, std::int64_t czxid) override;
+    void reap_node(const std::string& name) override;
+    void reap_identity(const std::string& identity) override;
+    void start_timer(std::chrono::milliseconds delay) override;
+    void stop_timer() override;
+    void note(const char* what) override;
+    void answer(Ended how, Errc error, std::string detail) override;
+    void finished() override;
+    // SessionObserver
+    void on_connected(bool same_session) override;
+    void on_suspended() override;
+    void on_session_lost() override;
+    void on_closed(const Error& why) override;
+
+    std::string path_of(const std::string& name) const;
+    std::function<void(bool)> reservation_release();
+
+    std::shared_ptr<SessionCore> core_;  // null when finished
+    const std::shared_ptr<const Queue> queue_;
+    const char* const operation_;
+    Done done_;
+    AcquireFsm fsm_;
+    std::shared_ptr<Hold> hold_;
+    std::shared_ptr<AcquireOp> self_;
+    SessionCore::WatchId watch_ = 0;
+    TimerId deadline_timer_ = 0;
+    TimerId retry_timer_ = 0;
+    std::size_t reserved_bytes_ = 0;
+    std::uint64_t reserved_in_ = 0;  // incarnation
+    bool started_ = false;
+    bool stopped_early_ = false;
+    bool observing_ = false;
+};
+
+/// Blocks the calling fiber or thread until the answer is there. Throws Error. Null: timed out or stopped.
+std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core,
+                                            const std::shared_ptr<const Queue>& queue, const char* operation,
+                                            Deadline deadline, std::stop_token stop);
+
+/// `done` gets the answer on the notifier lane, exactly once, with a share that it must leave.
+void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                   const char* operation, Deadline deadline, std::stop_token stop,
+                   std::function<void(AcquireAnswer)> done);
+
+}  // namespace zkrecipes::internal

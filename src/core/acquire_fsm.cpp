@@ -1,0 +1,450 @@
+#include "core/acquire_fsm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/paths.hpp"
+#include "core/node_name.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+// A container is reaped only when it has been empty for a while, so a directory that vanishes again and again between
+// being made and being used is not bad luck any more.
+constexpr std::uint16_t kDirectoryAttempts = 20;
+
+// Whatever a policy answers must still fit on the clock.
+constexpr std::chrono::hours kLongestDelay{24};
+
+}  // namespace
+
+Errc error_of(Rc rc) noexcept {
+    switch (rc) {
+        case Rc::no_auth: return Errc::no_permission;
+        case Rc::quota_exceeded: return Errc::quota_exceeded;
+        case Rc::invalid_acl: return Errc::bad_option;
+        case Rc::unimplemented: return Errc::unsupported;
+        case Rc::bad_arguments: return Errc::bad_path;
+        case Rc::no_children_for_ephemerals: return Errc::bad_path;
+        default: return Errc::protocol;
+    }
+}
+
+AcquireFsm::AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience)
+    : port_(port), spec_(spec), patience_(patience) {}
+
+// ---- begin, connection, end ---------------------------------------------------------------------------------------
+
+void AcquireFsm::start() {
+    if (port_.connected()) return resume();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    // Before the first connect there is nothing that could have failed: only the deadline limits the wait. In an
+    // outage a new call is as badly off as those that were caught by it, and the policy applies.
+    if (port_.incarnation() == 0) {
+        step_ = Step::awaiting_session;
+    } else {
+        attempt_failed();
+    }
+}
+
+void AcquireFsm::resume() {
+    // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
+    if (known_ != Known::none && node_incarnation_ != port_.incarnation()) forget_node();
+    switch (known_) {
+        case Known::none:
+            if (patience_ == Patience::try_once && step_ == Step::idle) {
+                step_ = Step::looking;
+                return port_.list(next_ticket());
+            }
+            return send_create();
+        case Known::perhaps:
+            // A list alone could come from a server that has not yet seen the create, which may have been committed
+            // elsewhere: without the sync the node would be missed, and its owner would wait for it for ever.
+            step_ = Step::syncing;
+            return port_.sync(next_ticket());
+        case Known::created: return send_list();
+    }
+}
+
+void AcquireFsm::attempt_failed() {
+    port_.unwatch();
+    next_ticket();  // whatever is still to be answered belongs to the past
+    fast_grant_ = false;
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    const Instant now = port_.now();
+    if (failures_++ == 0) {
+        outage_began_ = now;
+        last_delay_ = std::chrono::milliseconds(0);
+    }
+    RetryState state;
+    state.failures = failures_;
+    state.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
+    state.last_delay = last_delay_;
+    state.random = port_.random();
+    const auto delay = port_.next_delay(state);
+    if (!delay)
+        return fail(Errc::connection_lost, "the retry policy gave up after " + std::to_string(failures_) +
+                                               (failures_ == 1 ? " attempt" : " attempts"));
+    last_delay_ = std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), kLongestDelay);
+    step_ = Step::backing_off;
+    port_.start_timer(last_delay_);
+}
+
+void AcquireFsm::on_timer() {
+    if (step_ != Step::backing_off) return;
+    if (port_.connected()) return resume();
+    attempt_failed();
+}
+
+void AcquireFsm::on_connected() {
+    if (step_ == Step::awaiting_session) return resume();
+    // Nobody told us that the connection had been away; the watch may have been left on the other server (H19).
+    if (step_ == Step::waiting) {
+        port_.unwatch();
+        resume();
+    }
+}
+
+void AcquireFsm::on_suspended() {
+    // Whoever has sent a request learns it from the answer, which comes in any case.
+    if (step_ == Step::waiting) attempt_failed();
+}
+
+void AcquireFsm::on_session_lost() {
+    switch (step_) {
+        case Step::finished:
+        case Step::idle:
+        case Step::awaiting_session: return;
+        case Step::leaving: return finish();  // what may have been created ends with the session
+        case Step::backing_off: return forget_node();
+        default: break;
+    }
+    if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queue");
+    forget_node();
+    step_ = Step::idle;  // no answer is of interest any more, not even that of a create
+    attempt_failed();
+}
+
+void AcquireFsm::on_closed(Errc why, std::string detail) {
+    if (step_ == Step::finished) return;
+    forget_node();  // the session deletes its nodes
+    if (step_ == Step::leaving) return finish();
+    step_ = Step::idle;
+    leave(Ended::failed, why, std::move(detail));
+}
+
+void AcquireFsm::deadline() {
+    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
+}
+
+void AcquireFsm::stop() {
+    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::stopped);
+}
+
+void AcquireFsm::fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
+
+void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
+    port_.unwatch();
+    port_.stop_timer();
+    if (step_ == Step::creating) {
+        // The caller has its answer now. Whether there is a node to delete, only the answer of the create can tell:
+        // until then somebody must stay behind (H6, H51).
+        step_ = Step::leaving;
+        port_.answer(how, error, std::move(detail));
+        return;
+    }
+    if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
+        if (known_ == Known::created) port_.reap_node(node_);
+        if (known_ == Known::perhaps) port_.reap_identity(identity_);
+    }
+    known_ = Known::none;
+    step_ = Step::finished;
+    port_.answer(how, error, std::move(detail));
+    port_.finished();
+}
+
+void AcquireFsm::finish() {
+    known_ = Known::none;
+    step_ = Step::finished;
+    port_.finished();
+}
+
+// ---- create -------------------------------------------------------------------------------------------------------
+
+void AcquireFsm::send_create() {
+    if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
+    const std::string prefix = identity_ + spec_.base;
+    if (!port_.reserve_node(prefix)) {
+        return fail(Errc::budget_exceeded,
+                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+    }
+    node_incarnation_ = port_.incarnation();
+    node_session_ = port_.session_id();
+    step_ = Step::creating;
+    fast_grant_ = true;
+    port_.create(next_ticket(), prefix);
+}
+
+void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at) {
+    // A stale answer is one of a session that is over (H5): in the same session nothing is sent before it has come.
+    if (ticket != ticket_) return;
+    const Meaning what = meaning(rc);
+    if (step_ == Step::leaving) {
+        if (node_incarnation_ == port_.incarnation()) {
+            if (what == Meaning::done) port_.reap_node(std::string(base_name(path)));
+            if (what == Meaning::unknown || what == Meaning::session_over) port_.reap_identity(identity_);
+        }
+        return finish();
+    }
+    if (step_ != Step::creating) return;
+    step_ = Step::idle;
+    if (what == Meaning::done) return take_node(path, stat, sent_at);
+    if (what == Meaning::unknown || what == Meaning::session_over) {
+        known_ = Known::perhaps;
+        return attempt_failed();
+    }
+    if (rc == Rc::no_node) return send_make_directory();
+    if (rc == Rc::node_exists) {
+        return fail(Errc::sequence_exhausted,
+                    "the server hands out the same number again; delete the idle lock directory");
+    }
+    trouble(rc, "create");
+}
+
+void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant sent_at) {
+    node_ = base_name(path);
+    czxid_ = stat.czxid;
+    known_ = Known::created;
+    directory_attempts_ = 0;
+    if (stat.ephemeral_owner != node_session_ || node_incarnation_ != port_.incarnation()) {
+        // Made by a session that is not ours any more: it will vanish under whoever relies on it (H3, H4).
+        port_.note("the new node belongs to another session: starting again");
+        if (node_incarnation_ == port_.incarnation()) port_.reap_node(node_);
+        forget_node();
+        return attempt_failed();
+    }
+    port_.lease_committed(sent_at);
+    const std::string pattern[] = {spec_.base};
+    const auto parsed = parse_queue_name(node_, pattern);
+    if (!parsed || !node_.starts_with(identity_)) {
+        return fail(Errc::protocol, "the server named the new node " + node_);
+    }
+    if (parsed->sequence >= kSequenceLimit || parsed->sequence < 0) {
+        return fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
+                                                  "; delete the lock directory while nobody uses it");
+    }
+    if (parsed->sequence >= kSequenceWarning) {
+        port_.note(
+            "more than half of the sequence numbers of the lock directory are used up: "
+            "delete it while nobody uses it");
+    }
+    step_ = Step::checking_parent;
+}
+
+void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (!current(ticket, Step::checking_parent)) return;
+    if (meaning(rc) == Meaning::done) {
+        // One child, and the last change of the children was our create: the child is ours, we are alone. (One child
+        // alone would not do: somebody may have deleted ours and made another in between.)
+        if (stat.num_children == 1 && stat.pzxid == czxid_) return grant_or_verify();
+        return send_list();
+    }
+    if (rc == Rc::no_node) return own_node_missing();
+    trouble(rc, "exists");
+}
+
+void AcquireFsm::send_make_directory() {
+    if (!spec_.create_parents) {
+        return fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it");
+    }
+    if (++directory_attempts_ > kDirectoryAttempts) {
+        return fail(Errc::no_parent, "the lock directory vanishes each time it has been made");
+    }
+    step_ = Step::making_directory;
+    port_.make_directory(next_ticket());
+}
+
+void AcquireFsm::on_directory(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::making_directory)) return;
+    // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
+    if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_create();
+    trouble(rc, "making the lock directory");
+}
+
+// ---- outcome unknown ----------------------------------------------------------------------------------------------
+
+void AcquireFsm::on_synced(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::syncing)) return;
+    if (rc == Rc::ok || rc == Rc::no_node) {
+        step_ = Step::searching;
+        return port_.list(next_ticket());
+    }
+    trouble(rc, "sync");
+}
+
+void AcquireFsm::search(const std::vector<std::string>& names) {
+    const std::string prefix = identity_ + spec_.base;
+    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(prefix); });
+    if (found == names.end()) {
+        // It did not happen, and after the sync on a new connection it never will. The identity is kept: should it
+        // happen nevertheless, the next list shows two nodes of it, and sweep() removes the other one.
+        known_ = Known::none;
+        return send_create();
+    }
+    node_ = *found;
+    sweep(names);
+    step_ = Step::checking_owner;
+    port_.look_at(next_ticket(), node_);
+}
+
+void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (!current(ticket, Step::checking_owner)) return;
+    if (rc == Rc::no_node) return own_node_missing();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "exists");
+    if (stat.ephemeral_owner != node_session_) {
+        port_.note("a node of this identity belongs to another session: deleting it and starting again");
+        port_.reap_node(node_);
+        forget_node();
+        return send_create();
+    }
+    known_ = Known::created;
+    czxid_ = stat.czxid;
+    fast_grant_ = false;
+    send_list();
+}
+
+void AcquireFsm::sweep(const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+        if (name != node_ && name.starts_with(identity_)) {
+            port_.note("deleting a second node of the same create");
+            port_.reap_node(name);
+        }
+    }
+}
+
+// ---- the queue ----------------------------------------------------------------------------------------------------
+
+void AcquireFsm::send_list() {
+    step_ = Step::listing;
+    port_.list(next_ticket());
+}
+
+void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string>& names) {
+    if (ticket != ticket_) return;
+    const Step step = step_;
+    if (step != Step::looking && step != Step::searching && step != Step::listing) return;
+    if (rc == Rc::ok) {
+        if (step == Step::searching) return search(names);
+        if (step == Step::looking) {
+            return spec_.rule->would_hold(names) ? send_create() : leave(Ended::timed_out);
+        }
+        sweep(names);
+        return apply(spec_.rule->place(names, node_));
+    }
+    if (rc == Rc::no_node) {  // no directory, and so no node of ours in it
+        if (step == Step::listing) return own_node_missing();
+        known_ = Known::none;
+        return send_make_directory();
+    }
+    trouble(rc, "list");
+}
+
+void AcquireFsm::apply(const Place& place) {
+    switch (place.kind) {
+        case Place::Kind::missing: return own_node_missing();
+        case Place::Kind::held: return grant_or_verify();
+        case Place::Kind::wait:
+            if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+            fast_grant_ = false;
+            blocker_ = place.blocker;
+            alone_ = place.alone;
+            return send_watch();
+    }
+}
+
+void AcquireFsm::send_watch() {
+    if (!port_.may_watch(blocker_)) {
+        return fail(Errc::budget_exceeded,
+                    "this session watches as many nodes as ZooKeeper survives; use another Session for more");
+    }
+    step_ = Step::setting_watch;
+    port_.watch(next_ticket(), blocker_);
+}
+
+void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::setting_watch)) return;
+    if (rc == Rc::no_node) return blocker_gone();  // gone between the list and the watch, and no watch was left (H15)
+    if (meaning(rc) == Meaning::done) {
+        step_ = Step::waiting;
+        failures_ = 0;  // back in the queue: the outage, if there was one, is over
+        return;
+    }
+    port_.unwatch();
+    trouble(rc, "watching the one before us");
+}
+
+void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
+    if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
+    port_.unwatch();
+    if (type == WatchEventType::deleted) return blocker_gone();
+    send_watch();  // its data changed, or the watch was taken away: it is still there
+}
+
+void AcquireFsm::blocker_gone() {
+    port_.unwatch();
+    // If it was the head of the queue, nobody can be before us: those before us only become fewer. What is not sure is
+    // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
+    // committed check tells just that.
+    if (alone_) return send_verify();
+    send_list();
+}
+
+void AcquireFsm::grant_or_verify() {
+    // The own create was committed a moment ago and is a lease by itself. After a wait nothing is known of the session
+    // that a server cut off from the others would not say too.
+    if (fast_grant_ && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
+    send_verify();
+}
+
+void AcquireFsm::send_verify() {
+    step_ = Step::verifying;
+    port_.verify(next_ticket(), node_);
+}
+
+void AcquireFsm::on_verified(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::verifying)) return;
+    if (rc == Rc::no_node) return own_node_missing();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    if (!port_.begin_hold(node_, czxid_)) return send_verify();  // the answer took so long that the lease is old again
+    leave(Ended::granted);
+}
+
+void AcquireFsm::own_node_missing() {
+    port_.unwatch();
+    port_.note("the own lock node was deleted by somebody else: going to the back of the queue");
+    forget_node();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    send_create();
+}
+
+void AcquireFsm::forget_node() {
+    known_ = Known::none;
+    fast_grant_ = false;
+    identity_.clear();
+    node_.clear();
+    czxid_ = 0;
+}
+
+void AcquireFsm::trouble(Rc rc, const char* what) {
+    switch (meaning(rc)) {
+        case Meaning::not_done:
+        case Meaning::unknown:
+        case Meaning::session_over: return attempt_failed();
+        case Meaning::done:
+        case Meaning::refused:
+        case Meaning::failed: break;
+    }
+    fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc));
+}
+
+}  // namespace zkrecipes::internal

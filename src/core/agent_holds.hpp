@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/agent.hpp"
+#include "core/hold_share.hpp"
+
+namespace zkrecipes::internal {
+
+/// Which fiber or thread holds through one recipe object: what makes it re-entrant. An entry stays until the agent has
+/// left as often as it entered, also when the hold was lost meanwhile, so that lock() and unlock() stay paired.
+class AgentHolds : public std::enable_shared_from_this<AgentHolds> {
+public:
+    enum class Entered { fresh, again, lost };
+
+    /// `again`: entered once more. `lost`: the agent holds what is lost already. `fresh`: it holds nothing.
+    Entered enter(AgentId agent, std::shared_ptr<HoldShare>& share);
+    /// The agent now holds `share`, which it has entered once.
+    void add(AgentId agent, const std::shared_ptr<HoldShare>& share);
+    /// One more of the entries of this agent is to be left by leave_locked(), not by a grant.
+    void lock(AgentId agent);
+    /// Leaves one of those. False: there is none.
+    bool leave_locked(AgentId agent);
+    /// Null: nothing.
+    std::shared_ptr<HoldShare> of(AgentId agent) const;
+
+private:
+    struct Entry {
+        std::shared_ptr<HoldShare> share;
+        int locked = 0;
+    };
+    void forget(AgentId agent, const HoldShare* share);
+
+    mutable std::mutex mutex_;  // guards entries_; nothing is called with it held
+    std::unordered_map<AgentId, Entry> entries_;
+};
+
+}  // namespace zkrecipes::internal

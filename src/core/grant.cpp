@@ -1,0 +1,42 @@
+#include <zkrecipes/grant.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/hold_share.hpp"
+
+namespace zkrecipes {
+
+Grant::Grant() noexcept = default;
+Grant::Grant(std::shared_ptr<internal::HoldShare> share) noexcept : share_(std::move(share)) {}
+Grant::Grant(Grant&& other) noexcept : share_(std::exchange(other.share_, nullptr)) {}
+Grant& Grant::operator=(Grant&& other) noexcept {
+    if (this != &other) {
+        release();
+        share_ = std::exchange(other.share_, nullptr);
+    }
+    return *this;
+}
+Grant::~Grant() { release(); }
+
+bool Grant::held() const noexcept { return share_ && share_->hold().held(); }
+std::stop_token Grant::lost() const noexcept { return share_ ? share_->hold().lost() : std::stop_token(); }
+std::chrono::milliseconds Grant::sure_for() const noexcept {
+    // Rounded down: never more than is certain.
+    return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().sure_for())
+                  : std::chrono::milliseconds(0);
+}
+FencingToken Grant::token() const noexcept { return share_ ? share_->hold().czxid() : 0; }
+std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
+std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
+
+void Grant::release() noexcept {
+    if (const auto share = std::exchange(share_, nullptr)) share->leave();
+}
+
+bool Grant::release_and_wait(Deadline deadline) {
+    const auto share = std::exchange(share_, nullptr);
+    return !share || share->leave_and_wait(deadline);
+}
+
+}  // namespace zkrecipes

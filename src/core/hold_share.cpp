@@ -1,0 +1,82 @@
+#include "core/hold_share.hpp"
+
+#include <utility>
+
+#include "base/wait_event.hpp"
+
+namespace zkrecipes::internal {
+
+void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t incarnation, std::size_t bytes) {
+    auto core = weak.lock();
+    if (!core) return;
+    if (core->incarnation().number == incarnation) core->release_ephemeral(bytes);
+    // This may be the last reference, and a core must not be destroyed inside its own strand.
+    SessionCore& inside = *core;
+    inside.defer([core = std::move(core)] {});
+}
+
+HoldShare::HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes)
+    : core_(std::move(core)), hold_(std::move(hold)), reserved_bytes_(reserved_bytes) {}
+
+bool HoldShare::enter() noexcept {
+    int inside = inside_.load(std::memory_order_relaxed);
+    while (inside > 0) {
+        if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+}
+
+bool HoldShare::last_one_left() noexcept {
+    // acq_rel: what any of them did while inside happens before the hold ends.
+    if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    if (auto action = std::exchange(on_end_, nullptr)) action();
+    return true;
+}
+
+void HoldShare::end_hold_inside(std::function<void(bool)> gone) {
+    core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
+                            gone = std::move(gone)](bool surely) {
+        if (surely) give_back_reservation(weak, incarnation, bytes);
+        if (gone) gone(surely);
+    });
+}
+
+void HoldShare::discard_inside() noexcept {
+    inside_.store(0, std::memory_order_relaxed);
+    end_hold_inside({});
+}
+
+void HoldShare::leave() noexcept {
+    if (!last_one_left()) return;
+    core_->enter([this] { end_hold_inside({}); });
+}
+
+bool HoldShare::leave_and_wait(Deadline deadline) {
+    if (!last_one_left()) return true;
+    struct Wait {
+        WaitEvent event;
+        bool over = false;
+        bool gone = false;
+        TimerId timer = 0;
+    };
+    const auto wait = std::make_shared<Wait>();
+    core_->enter([&] {
+        SessionCore* const core = core_.get();
+        const auto finish = [core, wait](bool gone) {
+            if (std::exchange(wait->over, true)) return;
+            wait->gone = gone;
+            if (wait->timer != 0) core->cancel(wait->timer);
+            core->defer([wait] { wait->event.set(); });
+        };
+        end_hold_inside(finish);
+        if (wait->over || deadline.is_never()) return;
+        wait->timer = core->at(core->runtime().instant(deadline), [finish, wait] {
+            wait->timer = 0;
+            finish(false);
+        });
+    });
+    wait->event.wait();
+    return wait->gone;
+}
+
+}  // namespace zkrecipes::internal

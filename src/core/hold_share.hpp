@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include <zkrecipes/deadline.hpp>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// *inside* the strand: gives back the room that a node took in the budget, unless the session that owned it is over.
+/// By a weak reference, because what the reaper still has to do must not keep a session alive that nobody uses.
+void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t incarnation, std::size_t bytes);
+
+/// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
+/// leave gives it back. Usable from any thread, but not inside the strand.
+///
+/// A share that is destroyed while entered is not given back: that is a mutex object that was destroyed while held.
+class HoldShare {
+public:
+    /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node.
+    HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes);
+    HoldShare(const HoldShare&) = delete;
+    HoldShare& operator=(const HoldShare&) = delete;
+
+    const Hold& hold() const noexcept { return *hold_; }
+
+    /// False: it has been given back already.
+    bool enter() noexcept;
+    void leave() noexcept;
+    /// leave(), and block until the servers have confirmed that the node is gone. At once when others are still inside.
+    bool leave_and_wait(Deadline deadline);
+
+    /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
+    /// share.
+    void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+    /// *inside* the strand: gives back a hold that nobody came to know of.
+    void discard_inside() noexcept;
+
+private:
+    bool last_one_left() noexcept;
+    void end_hold_inside(std::function<void(bool)> gone);
+
+    const std::shared_ptr<SessionCore> core_;
+    const std::shared_ptr<Hold> hold_;
+    const std::size_t reserved_bytes_;
+    std::atomic<int> inside_{1};
+    std::function<void()> on_end_;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zkrecipes::internal {
+
+// The names of lock nodes, as Curator writes them: `_c_<uuid>-lock-<sequence>`. The identity (`_c_<uuid>-`) says whose
+// create it was, the pattern (`lock-`) what kind of contender it is, the sequence its place in the queue.
+
+/// A directory is used up long before its numbers are: past 2^31 the server hands out the same number several times.
+inline constexpr std::int32_t kSequenceLimit = 2'000'000'000;
+inline constexpr std::int32_t kSequenceWarning = 1 << 30;
+/// Length of what the server appends, at most: a sign and ten digits.
+inline constexpr std::size_t kSequenceChars = 11;
+
+/// "_c_<uuid>-"
+std::string make_identity(std::string_view uuid);
+inline constexpr std::size_t kIdentityChars = 40;
+
+/// What the server appends to a sequential node: ten characters with leading zeros, signed.
+std::string format_sequence(std::int32_t sequence);
+
+/// Whether `a` was handed out before `b`. The server's counter is a signed 32-bit number that overflows, so the order
+/// is that of the difference (serial arithmetic): 2147483647 is followed by -2147483648.
+constexpr bool sequence_before(std::int32_t a, std::int32_t b) noexcept {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b)) < 0;
+}
+/// How many numbers lie between `a` and a later `b`.
+constexpr std::uint32_t sequence_distance(std::int32_t a, std::int32_t b) noexcept {
+    return static_cast<std::uint32_t>(b) - static_cast<std::uint32_t>(a);
+}
+
+/// A child of a lock directory that stands in the queue.
+struct QueueName {
+    std::string_view name;  // the whole of it; lives as long as what was parsed
+    std::int32_t sequence = 0;
+    std::size_t pattern = 0;  // index of the pattern that stands before the sequence
+
+    /// Earlier in the queue. Equal numbers are told apart by the name, so that two never both come first.
+    bool before(const QueueName& other) const noexcept {
+        return sequence == other.sequence ? name < other.name : sequence_before(sequence, other.sequence);
+    }
+};
+
+/// Empty: a foreign child (no pattern before the number, no number, not a number that the server can have written).
+/// What stands before the pattern does not matter: other clients write other prefixes, and all of them must be waited
+/// for.
+std::optional<QueueName> parse_queue_name(std::string_view name, std::span<const std::string> patterns);
+
+/// The contenders among the children, in the order of the queue. The order is total whatever the names are: the
+/// numbers lie on a circle, and the queue begins after the widest gap.
+std::vector<QueueName> sorted_queue(std::span<const std::string> children, std::span<const std::string> patterns);
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,114 @@
+#include "core/participants.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/paths.hpp"
+#include "core/node_name.hpp"
+#include "core/payload.hpp"
+#include "core/read_op.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+// So many requests at the same time at most: a queue may have ten thousand nodes.
+constexpr std::size_t kInFlight = 64;
+
+Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
+                           const NodeStat& stat) {
+    Participant participant;
+    participant.path = join_path(user_directory, name);
+    participant.node = name;
+    participant.mode = "exclusive";
+    participant.token = stat.czxid;
+    participant.session_id = stat.ephemeral_owner;
+    participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
+    participant.version = stat.version;
+    read_payload(std::move(data), participant);
+    return participant;
+}
+
+class QueueReader final : public ReadOp {
+public:
+    QueueReader(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
+                bool sync_first)
+        : ReadOp(std::move(core), operation, std::move(user_path)),
+          directory_(std::move(directory)),
+          sync_first_(sync_first) {}
+
+    LockView view;
+
+private:
+    void begin() override {
+        names_.clear();
+        found_.clear();
+        next_ = answered_ = 0;
+        if (!sync_first_) return list();
+        core().sync(directory_, guard([this](Rc rc, Instant) {
+                        if (usable(rc, "sync", directory_)) list();
+                    }));
+    }
+
+    void list() {
+        core().children(directory_,
+                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                            if (!usable(rc, "list", directory_)) return;
+                            view.path = user_path_;
+                            view.exists = rc == Rc::ok;
+                            view.participants.clear();
+                            for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
+                            found_.resize(names_.size());
+                            if (names_.empty()) return done();
+                            while (next_ < names_.size() && next_ < kInFlight) read_next();
+                        }));
+    }
+
+    void read_next() {
+        const std::size_t index = next_++;
+        const auto path = join_path(directory_, names_[index]);
+        core().get(path, guard([this, index, path](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       // Another client's node that we may not read still stands in the queue.
+                       const bool hidden = rc == Rc::no_auth;
+                       if (!hidden && !usable(rc, "get", path)) return;
+                       if (rc == Rc::ok || hidden) {
+                           found_[index].emplace(participant_of(user_path_, names_[index], data, stat));
+                       }
+                       if (++answered_ == names_.size()) return all_read();
+                       if (next_ < names_.size()) read_next();
+                   }));
+    }
+
+    void all_read() {
+        for (auto& participant : found_) {
+            if (participant) view.participants.push_back(std::move(*participant));
+        }
+        if (!view.participants.empty()) view.participants.front().holder = true;
+        done();
+    }
+
+    const std::string directory_;
+    const bool sync_first_;
+    std::vector<std::string> names_;
+    std::vector<std::optional<Participant>> found_;
+    std::size_t next_ = 0;
+    std::size_t answered_ = 0;
+};
+
+}  // namespace
+
+std::span<const std::string> lock_patterns() {
+    static const std::vector<std::string> patterns = {"lock-"};
+    return patterns;
+}
+
+LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                    const std::string& directory, Deadline deadline, bool sync_first) {
+    const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
+    if (reader->run(deadline) == ReadOp::Outcome::timed_out) {
+        throw Error(Errc::unreachable, operation, user_path, "the deadline passed before a server answered");
+    }
+    return std::move(reader->view);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/inspect.hpp>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// What stands before the sequence in the names of lock nodes, of all recipes.
+std::span<const std::string> lock_patterns();
+
+/// Reads the queue in `directory`: children, then all their data at the same time. Nodes that vanish in between are
+/// left out. `sync_first`: the server catches up with the leader before. Blocks; throws Error.
+LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                    const std::string& directory, Deadline deadline, bool sync_first);
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,109 @@
+#include "core/payload.hpp"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include <zkrecipes/error.hpp>
+
+#include "core/json.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+std::string host_name() {
+    char name[HOST_NAME_MAX + 1] = {};
+    if (gethostname(name, sizeof name - 1) != 0) return "unknown";
+    return name;
+}
+
+/// From the environment: the user database may be a directory service on the other side of the network.
+std::string user_name() {
+    for (const char* variable : {"LOGNAME", "USER"}) {
+        const char* name = std::getenv(variable);
+        if (name != nullptr && *name != '\0') return name;
+    }
+    return "uid " + std::to_string(getuid());
+}
+
+std::string utc(std::chrono::system_clock::time_point at) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
+    std::tm parts{};
+    gmtime_r(&seconds, &parts);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+std::string compose(const LockOptions& options, const std::string& name, const std::string& since) {
+    const std::string host = host_name();
+    const std::string pid = std::to_string(getpid());
+    std::string out = "{\"v\":1,\"id\":";
+    append_json(out, options.id.empty() ? host + ":" + pid : options.id);
+    out += ",\"host\":";
+    append_json(out, host);
+    out += ",\"pid\":" + pid + ",\"user\":";
+    append_json(out, user_name());
+    out += ",\"name\":";
+    append_json(out, name);
+    out += ",\"since\":\"" + since + "\",\"meta\":{";
+    const char* separator = "";
+    for (const auto& [key, value] : options.labels) {
+        out += separator;
+        append_json(out, key);
+        out += ':';
+        append_json(out, value);
+        separator = ",";
+    }
+    return out + "}}";
+}
+
+}  // namespace
+
+std::string write_payload(const LockOptions& options, std::chrono::system_clock::time_point since,
+                          std::string_view operation, std::string_view path) {
+    const std::string at = utc(since);
+    std::string text = compose(options, options.name, at);
+    if (text.size() <= kMaxPayload) return text;
+    std::string name = options.name;
+    while (!name.empty()) {
+        do {
+            name.pop_back();
+        } while (!name.empty() && (static_cast<unsigned char>(name.back()) & 0x80) != 0);
+        text = compose(options, name + "…", at);
+        if (text.size() <= kMaxPayload) return text;
+    }
+    throw Error(Errc::bad_option, operation, path,
+                "id and labels take more than the " + std::to_string(kMaxPayload) +
+                    " bytes that a lock node may hold; use fewer or shorter labels");
+}
+
+void read_payload(std::string data, Participant& participant) {
+    participant.raw = std::move(data);
+    JsonReader json(participant.raw);
+    Participant read;
+    const bool whole = json.object([&](const std::string& key) {
+        if (key == "id") return json.string_or_skip(read.id);
+        if (key == "host") return json.string_or_skip(read.host);
+        if (key == "user") return json.string_or_skip(read.user);
+        if (key == "name") return json.string_or_skip(read.name);
+        if (key == "pid") return json.integer_or_skip(read.pid);
+        if (key == "meta" && json.at('{')) {
+            return json.object([&](const std::string& label) { return json.string_or_skip(read.labels[label]); });
+        }
+        return json.skip();
+    });
+    if (!whole || !json.at_end()) return;
+    participant.id = std::move(read.id);
+    participant.host = std::move(read.host);
+    participant.user = std::move(read.user);
+    participant.name = std::move(read.name);
+    participant.pid = read.pid;
+    participant.labels = std::move(read.labels);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <zkrecipes/lock_options.hpp>
+
+namespace zkrecipes::internal {
+
+// What a lock node says about its owner: one JSON object, for people and for other programs.
+//   {"v":1,"id":"web1:4711","host":"web1","pid":4711,"user":"ops","name":"deploy","since":"2026-01-02T03:04:05Z","meta":{}}
+
+inline constexpr std::size_t kMaxPayload = 512;
+
+/// Never longer than kMaxPayload, never empty. A `name` that is too long is cut, with "…" at its end; labels and id are
+/// not cut: throws Error bad_option.
+std::string write_payload(const LockOptions& options, std::chrono::system_clock::time_point since,
+                          std::string_view operation, std::string_view path);
+
+/// Fills in what `data` says; anything that is not such an object (Curator writes an address, kazoo an identifier)
+/// fills in nothing but `raw`.
+void read_payload(std::string data, Participant& participant);
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,50 @@
+#include "core/queue_rule.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "core/node_name.hpp"
+
+namespace zkrecipes::internal {
+
+PredecessorRule::PredecessorRule(std::vector<Kind> kinds, Shrinking shrinking) : shrinking_(shrinking) {
+    for (auto& kind : kinds) {
+        patterns_.push_back(std::move(kind.pattern));
+        blocks_.push_back(kind.blocks);
+    }
+}
+
+Place PredecessorRule::place(std::span<const std::string> children, std::string_view me) const {
+    const auto mine = parse_queue_name(me, patterns_);
+    bool listed = false;
+    std::size_t blockers = 0;
+    std::optional<QueueName> nearest;
+    for (const auto& child : children) {
+        if (child == me) {
+            listed = true;
+            continue;
+        }
+        const auto other = parse_queue_name(child, patterns_);
+        if (!mine || !other || !blocks_[other->pattern] || !other->before(*mine)) continue;
+        ++blockers;
+        // All of these lie before the own node, so their distances to it compare without wrapping.
+        const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
+        if (!nearest || distance(*other) < distance(*nearest) ||
+            (distance(*other) == distance(*nearest) && nearest->name < other->name)) {
+            nearest = other;
+        }
+    }
+    if (!listed || !mine) return {};
+    if (!nearest) return {Place::Kind::held, {}, false};
+    return {Place::Kind::wait, std::string(nearest->name), blockers == 1 && shrinking_ == Shrinking::yes};
+}
+
+bool PredecessorRule::would_hold(std::span<const std::string> children) const {
+    for (const auto& child : children) {
+        const auto other = parse_queue_name(child, patterns_);
+        if (other && blocks_[other->pattern]) return false;
+    }
+    return true;
+}
+
+}  // namespace zkrecipes::internal

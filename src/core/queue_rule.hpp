@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zkrecipes::internal {
+
+/// Where a contender stands, by one look at the children of the lock directory.
+struct Place {
+    enum class Kind {
+        held,    // nobody blocks it
+        wait,    // until `blocker` is gone; then look again, or, if `alone`, it holds
+        missing  // its own node is not there
+    };
+    Kind kind = Kind::missing;
+    std::string blocker;  // name of the one node to watch
+    /// Nobody else blocks it, and nobody can come to block it later: once the blocker is gone the place is `held`
+    /// without a further look.
+    bool alone = false;
+};
+
+/// What makes a recipe: who has to wait for whom. Pure; shared by all calls of one recipe object.
+class QueueRule {
+public:
+    virtual ~QueueRule() = default;
+    /// `me`: name of the own node.
+    virtual Place place(std::span<const std::string> children, std::string_view me) const = 0;
+    /// Whether a node made now would hold at once.
+    virtual bool would_hold(std::span<const std::string> children) const = 0;
+};
+
+/// Waits for the nearest earlier contender of those kinds that block it: any kind for a mutex or a writer, the writers
+/// for a reader.
+class PredecessorRule final : public QueueRule {
+public:
+    struct Kind {
+        std::string pattern;  // what stands before the sequence, for example "lock-"
+        bool blocks = true;
+    };
+    enum class Shrinking {
+        yes,  // those before a node only become fewer
+        no    // a node may appear before one that waits (a writer's downgrade makes one), so look again after each wait
+    };
+    explicit PredecessorRule(std::vector<Kind> kinds, Shrinking shrinking = Shrinking::yes);
+
+    Place place(std::span<const std::string> children, std::string_view me) const override;
+    bool would_hold(std::span<const std::string> children) const override;
+    std::span<const std::string> patterns() const noexcept { return patterns_; }
+
+private:
+    std::vector<std::string> patterns_;
+    std::vector<bool> blocks_;
+    Shrinking shrinking_;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,119 @@
+#include "core/read_op.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/acquire_fsm.hpp"
+
+namespace zkrecipes::internal {
+
+ReadOp::Outcome ReadOp::run(Deadline deadline, std::stop_token stop) {
+    const auto self = shared_from_this();
+    const auto core = core_;
+    try {
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { end(Outcome::stopped); }); });
+        core->enter([&] {
+            if (!over_) start(deadline);
+        });
+        event_.wait();
+    } catch (...) {
+        core->enter([&] { end(Outcome::stopped); });
+        throw;
+    }
+    if (error_) throw *error_;
+    return outcome_;
+}
+
+void ReadOp::start(Deadline deadline) {
+    started_ = true;
+    if (const Error* why = core_->closed_because()) {
+        return fail(why->errc(), why->errc() == Errc::closed ? "" : why->what());
+    }
+    once_ = deadline.is_passed(core_->runtime().steady_now());
+    core_->add_observer(*this);
+    observing_ = true;
+    if (!once_ && !deadline.is_never()) {
+        deadline_timer_ = core_->at(core_->runtime().instant(deadline), [this] {
+            deadline_timer_ = 0;
+            end(Outcome::timed_out);
+        });
+    }
+    if (core_->connected()) return begin();
+    if (!once_ && core_->incarnation().number == 0) {
+        waiting_for_session_ = true;  // before the first connect nothing has failed yet
+    } else {
+        broken();
+    }
+}
+
+void ReadOp::broken() {
+    ++round_;  // what is still to be answered belongs to the past
+    clean_up();
+    if (once_) return end(Outcome::timed_out);
+    const Instant now = core_->runtime().now();
+    if (retry_.failures++ == 0) outage_began_ = now;
+    retry_.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
+    retry_.random = core_->runtime().random();
+    const auto delay = core_->options().retry.next(retry_);
+    if (!delay) return fail(Errc::connection_lost, "the retry policy gave up");
+    retry_.last_delay =
+        std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), std::chrono::hours(24));
+    in_backoff_ = true;
+    retry_timer_ = core_->at(now + retry_.last_delay, [this] {
+        retry_timer_ = 0;
+        in_backoff_ = false;
+        if (!core_->connected()) return broken();
+        begin();
+    });
+}
+
+void ReadOp::on_connected(bool) {
+    if (std::exchange(waiting_for_session_, false)) begin();
+}
+
+void ReadOp::on_suspended() {
+    // A request on its way is answered in any case; a watch that is waited for is not.
+    if (!in_backoff_ && !waiting_for_session_) broken();
+}
+
+void ReadOp::on_session_lost() {
+    if (!in_backoff_ && !waiting_for_session_) broken();
+}
+
+void ReadOp::on_closed(const Error& why) {
+    observing_ = false;
+    fail(why.errc(), why.errc() == Errc::closed ? "" : why.what());
+}
+
+bool ReadOp::usable(Rc rc, const char* request, const std::string& path) {
+    switch (meaning(rc)) {
+        case Meaning::done: return true;
+        case Meaning::refused: return true;
+        case Meaning::failed:
+            fail(error_of(rc), std::string(request) + " of " + path + " was answered: " + to_string(rc));
+            return false;
+        case Meaning::not_done:
+        case Meaning::unknown:
+        case Meaning::session_over: broken(); return false;
+    }
+    return false;
+}
+
+void ReadOp::done() { end(Outcome::done); }
+
+void ReadOp::fail(Errc error, std::string detail) { end(Outcome::done, Error(error, operation_, user_path_, detail)); }
+
+void ReadOp::end(Outcome outcome, std::optional<Error> error) {
+    if (std::exchange(over_, true)) return;
+    if (started_) clean_up();
+    outcome_ = outcome;
+    error_ = std::move(error);
+    if (std::exchange(observing_, false)) core_->remove_observer(*this);
+    if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
+    if (retry_timer_ != 0) core_->cancel(std::exchange(retry_timer_, 0));
+    // The core is let go outside the strand; a late answer, which keeps this object alive, is dropped inside it.
+    SessionCore& session = *core_;
+    session.defer([self = shared_from_this(), core = std::move(core_)] { self->event_.set(); });
+}
+
+}  // namespace zkrecipes::internal

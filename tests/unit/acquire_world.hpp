@@ -1,0 +1,387 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/acquire_fsm.hpp"
+#include "core/node_name.hpp"
+
+namespace zkrecipes::internal {
+
+/// One lock directory, one client that runs AcquireFsm, and a connection that breaks when told to: just enough of
+/// ZooKeeper to decide for every order of events whether the protocol ends well. No clock, no threads: the test pumps.
+class AcquireWorld : public AcquirePort {
+public:
+    static constexpr std::int64_t kOther = 77;  // session of everybody else
+
+    struct Node {
+        std::int64_t owner = 0;
+        std::int64_t czxid = 0;
+    };
+
+    // What happens to the request with a given index (counted over the whole run).
+    enum class Fault { none, lost_before, lost_after, expired_before, expired_after, stopped, timed_out, closed };
+    struct Plan {
+        int at = -1;
+        Fault fault = Fault::none;
+    };
+
+    explicit AcquireWorld(AcquireFsm::Patience patience = AcquireFsm::Patience::wait)
+        : rule({{"lock-", true}}), fsm(*this, spec, patience) {
+        spec.directory = "/l";
+        spec.base = "lock-";
+        spec.rule = &rule;
+    }
+    AcquireWorld(const AcquireWorld&) = delete;
+
+    // ---- what the others do ----
+    std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
+        exists = true;
+        const auto name = prefix + format_sequence(next_sequence++);
+        children[name] = {kOther, pzxid = ++zxid};
+        return name;
+    }
+    void remove(const std::string& name) {
+        if (children.erase(name) == 0) return;
+        pzxid = ++zxid;
+        if (watched == name) {
+            const Ticket ticket = watch_ticket;
+            watched.clear();
+            if (is_connected)
+                fsm.on_watch_fired(ticket, WatchEventType::deleted);
+            else
+                missed = ticket;
+        }
+    }
+    std::vector<std::string> mine() const {
+        std::vector<std::string> result;
+        for (const auto& [name, node] : children) {
+            if (node.owner != kOther) result.push_back(name);
+        }
+        return result;
+    }
+
+    // ---- the connection ----
+    void suspend() {
+        if (!is_connected) return;
+        is_connected = false;
+        if (suspended_first) fsm.on_suspended();
+        drop_pending(Rc::connection_loss);
+        if (!suspended_first) fsm.on_suspended();
+    }
+    void reconnect() {
+        if (is_connected || is_closed) return;
+        is_connected = true;
+        fsm.on_connected();
+        if (missed) {  // the client sets its watches again, and a node that is gone fires at once
+            const Ticket ticket = *missed;
+            missed.reset();
+            fsm.on_watch_fired(ticket, WatchEventType::deleted);
+        }
+    }
+    void expire() {
+        is_connected = false;
+        const std::int64_t old = session;
+        ++session;
+        if (suspended_first) {
+            lose();
+            drop_pending(Rc::session_expired);
+        } else {
+            drop_pending(Rc::session_expired);
+            lose();
+        }
+        if (lingering) return;  // the servers have not noticed yet
+        delete_nodes_of(old);
+    }
+    void delete_nodes_of(std::int64_t owner) {
+        for (const auto& name : mine()) {
+            if (children[name].owner == owner) remove(name);
+        }
+    }
+    void close() {
+        is_closed = true;
+        is_connected = false;
+        drop_pending(Rc::closed);
+        fsm.on_closed(Errc::closed, "closed");
+        delete_nodes_of(session);
+    }
+
+    // ---- running ----
+    /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
+    bool pump() {
+        if (!pending.empty()) {
+            const int index = executed++;
+            const Fault fault = fault_at(index);
+            auto request = std::move(pending.front());
+            pending.pop_front();
+            play(std::move(request), fault);
+            return true;
+        }
+        if (!is_connected && !is_closed) {
+            if (stay_away > 0)
+                --stay_away;
+            else {
+                reconnect();
+                return true;
+            }
+        }
+        if (timer) {
+            timer = false;
+            clock += last_delay;
+            fsm.on_timer();
+            return true;
+        }
+        if (!script.empty()) {
+            auto next = std::move(script.front());
+            script.pop_front();
+            next();
+            return true;
+        }
+        return false;
+    }
+    /// Until nothing happens any more; then the reaper does its work.
+    void run() {
+        for (int i = 0; i < 10'000 && pump(); ++i) {
+        }
+        flush_reaper();
+    }
+    void flush_reaper() {
+        if (is_closed) return;
+        for (const auto& name : reaped_nodes) {
+            const auto it = children.find(name);
+            if (it != children.end() && it->second.owner != kOther) remove(name);
+        }
+        for (const auto& identity : reaped_identities) {
+            for (const auto& name : mine()) {
+                if (name.starts_with(identity)) remove(name);
+            }
+        }
+    }
+
+    // ---- AcquirePort ----
+    bool connected() const override { return is_connected; }
+    std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
+    std::int64_t session_id() const override { return session; }
+    Instant now() const override { return Instant(clock); }
+    std::uint64_t random() override { return 0; }
+    std::string new_uuid() override {
+        auto number = std::to_string(++uuids);
+        return "a0000000-0000-4000-8000-" + std::string(12 - number.size(), '0') + number;
+    }
+    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
+        last_state = state;
+        if (state.failures > attempts_allowed) return std::nullopt;
+        return std::chrono::milliseconds(10);
+    }
+    void create(Ticket t, const std::string& prefix) override {
+        ++writes;
+        trace.push_back("create");
+        send([this, t, prefix](bool run, Rc rc) {
+            NodeStat stat;
+            std::string path;
+            if (run) {
+                if (!exists) {
+                    if (rc == Rc::ok) rc = Rc::no_node;
+                } else {
+                    const auto name = prefix + format_sequence(next_sequence++);
+                    path = "/l/" + name;
+                    stat.ephemeral_owner = session;
+                    stat.czxid = pzxid = ++zxid;
+                    children[name] = {session, zxid};
+                    ++created;
+                }
+            }
+            if (create_answer && rc == Rc::ok) rc = *create_answer;
+            fsm.on_created(t, rc, rc == Rc::ok ? path : "", stat, now());
+        });
+        trace.push_back("exists");
+        send([this, t](bool, Rc rc) {
+            NodeStat stat;
+            stat.num_children = static_cast<std::int32_t>(children.size());
+            stat.pzxid = pzxid;
+            if (rc == Rc::ok && !exists) rc = Rc::no_node;
+            fsm.on_parent(t, rc, stat);
+        });
+    }
+    void make_directory(Ticket t) override {
+        trace.push_back("mkdir");
+        send([this, t](bool run, Rc rc) {
+            if (run) exists = true;
+            if (reap_directory > 0 && run) {
+                --reap_directory;
+                exists = false;
+            }
+            fsm.on_directory(t, rc);
+        });
+    }
+    void list(Ticket t) override {
+        trace.push_back("list");
+        send([this, t](bool, Rc rc) {
+            std::vector<std::string> names;
+            for (const auto& [name, node] : children) names.push_back(name);
+            if (rc == Rc::ok && list_answer) rc = *list_answer;
+            if (rc == Rc::ok && !exists) rc = Rc::no_node;
+            fsm.on_children(t, rc, names);
+        });
+    }
+    void sync(Ticket t) override {
+        trace.push_back("sync");
+        send([this, t](bool, Rc rc) { fsm.on_synced(t, rc); });
+    }
+    void look_at(Ticket t, const std::string& name) override {
+        trace.push_back("look");
+        send([this, t, name](bool, Rc rc) {
+            NodeStat stat;
+            const auto it = children.find(name);
+            if (rc == Rc::ok && it == children.end()) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                stat.ephemeral_owner = it->second.owner;
+                stat.czxid = it->second.czxid;
+            }
+            fsm.on_own(t, rc, stat);
+        });
+    }
+    void watch(Ticket t, const std::string& name) override {
+        trace.push_back("watch");
+        watches_asked.push_back(name);
+        send([this, t, name](bool, Rc rc) {
+            if (rc == Rc::ok && before_watch) std::exchange(before_watch, nullptr)();
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                watched = name;
+                watch_ticket = t;
+            }
+            fsm.on_watching(t, rc);
+        });
+    }
+    void unwatch() override {
+        watched.clear();
+        missed.reset();
+    }
+    void verify(Ticket t, const std::string& name) override {
+        trace.push_back("verify");
+        send([this, t, name](bool run, Rc rc) {
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (run && rc == Rc::ok) lease_fresh = true;
+            fsm.on_verified(t, rc);
+        });
+    }
+    bool reserve_node(const std::string&) override { return room; }
+    bool may_watch(const std::string&) override { return watch_room; }
+    void lease_committed(Instant) override { lease_fresh = !slow_lease; }
+    bool begin_hold(const std::string& name, std::int64_t czxid) override {
+        if (!lease_fresh) return false;
+        holds.push_back({name, czxid});
+        // The judge: the true state of the directory, not what the client was told.
+        const std::string pattern[] = {"lock-"};
+        const auto me = parse_queue_name(name, pattern);
+        double_grant = !children.contains(name);
+        for (const auto& [other, node] : children) {
+            const auto parsed = parse_queue_name(other, pattern);
+            if (parsed && other != name && parsed->before(*me)) double_grant = true;
+        }
+        return true;
+    }
+    void reap_node(const std::string& name) override { reaped_nodes.push_back(name); }
+    void reap_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
+    void start_timer(std::chrono::milliseconds delay) override {
+        timer = true;
+        last_delay = delay;
+    }
+    void stop_timer() override { timer = false; }
+    void note(const char*) override { ++notes; }
+    void answer(Ended how, Errc error, std::string detail) override {
+        ++answers;
+        ended = how;
+        errc = error;
+        text = std::move(detail);
+    }
+    void finished() override { ++finishes; }
+
+    // ---- state, open to the tests ----
+    QueueSpec spec;
+    PredecessorRule rule;
+    AcquireFsm fsm;
+
+    bool exists = true;
+    std::map<std::string, Node> children;
+    std::int32_t next_sequence = 0;
+    std::int64_t zxid = 100, pzxid = 100;
+    std::int64_t session = 1;
+    bool is_connected = true, is_closed = false, never_connected = false;
+    bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
+    bool lingering = false;       // nodes of an expired session stay for a while
+    int stay_away = 0;            // timers that fire before the connection is back
+    bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
+    int attempts_allowed = 1'000'000;
+    int reap_directory = 0;
+    std::optional<Rc> create_answer, list_answer;
+    std::function<void()> before_watch;
+    std::deque<std::function<void()>> script;
+    std::vector<Plan> plans;
+    Nanoseconds clock{1'000'000'000};
+    RetryState last_state;
+
+    std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
+    std::vector<std::pair<std::string, std::int64_t>> holds;
+    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0;
+    Ended ended{};
+    Errc errc{};
+    std::string text, watched;
+    bool timer = false, double_grant = false;
+
+private:
+    using Request = std::function<void(bool executed, Rc rc)>;
+
+    void send(Request request) { pending.push_back(std::move(request)); }
+    Fault fault_at(int index) const {
+        for (const auto& plan : plans) {
+            if (plan.at == index) return plan.fault;
+        }
+        return Fault::none;
+    }
+    void play(Request request, Fault fault) {
+        switch (fault) {
+            case Fault::none: return request(true, Rc::ok);
+            case Fault::lost_before:
+            case Fault::lost_after: return break_connection(std::move(request), fault == Fault::lost_after, false);
+            case Fault::expired_before:
+            case Fault::expired_after: return break_connection(std::move(request), fault == Fault::expired_after, true);
+            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
+            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
+            case Fault::closed: pending.push_front(std::move(request)); return close();
+        }
+    }
+    void break_connection(Request request, bool run, bool with_session) {
+        if (with_session && run)
+            request(true, Rc::connection_loss);
+        else
+            pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
+        if (with_session)
+            expire();
+        else
+            suspend();
+    }
+    void lose() {
+        lease_fresh = false;
+        watched.clear();
+        missed.reset();
+        fsm.on_session_lost();
+    }
+    void drop_pending(Rc rc) {
+        auto dropped = std::move(pending);
+        pending.clear();
+        for (auto& request : dropped) request(false, rc);
+    }
+
+    std::deque<Request> pending;
+    Ticket watch_ticket = 0;
+    std::optional<Ticket> missed;
+    std::chrono::milliseconds last_delay{0};
+};
+
+}  // namespace zkrecipes::internal

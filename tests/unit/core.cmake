@@ -1,0 +1,6 @@
+# Tests of src/core and recipes that need no server.
+zkrecipes_test(
+  core_unit_test
+  TIER unit
+  SOURCES acquire_fault_table_test.cpp acquire_fsm_test.cpp queue_test.cpp
+  LINK zkrecipes_internals)
