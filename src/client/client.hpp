@@ -26,11 +26,11 @@ enum class CreateMode { persistent, ephemeral, persistent_sequential, ephemeral_
 
 struct MultiOp {
     enum class Kind { create, remove, set, check } kind = Kind::check;
-    std::string path;
-    std::string data;             // create, set
-    std::vector<Acl> acl;         // create
-    CreateMode mode{};            // create; never container (the C client aborts the process on its answer)
-    std::int32_t version = -1;    // remove, set, check
+    std::string path{};
+    std::string data{};         // create, set
+    std::vector<Acl> acl{};     // create
+    CreateMode mode{};          // create; never container (the C client aborts the process on its answer)
+    std::int32_t version = -1;  // remove, set, check
 };
 struct MultiResult {
     Rc rc = Rc::ok;    // of this operation; runtime_inconsistency for those after the one that failed
@@ -40,7 +40,7 @@ struct MultiResult {
 enum class WatchEventType { created, deleted, changed, children_changed, removed };
 
 enum class ClientState {
-    connecting,   // no server answers
+    connecting,  // no server answers
     connected,
     expired,      // final
     auth_failed,  // final
@@ -48,8 +48,8 @@ enum class ClientState {
 };
 struct ClientStatus {
     ClientState state = ClientState::connecting;
-    std::int64_t session_id = 0;                  // valid when connected, and after
-    std::chrono::milliseconds timeout{0};         // as negotiated by this connect
+    std::int64_t session_id = 0;           // valid when connected, and after
+    std::chrono::milliseconds timeout{0};  // as negotiated by this connect
     std::string server;
 };
 
@@ -61,7 +61,7 @@ public:
     virtual ~ClientEvents() = default;
     virtual void on_status(const ClientStatus& status) = 0;
     virtual void on_watch(WatchEventType type, const std::string& path) = 0;
-    virtual void on_auth(Rc rc) = 0;  // one per add_auth of the handle
+    virtual void on_auth(Rc rc) = 0;  // one per add_auth of the handle, in their order, unless it is closed before
 };
 
 /// One ZooKeeper handle: one session, several connections, until it is expired or closed.
@@ -82,8 +82,8 @@ public:
     using ChildrenDone = std::function<void(Rc, std::vector<std::string> names, const NodeStat&)>;
     using MultiDone = std::function<void(Rc, std::vector<MultiResult>)>;
 
-    virtual void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl,
-                        CreateMode mode, CreateDone done) = 0;
+    virtual void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                        CreateDone done) = 0;
     virtual void remove(const std::string& path, std::int32_t version, VoidDone done) = 0;
     virtual void exists(const std::string& path, bool watch, StatDone done) = 0;
     virtual void get(const std::string& path, bool watch, GetDone done) = 0;
@@ -94,18 +94,19 @@ public:
     /// Removes every watch of this handle on the path, on the server too.
     virtual void remove_watches(const std::string& path, VoidDone done) = 0;
 
-    virtual void add_auth(const Auth& auth) = 0;                         // answered by on_auth
-    virtual void set_servers(const std::vector<std::string>& hosts) = 0;  // "host:port"; takes effect at the next connect
+    virtual void add_auth(const Auth& auth) = 0;  // answered by on_auth
+    virtual void set_servers(
+        const std::vector<std::string>& hosts) = 0;  // "host:port"; takes effect at the next connect
 
-    /// Ends the session if connected (the servers delete its ephemeral nodes), joins the handle's threads, answers what is
-    /// still open with `closed`, then runs `done` once. Runs on the blocking lane; callable once, from anywhere.
+    /// Ends the session if connected (the servers delete its ephemeral nodes), joins the handle's threads, answers what
+    /// is still open with `closed`, then runs `done` once. Runs on the blocking lane; callable once, from anywhere.
     virtual void close(std::function<void()> done) = 0;
 
     virtual ClientStatus status() const = 0;
 };
 
 struct ClientOptions {
-    std::vector<std::string> hosts;  // "host:port", in the order to be tried
+    std::vector<std::string> hosts;  // "host:port"; tried in random order, so that clients spread over the servers
     std::chrono::milliseconds timeout{10'000};
     std::shared_ptr<spdlog::logger> logger;
 };

@@ -62,6 +62,7 @@ const char* to_string(Rc rc) noexcept {
         case Rc::throttled: return "throttled";
         case Rc::not_connected: return "not connected";
         case Rc::closed: return "closed";
+        case Rc::too_large: return "request too large";
     }
     return "unknown error";
 }

@@ -31,19 +31,20 @@ enum class Rc : int {
     not_read_only = -119,
     no_watcher = -121,
     quota_exceeded = -125,
-    throttled = -127,  ///< not executed
+    throttled = -127,       ///< not executed
     not_connected = -1001,  ///< never sent
-    closed = -1002          ///< the handle was closed before an answer came: outcome unknown
+    closed = -1002,         ///< the handle was closed before an answer came: outcome unknown
+    too_large = -1003  ///< larger than the servers accept; never sent, because they answer by cutting the connection
 };
 
 /// What an answer means for the one who asked. A lost connection is never "did not happen".
 enum class Meaning {
-    done,         ///< executed
-    refused,      ///< executed, with a definite "no" of the data tree (no node, exists, bad version, not empty …)
-    not_done,     ///< surely not executed: may be sent again as it is
-    unknown,      ///< executed or not
-    session_over, ///< this handle will never answer again; what it did before is unknown
-    failed        ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)
+    done,          ///< executed
+    refused,       ///< executed, with a definite "no" of the data tree (no node, exists, bad version, not empty …)
+    not_done,      ///< surely not executed: may be sent again as it is
+    unknown,       ///< executed or not
+    session_over,  ///< this handle will never answer again; what it did before is unknown
+    failed         ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)
 };
 Meaning meaning(Rc rc) noexcept;
 const char* to_string(Rc rc) noexcept;

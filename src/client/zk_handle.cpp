@@ -1,0 +1,478 @@
+#include "client/zk_handle.hpp"
+
+#include <arpa/inet.h>
+#include <spdlog/spdlog.h>
+#include <zookeeper/zookeeper.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <zkrecipes/error.hpp>
+
+#include "base/signal_mask.hpp"
+#include "client/resolver.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+/// How often names are looked up while no server answers.
+constexpr auto kLookupInterval = std::chrono::seconds(3);
+
+void watcher(zhandle_t* zh, int type, int state, const char* path, void* context) {
+    auto* const handle = static_cast<ZkHandle*>(context);
+    if (type == ZOO_SESSION_EVENT) {
+        handle->on_session_event(zh, state);
+    } else {
+        handle->on_node_event(type, path);
+    }
+}
+
+std::string peer_of(zhandle_t* zh) {
+    // Not zoo_get_current_server: it answers a static buffer that all handles share. This asks the kernel about the
+    // socket.
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    if (zookeeper_get_connected_host(zh, reinterpret_cast<sockaddr*>(&address), &length) == nullptr) return {};
+    char text[INET6_ADDRSTRLEN] = {};
+    if (address.ss_family == AF_INET) {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+        inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+        return std::string(text) + ":" + std::to_string(ntohs(v4.sin_port));
+    }
+    if (address.ss_family == AF_INET6) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+        inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+        return "[" + std::string(text) + "]:" + std::to_string(ntohs(v6.sin6_port));
+    }
+    return {};
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) text.append(text.empty() ? "" : ",").append(part);
+    return text;
+}
+
+std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts) {
+    std::vector<HostPort> servers;
+    for (const std::string& host : hosts) servers.push_back(parse_host_port(host));
+    if (servers.empty()) throw Error(Errc::bad_connect_string, "connect", {}, "the list of servers is empty");
+    return servers;
+}
+
+bool needs_lookup(const std::vector<HostPort>& servers) {
+    for (const HostPort& server : servers) {
+        if (!server.is_address) return true;
+    }
+    return false;
+}
+
+int checked_timeout(std::chrono::milliseconds timeout) {
+    // The C client allows two thirds of it for each attempt to connect: with less than this it may never succeed, and
+    // tries without a pause.
+    if (timeout < std::chrono::milliseconds(100) || timeout.count() > INT_MAX) {
+        throw Error(Errc::bad_option, "connect", {}, "the session timeout must be between 100 ms and 24 days");
+    }
+    return static_cast<int>(timeout.count());
+}
+
+class ZkClientFactory final : public ClientFactory {
+public:
+    explicit ZkClientFactory(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+    std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) override {
+        return ZkHandle::open(runtime_, options, std::move(events));
+    }
+
+private:
+    const std::shared_ptr<Runtime> runtime_;
+};
+
+}  // namespace
+
+std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> runtime) {
+    return std::make_shared<ZkClientFactory>(std::move(runtime));
+}
+
+// ---- opening ------------------------------------------------------------------------------------------------------
+
+ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events)
+    : runtime_(std::move(runtime)),
+      log_lines_(ClientLog::open(options.logger, runtime_)),
+      logger_(options.logger ? options.logger : spdlog::default_logger()),
+      timeout_ms_(checked_timeout(options.timeout)),
+      events_(std::move(events)),
+      servers_(parse_servers(options.hosts)) {}
+
+std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const ClientOptions& options,
+                                       std::shared_ptr<ClientEvents> events) {
+    auto handle = std::make_shared<ZkHandle>(std::move(runtime), options, std::move(events));
+    if (needs_lookup(handle->servers_)) {
+        // zookeeper_init would look the names up here and now, and fail for ever when nobody knows them yet.
+        handle->runtime_->post(Lane::blocking, [handle] { handle->start_when_resolved(); });
+    } else {
+        std::string problem;
+        const std::vector<std::string> addresses = resolve_servers(handle->servers_, problem);
+        if (const int error = handle->start(addresses); error != 0) {
+            throw Error(Errc::protocol, "connect", {},
+                        "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
+                            "); look at the limit of open files (ulimit -n)");
+        }
+    }
+    Client* const client = handle.get();
+    return {client, [handle = std::move(handle)](Client*) { handle->abandon(); }};
+}
+
+/// Answers an errno, 0 for success. Called before anybody has the handle, or on the blocking lane.
+int ZkHandle::start(const std::vector<std::string>& addresses) {
+    {
+        const std::lock_guard lock(mutex_);
+        addresses_ = addresses;
+    }
+    // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
+    const SignalMaskForNewThreads mask;
+    zhandle_t* const zh = zookeeper_init2(joined(addresses).c_str(), &watcher, timeout_ms_, nullptr, this,
+                                          ZOO_NO_LOG_CLIENTENV, log_lines_->function());
+    if (zh == nullptr) return errno != 0 ? errno : EINVAL;
+    // A safety rule: otherwise the I/O thread looks the servers' names up before each ping, and while the name service
+    // is down it does not ping at all.
+    zoo_set_servers_resolution_delay(zh, -1);
+    const std::lock_guard lock(mutex_);
+    adopt(zh);
+    return 0;
+}
+
+void ZkHandle::adopt(zhandle_t* zh) {
+    if (zh_ == nullptr) zh_ = zh;
+}
+
+void ZkHandle::start_when_resolved() {
+    std::vector<HostPort> servers;
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::open) return;
+        servers = servers_;
+        servers_changed_ = false;
+    }
+    std::string problem;
+    const std::vector<std::string> addresses = resolve_servers(servers, problem);
+    if (!problem.empty()) logger_->warn("ZooKeeper servers that cannot be looked up: {}", problem);
+    if (!addresses.empty()) {
+        const int error = start(addresses);
+        if (error == 0) return;
+        logger_->error("the ZooKeeper C client cannot make a handle: {}", std::generic_category().message(error));
+    }
+    look_up_again_later();
+}
+
+void ZkHandle::look_up_again_later() {
+    const std::lock_guard lock(mutex_);
+    if (life_ != Life::open || lookup_timer_ != 0 || status_.state != ClientState::connecting) return;
+    lookup_timer_ = runtime_->at(runtime_->now() + kLookupInterval, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self) return;
+        const std::lock_guard timer_lock(self->mutex_);
+        self->lookup_timer_ = 0;
+        self->runtime_->post(Lane::blocking, [self] {
+            bool started = false;
+            {
+                const std::lock_guard state_lock(self->mutex_);
+                started = self->zh_ != nullptr;
+            }
+            if (started) {
+                self->apply_servers();
+            } else {
+                self->start_when_resolved();
+            }
+        });
+    });
+}
+
+// ---- what the handle sees -----------------------------------------------------------------------------------------
+
+void ZkHandle::on_session_event(zhandle_t* zh, int state) noexcept {
+    if (state == ZOO_CONNECTED_STATE)
+        connected(zh);
+    else if (state == ZOO_CONNECTING_STATE)
+        disconnected();
+    else if (state == ZOO_EXPIRED_SESSION_STATE)
+        ended(ClientState::expired, Rc::session_expired);
+    else if (state == ZOO_AUTH_FAILED_STATE)
+        ended(ClientState::auth_failed, Rc::auth_failed);
+}
+
+void ZkHandle::connected(zhandle_t* zh) {
+    // What the C client shows now may change at any time: it is read once, here, and told from this copy.
+    const std::int64_t session_id = zoo_client_id(zh)->client_id;
+    const int timeout_ms = zoo_recv_timeout(zh);
+    const std::string server = peer_of(zh);
+    if (status().state == ClientState::connected) disconnected();  // the C client may leave that event out
+    ClientStatus status;
+    {
+        const std::lock_guard lock(mutex_);
+        if (final_rc_ != Rc::ok) return;
+        adopt(zh);
+        status_.state = ClientState::connected;
+        if (status_.session_id == 0) status_.session_id = session_id;  // never changes while a handle lives
+        if (timeout_ms > 0) status_.timeout = std::chrono::milliseconds(timeout_ms);
+        status_.server = server;
+        status = status_;
+        if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
+        send_auth_locked();  // before anything that the news of being connected may set off
+    }
+    tell([&](ClientEvents& events) { events.on_status(status); });
+}
+
+void ZkHandle::disconnected() {
+    ClientStatus status;
+    bool look_up = false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (final_rc_ != Rc::ok) return;
+        status_.state = ClientState::connecting;
+        status_.server.clear();
+        status = status_;
+        while (!waiting_.empty()) refuse_locked(waiting_.front(), waiting_, Rc::not_connected);
+        look_up = servers_changed_ || needs_lookup(servers_);
+    }
+    tell([&](ClientEvents& events) { events.on_status(status); });
+    if (look_up) runtime_->post(Lane::blocking, [self = shared_from_this()] { self->apply_servers(); });
+}
+
+void ZkHandle::ended(ClientState state, Rc rc) {
+    ClientStatus status;
+    ZkRequest::List waiting;
+    std::vector<ZkRequest*> sent;
+    {
+        const std::lock_guard lock(mutex_);
+        if (final_rc_ != Rc::ok) return;
+        final_rc_ = rc;
+        status_.state = state;
+        status_.server.clear();
+        status = status_;
+        waiting.splice(waiting.end(), waiting_);
+        // The C client answers most of what it has after this event, but not what slipped in while its I/O thread was
+        // ending. So all of it is answered here, and what the C client says afterwards is dropped.
+        for (ZkRequest& request : sent_) {
+            request.answered = true;
+            sent.push_back(&request);
+        }
+        answered_.splice(answered_.end(), sent_);
+    }
+    tell([&](ClientEvents& events) { events.on_status(status); });
+    // The C client's completion thread is this one, so none of these is forgotten meanwhile.
+    for (ZkRequest* request : sent) answer([&] { request->fail(rc); });
+    for (ZkRequest& request : waiting) answer([&] { request.fail(rc); });
+    answer_auths(rc);
+}
+
+void ZkHandle::on_node_event(int type, const char* path) noexcept {
+    auto event = WatchEventType::removed;
+    if (type == ZOO_CREATED_EVENT)
+        event = WatchEventType::created;
+    else if (type == ZOO_DELETED_EVENT)
+        event = WatchEventType::deleted;
+    else if (type == ZOO_CHANGED_EVENT)
+        event = WatchEventType::changed;
+    else if (type == ZOO_CHILD_EVENT)
+        event = WatchEventType::children_changed;
+    tell([&](ClientEvents& events) { events.on_watch(event, path == nullptr ? "" : path); });
+}
+
+ClientStatus ZkHandle::status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+}
+
+std::string ZkHandle::session_password() const {
+    const std::lock_guard lock(mutex_);
+    if (zh_ == nullptr || status_.session_id == 0 || life_ != Life::open) return {};
+    const clientid_t* const id = zoo_client_id(zh_);
+    return {id->passwd, sizeof(id->passwd)};
+}
+
+// ---- credentials --------------------------------------------------------------------------------------------------
+
+// One at a time: the C client answers all that are on their way with the reply to the first of them.
+
+void ZkHandle::add_auth(const Auth& auth) {
+    const std::lock_guard lock(mutex_);
+    auths_.push_back(std::make_unique<PendingAuth>(PendingAuth{this, auths_.size(), auth}));
+    if (final_rc_ != Rc::ok) {
+        runtime_->post(Lane::protocol, [self = shared_from_this()] {
+            Rc rc{};
+            {
+                const std::lock_guard final_lock(self->mutex_);
+                rc = self->final_rc_;
+            }
+            self->answer_auths(rc);
+        });
+        return;
+    }
+    send_auth_locked();
+}
+
+void ZkHandle::send_auth_locked() {
+    using State = PendingAuth::State;
+    // zoo_add_auth refuses while the connection is down; connected() calls again.
+    if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connected) return;
+    for (const auto& auth : auths_) {
+        if (auth->state == State::sent) return;
+        if (auth->state == State::answered) continue;
+        const auto reply = [](int rc, const void* data) {
+            const auto* const pending = static_cast<const PendingAuth*>(data);
+            pending->handle->on_auth_reply(pending->index, static_cast<Rc>(rc));
+        };
+        const int rc = zoo_add_auth(zh_, auth->auth.scheme.c_str(), auth->auth.credential.data(),
+                                    static_cast<int>(auth->auth.credential.size()), reply, auth.get());
+        if (rc == ZOK) auth->state = State::sent;
+        return;
+    }
+}
+
+void ZkHandle::on_auth_reply(std::size_t index, Rc rc) noexcept {
+    runtime_->post(Lane::protocol, [self = shared_from_this(), index, rc] { self->auth_answered(index, rc); });
+}
+
+void ZkHandle::auth_answered(std::size_t index, Rc rc) {
+    using State = PendingAuth::State;
+    {
+        const std::lock_guard lock(mutex_);
+        PendingAuth& auth = *auths_[index];
+        if (auth.state != State::sent || life_ != Life::open) return;
+        if (rc != Rc::ok && rc != Rc::auth_failed && final_rc_ == Rc::ok) {
+            auth.state = State::waiting;  // the connection broke first: once more on the next one
+            send_auth_locked();
+            return;
+        }
+        auth.state = State::answered;
+        send_auth_locked();
+    }
+    tell([&](ClientEvents& events) { events.on_auth(rc); });
+}
+
+void ZkHandle::answer_auths(Rc rc) {
+    std::size_t count = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& auth : auths_) {
+            if (std::exchange(auth->state, PendingAuth::State::answered) != PendingAuth::State::answered) ++count;
+        }
+    }
+    for (; count > 0; --count) tell([&](ClientEvents& events) { events.on_auth(rc); });
+}
+
+// ---- servers ------------------------------------------------------------------------------------------------------
+
+void ZkHandle::set_servers(const std::vector<std::string>& hosts) {
+    std::vector<HostPort> servers = parse_servers(hosts);
+    const std::lock_guard lock(mutex_);
+    if (life_ != Life::open || final_rc_ != Rc::ok || servers == servers_) return;
+    servers_ = std::move(servers);
+    servers_changed_ = true;
+    if (status_.state != ClientState::connecting) return;  // disconnected() does it
+    runtime_->post(Lane::blocking, [self = shared_from_this()] { self->apply_servers(); });
+}
+
+/// On the blocking lane, as closing is, so that the handle stays while the C client is asked.
+void ZkHandle::apply_servers() {
+    std::vector<HostPort> servers;
+    {
+        const std::lock_guard lock(mutex_);
+        if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connecting) return;
+        servers = servers_;
+        servers_changed_ = false;
+    }
+    std::string problem;
+    const std::vector<std::string> addresses = resolve_servers(servers, problem);
+    if (!problem.empty()) logger_->debug("ZooKeeper servers that cannot be looked up: {}", problem);
+    if (needs_lookup(servers)) look_up_again_later();
+    zhandle_t* zh = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        // Not while connected: the C client would cut a connection to a server that is not in the new list, from this
+        // thread and without telling anybody.
+        if (life_ != Life::open || status_.state != ClientState::connecting) {
+            servers_changed_ = true;
+            return;
+        }
+        if (addresses.empty() || addresses == addresses_) return;
+        addresses_ = addresses;
+        zh = zh_;
+    }
+    zoo_set_servers(zh, joined(addresses).c_str());
+    // The I/O thread may be waiting for a server that is silent, for a third of the timeout, and the C client does not
+    // wake it for the new list; but it does for a request.
+    zoo_aexists(
+        zh, "/", 0, [](int, const Stat*, const void*) {}, nullptr);
+}
+
+// ---- closing ------------------------------------------------------------------------------------------------------
+
+void ZkHandle::close(std::function<void()> done) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::closed) close_done_.push_back(std::move(done));
+        if (life_ == Life::closing) return;
+        if (life_ == Life::closed) {
+            runtime_->post(Lane::blocking, std::move(done));
+            return;
+        }
+        life_ = Life::closing;
+        if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
+    }
+    runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
+}
+
+void ZkHandle::abandon() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::open) return;
+    }
+    close([] {});
+}
+
+void ZkHandle::do_close() {
+    zhandle_t* zh = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        zh = zh_;
+    }
+    // Without a lock: it joins the handle's threads, which may be on their way into one of our functions. It takes a
+    // few seconds when the server does not answer.
+    if (zh != nullptr) zookeeper_close(zh);
+    ZkRequest::List left;
+    std::vector<std::function<void()>> done;
+    {
+        const std::lock_guard lock(mutex_);
+        zh_ = nullptr;
+        life_ = Life::closed;
+        if (final_rc_ == Rc::ok) final_rc_ = Rc::closed;
+        if (status_.state == ClientState::connected || status_.state == ClientState::connecting) {
+            status_.state = ClientState::dead;
+        }
+        status_.server.clear();
+        // The C client has dropped many of these without a word.
+        for (ZkRequest::List* list : {&sent_, &waiting_, &refused_}) left.splice(left.end(), *list);
+        answered_.clear();
+        done.swap(close_done_);
+    }
+    for (ZkRequest& request : left) {
+        answer([&] { request.fail(request.fate == Rc::ok ? Rc::closed : request.fate); });
+    }
+    std::shared_ptr<ClientEvents> events;
+    {
+        const std::lock_guard lock(delivery_);
+        events.swap(events_);
+    }
+    for (const auto& action : done) action();
+}
+
+ZkHandle::~ZkHandle() {
+    // Open only when the runtime was stopped before the handle was closed: the close was dropped with it.
+    if (zh_ != nullptr) zookeeper_close(zh_);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/connect_string.hpp"
+#include "client/client.hpp"
+#include "client/zk_log.hpp"
+#include "client/zk_request.hpp"
+
+struct _zhandle;
+
+namespace zkrecipes::internal {
+
+/// A handle of the multi-threaded ZooKeeper C client. docs/design/c-client.md says which of its pitfalls is dealt with
+/// where.
+///
+/// Locks: `delivery_` is held while somebody is told something, so that one thing is told at a time, by whichever
+/// thread; `mutex_` guards the state and is never held while anybody is told anything. The C client's functions are
+/// called with `mutex_` held, so nothing that it may call with its own locks held (the log function, the answer to an
+/// authentication) takes `mutex_`.
+class ZkHandle final : public Client, public std::enable_shared_from_this<ZkHandle> {
+public:
+    /// The answer closes itself when the last reference goes, and lives on until that is done.
+    static std::shared_ptr<Client> open(std::shared_ptr<Runtime> runtime, const ClientOptions& options,
+                                        std::shared_ptr<ClientEvents> events);
+    ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events);
+    ~ZkHandle() override;
+
+    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                CreateDone done) override;
+    void remove(const std::string& path, std::int32_t version, VoidDone done) override;
+    void exists(const std::string& path, bool watch, StatDone done) override;
+    void get(const std::string& path, bool watch, GetDone done) override;
+    void set(const std::string& path, const std::string& data, std::int32_t version, StatDone done) override;
+    void children(const std::string& path, bool watch, ChildrenDone done) override;
+    void multi(std::vector<MultiOp> ops, MultiDone done) override;
+    void sync(const std::string& path, VoidDone done) override;
+    void remove_watches(const std::string& path, VoidDone done) override;
+    void add_auth(const Auth& auth) override;
+    void set_servers(const std::vector<std::string>& hosts) override;
+    void close(std::function<void()> done) override;
+    ClientStatus status() const override;
+
+    /// What another handle needs to take this session over, for tests: 16 bytes; empty before the first connect.
+    std::string session_password() const;
+
+    // ---- called by the C client, on its completion thread --------------------------------------------------------
+    void on_session_event(_zhandle* zh, int state) noexcept;
+    void on_node_event(int type, const char* path) noexcept;
+    /// Takes the request out of the books, then runs `answer` unless it was answered before.
+    void finish(ZkRequest& request, const std::function<void(ZkRequest&)>& answer) noexcept;
+    /// On its I/O thread, possibly with its locks held.
+    void on_auth_reply(std::size_t index, Rc rc) noexcept;
+
+private:
+    struct PendingAuth {
+        ZkHandle* handle;
+        std::size_t index;
+        Auth auth;
+        enum class State { waiting, sent, answered } state = State::waiting;
+    };
+
+    void submit(ZkRequest::List made);
+    void send_locked(ZkRequest& request);
+    void send_waiting_locked();
+    void refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc);
+    void answer_refused();
+    void connected(_zhandle* zh);
+    void disconnected();
+    void ended(ClientState state, Rc rc);
+    void adopt(_zhandle* zh);
+    int start(const std::vector<std::string>& addresses);
+    void start_when_resolved();
+    void apply_servers();
+    void look_up_again_later();
+    void send_auth_locked();
+    void auth_answered(std::size_t index, Rc rc);
+    void answer_auths(Rc rc);
+    void do_close();
+    void abandon();
+    template <class Action>
+    void answer(const Action& action) {
+        const std::lock_guard lock(delivery_);
+        action();
+    }
+    template <class Action>
+    void tell(const Action& action) {
+        const std::lock_guard lock(delivery_);
+        if (events_) action(*events_);
+    }
+
+    const std::shared_ptr<Runtime> runtime_;
+    const std::shared_ptr<ClientLog> log_lines_;
+    const std::shared_ptr<spdlog::logger> logger_;
+    const int timeout_ms_;
+
+    std::mutex delivery_;                   // one callback at a time; taken before mutex_
+    std::shared_ptr<ClientEvents> events_;  // guarded by delivery_; null once closed
+
+    mutable std::mutex mutex_;  // guards all below
+    _zhandle* zh_ = nullptr;
+    ClientStatus status_;
+    Rc final_rc_ = Rc::ok;  // why the handle will never answer again; ok: it may
+    enum class Life { open, closing, closed } life_ = Life::open;
+    std::vector<std::function<void()>> close_done_;
+    ZkRequest::List sent_;      // in the C client's books
+    ZkRequest::List waiting_;   // not yet sent: too many are
+    ZkRequest::List refused_;   // never sent; to be answered on the protocol lane
+    ZkRequest::List answered_;  // by us, while the C client may still name them
+    std::vector<std::unique_ptr<PendingAuth>> auths_;
+    std::vector<HostPort> servers_;       // as wanted
+    bool servers_changed_ = false;        // since they were given to the C client
+    std::vector<std::string> addresses_;  // that the C client has
+    TimerId lookup_timer_ = 0;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,207 @@
+#include "client/zk_log.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace zkrecipes::internal {
+namespace {
+
+constexpr std::size_t kSlots = 64;
+constexpr std::size_t kMaxQueued = 1000;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+spdlog::level::level_enum spdlog_level(ClientLogLevel level) {
+    switch (level) {
+        case ClientLogLevel::trace: return spdlog::level::trace;
+        case ClientLogLevel::debug: return spdlog::level::debug;
+        case ClientLogLevel::warn: return spdlog::level::warn;
+        case ClientLogLevel::error: return spdlog::level::err;
+    }
+    return spdlog::level::err;
+}
+
+/// One function for the C client, and where its lines go.
+class Slot : public std::enable_shared_from_this<Slot> {
+public:
+    void bind(std::shared_ptr<spdlog::logger> logger, const std::shared_ptr<Runtime>& runtime) {
+        const std::lock_guard lock(mutex_);
+        logger_ = std::move(logger);
+        runtime_ = runtime;
+        filter_ = {};
+    }
+
+    void take(std::string_view text) {
+        const ClientLogLine line = parse_client_log_line(text);
+        std::shared_ptr<Runtime> runtime;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!logger_) return;
+            const auto level = spdlog_level(filter_.level(line));
+            if (!logger_->should_log(level)) return;
+            if (queue_.size() >= kMaxQueued) {
+                ++dropped_;
+                return;
+            }
+            queue_.push_back({logger_, level, std::string(line.message)});
+            if (queue_.size() > 1) return;  // somebody is on the way already
+            runtime = runtime_.lock();
+        }
+        // A runtime that has been stopped drops this: the lines of a handle that is closed too late are lost.
+        if (runtime) runtime->post(Lane::notifier, [self = shared_from_this()] { self->write(); });
+    }
+
+private:
+    struct Entry {
+        std::shared_ptr<spdlog::logger> logger;
+        spdlog::level::level_enum level;
+        std::string message;
+    };
+
+    void write() {
+        std::deque<Entry> queue;
+        std::uint64_t dropped = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            queue.swap(queue_);
+            dropped = std::exchange(dropped_, 0);
+        }
+        for (const Entry& entry : queue) entry.logger->log(entry.level, "zookeeper client: {}", entry.message);
+        if (dropped != 0) queue.back().logger->warn("zookeeper client: {} lines were dropped", dropped);
+    }
+
+    std::mutex mutex_;  // guards what follows
+    std::shared_ptr<spdlog::logger> logger_;
+    std::weak_ptr<Runtime> runtime_;
+    ClientLogFilter filter_;
+    std::deque<Entry> queue_;
+    std::uint64_t dropped_ = 0;
+};
+
+class Slots {
+public:
+    static Slots& instance() {
+        static auto* const slots = new Slots;  // never destroyed: a handle may be open until the process ends
+        return *slots;
+    }
+
+    std::size_t acquire(std::shared_ptr<spdlog::logger> logger, const std::shared_ptr<Runtime>& runtime) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i + 1 < kSlots; ++i) {
+            if (users_[i].count != 0 && users_[i].logger == logger.get() && users_[i].runtime == runtime.get()) {
+                ++users_[i].count;
+                return i;
+            }
+        }
+        std::size_t index = 0;
+        while (index + 1 < kSlots && users_[index].count != 0) ++index;
+        if (index + 1 == kSlots) logger = spdlog::default_logger();
+        slots_[index]->bind(logger, runtime);
+        users_[index].logger = logger.get();
+        users_[index].runtime = runtime.get();
+        ++users_[index].count;
+        return index;
+    }
+
+    void release(std::size_t index) {
+        const std::lock_guard lock(mutex_);
+        if (--users_[index].count == 0) slots_[index]->bind(nullptr, nullptr);
+    }
+
+    const std::shared_ptr<Slot>& at(std::size_t index) const { return slots_[index]; }
+
+private:
+    struct User {
+        const spdlog::logger* logger = nullptr;
+        const Runtime* runtime = nullptr;
+        std::size_t count = 0;
+    };
+    Slots() {
+        for (auto& slot : slots_) slot = std::make_shared<Slot>();
+    }
+    std::array<std::shared_ptr<Slot>, kSlots> slots_;
+    std::mutex mutex_;  // guards users_
+    std::array<User, kSlots> users_{};
+};
+
+template <std::size_t Index>
+void take_line(const char* line) {
+    // Nothing may be thrown into C. A line that finds no memory is lost.
+    try {
+        Slots::instance().at(Index)->take(line);
+    } catch (...) {
+    }
+}
+
+template <std::size_t... Indices>
+constexpr std::array<ClientLogFunction, kSlots> functions(std::index_sequence<Indices...>) {
+    return {&take_line<Indices>...};
+}
+constexpr auto kFunctions = functions(std::make_index_sequence<kSlots>());
+
+class SlotLease final : public ClientLog {
+public:
+    explicit SlotLease(std::size_t index) : index_(index) {}
+    ~SlotLease() override { Slots::instance().release(index_); }
+    SlotLease(const SlotLease&) = delete;
+    SlotLease& operator=(const SlotLease&) = delete;
+    ClientLogFunction function() const noexcept override { return kFunctions[index_]; }
+
+private:
+    const std::size_t index_;
+};
+
+}  // namespace
+
+ClientLogLine parse_client_log_line(std::string_view line) {
+    using Severity = ClientLogLine::Severity;
+    while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+    constexpr std::array<std::pair<std::string_view, Severity>, 4> kMarks{{{":ZOO_ERROR@", Severity::error},
+                                                                           {":ZOO_WARN@", Severity::warn},
+                                                                           {":ZOO_INFO@", Severity::info},
+                                                                           {":ZOO_DEBUG@", Severity::debug}}};
+    for (const auto& [mark, severity] : kMarks) {
+        const std::size_t at = line.find(mark);
+        if (at == std::string_view::npos) continue;
+        const std::size_t function = at + mark.size();
+        const std::size_t function_end = line.find('@', function);
+        const std::size_t message = line.find(": ", function);
+        if (function_end == std::string_view::npos || message == std::string_view::npos) continue;
+        return {severity, line.substr(function, function_end - function), line.substr(message + 2)};
+    }
+    return {Severity::error, {}, line};
+}
+
+ClientLogLevel ClientLogFilter::level(const ClientLogLine& line) {
+    using Severity = ClientLogLine::Severity;
+    switch (line.severity) {
+        case Severity::debug: return ClientLogLevel::trace;
+        case Severity::info:
+            if (contains(line.message, "session establishment complete")) failures_ = 0;
+            return ClientLogLevel::debug;
+        case Severity::warn:
+            // Both come again and again while no server answers, and say nothing that the session does not say.
+            if (contains(line.message, "Delaying connection") || contains(line.message, "Exceeded deadline")) {
+                return ClientLogLevel::debug;
+            }
+            return ClientLogLevel::warn;
+        case Severity::error: break;
+    }
+    if (contains(line.message, "has expired")) return ClientLogLevel::warn;
+    if (line.function == "handle_socket_error_msg" || contains(line.message, "zk retcode=")) {
+        ++failures_;
+        return (failures_ & (failures_ - 1)) == 0 ? ClientLogLevel::warn : ClientLogLevel::debug;
+    }
+    return ClientLogLevel::error;
+}
+
+std::shared_ptr<ClientLog> ClientLog::open(std::shared_ptr<spdlog::logger> logger, std::shared_ptr<Runtime> runtime) {
+    if (!logger) logger = spdlog::default_logger();
+    return std::make_shared<SlotLease>(Slots::instance().acquire(std::move(logger), runtime));
+}
+
+}  // namespace zkrecipes::internal

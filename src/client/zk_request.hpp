@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "client/client.hpp"
+
+namespace zkrecipes::internal {
+
+class ZkHandle;
+struct ZkMultiBuffers;  // what the C client reads and writes while a multi is on its way
+
+/// One request, from the call until its answer has been given and the C client has forgotten it.
+struct ZkRequest {
+    enum class Kind { create, remove, exists, get, set, children, multi, sync, remove_watches };
+    using Done = std::variant<Client::VoidDone, Client::StatDone, Client::CreateDone,  // GetDone is the same type
+                              Client::ChildrenDone, Client::MultiDone>;
+    using List = std::list<ZkRequest>;
+
+    ZkRequest(Kind kind_of, std::string server_path, Done when_done);
+    ~ZkRequest();
+    ZkRequest(const ZkRequest&) = delete;
+    ZkRequest& operator=(const ZkRequest&) = delete;
+
+    /// What it takes on the wire, not less; the servers cut a connection that sends more than jute.maxbuffer.
+    std::size_t wire_bytes() const;
+    /// Hands it to the C client. Returns its code: anything but ok means that it was not taken.
+    Rc send(void* zookeeper_handle);
+    /// Runs `done` without a result.
+    void fail(Rc rc);
+
+    const Kind kind;
+    const std::string path;
+    Done done;
+    std::string data;           // create, set
+    std::vector<Acl> acl;       // create
+    CreateMode mode{};          // create
+    std::int32_t version = -1;  // remove, set
+    bool watch = false;         // exists, get, children
+    std::vector<MultiOp> ops;   // multi
+    std::unique_ptr<ZkMultiBuffers> buffers;
+
+    ZkHandle* handle = nullptr;
+    List::iterator self;    // in the list of the handle that it is on
+    bool answered = false;  // by us, before the C client did: its answer is dropped
+    Rc fate = Rc::ok;       // why it was refused
+    bool keep = false;      // refused by the C client, which may nevertheless name it once more
+};
+
+/// The largest request that is sent. The servers' own limit is 1,048,575 bytes unless an administrator changed it.
+inline constexpr std::size_t kMaxRequestBytes = 900'000;
+
+}  // namespace zkrecipes::internal
