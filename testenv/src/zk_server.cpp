@@ -238,11 +238,11 @@ std::int64_t ZkServer::watch_count() const {
 }
 
 int ZkServer::connection_count() const {
-    // One line for each connection, " /127.1.2.3:4567[1](queued=0,…"; an interest of 0 marks the question's own.
+    // One line for each connection; only those with a session have "sid=".
     std::istringstream lines(four_letter("cons"));
     int count = 0;
     for (std::string line; std::getline(lines, line);) {
-        count += line.find("[0]") == std::string::npos && line.find('(') != std::string::npos ? 1 : 0;
+        count += line.find("sid=0x") != std::string::npos ? 1 : 0;
     }
     return count;
 }

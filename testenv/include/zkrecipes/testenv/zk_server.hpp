@@ -81,7 +81,7 @@ public:
     [[nodiscard]] std::string mode() const;
     /// Watches that its clients have set.
     [[nodiscard]] std::int64_t watch_count() const;
-    /// Client connections, this question's own not counted.
+    /// Client connections that have a session.
     [[nodiscard]] int connection_count() const;
 
     /// Ends a session at once: a second handle with its id and password (16 bytes) closes it. Its ephemeral nodes are

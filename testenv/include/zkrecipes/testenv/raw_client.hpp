@@ -1,0 +1,111 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+#include <zkrecipes/testenv/error.hpp>
+#include <zkrecipes/testenv/protocol.hpp>
+
+namespace zkrecipes::testenv {
+
+/// The server said no; code() is ZooKeeper's number (zk_error).
+class RawError : public Error {
+public:
+    RawError(int code, const std::string& what) : Error(what), code_(code) {}
+    [[nodiscard]] int code() const { return code_; }
+
+private:
+    int code_;
+};
+
+struct RawClientOptions {
+    std::chrono::milliseconds session_timeout{10'000};
+    std::chrono::milliseconds connect_within{30'000};  ///< for the constructor and for each new connection
+    std::chrono::milliseconds answer_within{30'000};
+    /// A request on a broken connection first makes a new one, for the same session. Watches are not set again.
+    bool reconnect = true;
+    std::int64_t session_id = 0;  ///< take over this session
+    std::string password;
+};
+
+/// How a node is created.
+enum class CreateMode {
+    persistent = 0,
+    ephemeral = 1,
+    persistent_sequential = 2,
+    ephemeral_sequential = 3,
+    container = 4
+};
+
+/// A small ZooKeeper client that shares nothing with the library under test: an outside observer with a session of its
+/// own. It speaks the protocol itself, each call waits for its answer, a background thread reads and pings. May be used
+/// by several threads. Answers with an error throw RawError, except where a missing node is an answer.
+class RawClient {
+public:
+    struct Node {
+        std::string data;
+        Stat stat;
+    };
+    struct Created {
+        std::string path;  ///< as made, with the number of a sequential node
+        std::int64_t czxid = 0;
+    };
+    struct Reply {
+        int error = 0;
+        std::int64_t zxid = 0;
+        std::string body;  ///< what follows the header
+    };
+    struct WatchEvent {
+        int type = 0;  ///< 1 created, 2 deleted, 3 changed, 4 children
+        std::string path;
+    };
+
+    explicit RawClient(const std::string& connect_string, RawClientOptions options = {});
+    RawClient(RawClient&&) noexcept;
+    RawClient& operator=(RawClient&&) noexcept;
+    /// Closes the session if it can.
+    ~RawClient();
+
+    [[nodiscard]] std::int64_t session_id() const;
+    [[nodiscard]] std::string password() const;
+    [[nodiscard]] std::chrono::milliseconds session_timeout() const;  ///< as granted
+    [[nodiscard]] bool connected() const;
+
+    [[nodiscard]] std::optional<Stat> exists(const std::string& path, bool watch = false);
+    [[nodiscard]] std::optional<Node> get(const std::string& path, bool watch = false);
+    [[nodiscard]] std::optional<std::vector<std::string>> children(const std::string& path, bool watch = false);
+    Created create(const std::string& path, const std::string& data = "", CreateMode mode = CreateMode::persistent);
+    /// Makes the node and its ancestors where they are missing.
+    void make_path(const std::string& path);
+    /// False when there is no such node.
+    bool remove(const std::string& path, int version = -1);
+    void remove_tree(const std::string& path);
+    Stat set(const std::string& path, const std::string& data, int version = -1);
+    void sync(const std::string& path);
+    [[nodiscard]] std::optional<WatchEvent> next_event(
+        std::chrono::milliseconds within = std::chrono::milliseconds(30'000));
+
+    /// Any request, its body as on the wire. The answer may be an error; throws when the connection is lost
+    /// (zk_error::connection_loss).
+    Reply request(Opcode opcode, const std::string& body = {});
+    /// The same without waiting. The future throws RawError when the connection is lost.
+    [[nodiscard]] std::future<Reply> send(Opcode opcode, const std::string& body = {});
+    /// Bodies of requests for request() and send().
+    [[nodiscard]] static std::string create_body(const std::string& path, const std::string& data, int flags);
+    [[nodiscard]] static std::string path_watch_body(const std::string& path, bool watch);
+
+    /// A new connection for the same session; RawError session_expired when the session is over.
+    void reconnect();
+    void close();    ///< Ends the session. Harmless when it is over or the server does not answer.
+    void abandon();  ///< Drops the connection and says nothing: the session lives until its timeout.
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace zkrecipes::testenv

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "net.hpp"
+
+namespace zkrecipes::testenv::internal {
+
+/// The one thread of all gates of a process. Everything that gates own is guarded by its mutex, which it holds while it
+/// calls handlers. Lives as long as somebody holds it.
+class Loop {
+public:
+    /// Something with moments at which it wants to be called.
+    class Timed {
+    public:
+        virtual ~Timed() = default;
+        [[nodiscard]] virtual Clock::time_point next_due() const = 0;
+        virtual void on_due(Clock::time_point now) = 0;
+    };
+    using Handler = std::function<void(std::uint32_t events)>;
+
+    static std::shared_ptr<Loop> shared();
+    Loop();
+    ~Loop();
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+    [[nodiscard]] std::mutex& mutex() { return mutex_; }
+
+    // All of these with the mutex held. A token is never used twice, so an event that was reported just before its
+    // descriptor was closed cannot reach the descriptor's next owner.
+    [[nodiscard]] std::uint64_t watch(int fd, std::uint32_t events, Handler handler);
+    void change(std::uint64_t token, int fd, std::uint32_t events);
+    void unwatch(std::uint64_t token, int fd);
+    void add(Timed* timed) { timed_.insert(timed); }
+    void remove(Timed* timed) { timed_.erase(timed); }
+    /// Looks at next_due() again.
+    void wake();
+
+private:
+    void run();
+
+    std::mutex mutex_;
+    UniqueFd epoll_;
+    UniqueFd wake_;
+    std::map<std::uint64_t, std::shared_ptr<Handler>> handlers_;
+    std::set<Timed*> timed_;
+    std::uint64_t next_token_ = 1;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+}  // namespace zkrecipes::testenv::internal
