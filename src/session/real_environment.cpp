@@ -2,8 +2,6 @@
 
 namespace zkrecipes::internal {
 
-[[gnu::weak]] std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> runtime);
-
 SessionCore::Environment SessionCore::real_environment() {
     Environment out;
     out.runtime = make_thread_runtime();
