@@ -1,3 +1,4 @@
+#include "client/client.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
