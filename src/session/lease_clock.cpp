@@ -4,42 +4,58 @@
 
 namespace zkrecipes::internal {
 
-Nanoseconds LeaseClock::length_of(Nanoseconds timeout) const noexcept {
-    // Two thirds, as long as T is at least two ticks, which the servers see to. Where an administrator allowed less,
-    // the leader may have heard of us up to half a tick late, and a twelfth of T stays for jitter and drift.
-    const Nanoseconds usual = timeout * 2 / 3;
-    const Nanoseconds short_timeout = timeout * 11 / 12 - tick_ / 2;
-    return std::max(Nanoseconds::zero(), std::min(usual, short_timeout));
-}
-
-void LeaseClock::set_timeout(std::chrono::milliseconds timeout, Instant now) {
+void LeaseClock::connected(std::chrono::milliseconds timeout, Instant since, Instant now) {
+    touches_.clear();
+    connected_since_ = since;
     if (Nanoseconds(timeout) == timeout_) return;
     earlier_timeout_ = timeout_;
     timeout_ = timeout;
     timeout_since_ = now;
-    if (last_sent_ != Instant::min()) until_ = std::min(until_, last_sent_ + length_of(timeout_));
+    // A smaller timeout shortens the lease at once; a larger one counts only for writes sent after it was agreed.
+    if (last_sent_ != Instant::min()) until_ = std::min(until_, last_sent_ + length());
+}
+
+void LeaseClock::answered(Instant sent_at, Instant now) {
+    if (timeout_ == Nanoseconds::zero()) return;
+    // One in each T/24 is enough; leaving out the younger one only makes the lease shorter.
+    if (!touches_.empty() && now - touches_.back().answered_at < timeout_ / 24) return;
+    touches_.push_back({sent_at, now});
+    while (touches_.size() > 1 && now - touches_.front().sent_at > timeout_) touches_.pop_front();
+}
+
+/// The latest time at which the leader has surely been touched on our behalf before it processed that write.
+Instant LeaseClock::touched_by(Instant write_sent_at) const noexcept {
+    for (auto touch = touches_.rbegin(); touch != touches_.rend(); ++touch) {
+        if (touch->answered_at + touch_delay() < write_sent_at) return std::max(touch->sent_at, connected_since_);
+    }
+    return connected_since_;
 }
 
 bool LeaseClock::commit(Instant sent_at, Instant now) {
     const bool lapsed = until_ != Instant::min() && passed(now);
     const bool sent_before_change = sent_at < timeout_since_ && earlier_timeout_ > Nanoseconds::zero();
-    const Nanoseconds length = length_of(sent_before_change ? std::min(timeout_, earlier_timeout_) : timeout_);
+    const Nanoseconds timeout = sent_before_change ? std::min(timeout_, earlier_timeout_) : timeout_;
+    const Instant touched = touched_by(sent_at);
     last_sent_ = std::max(last_sent_, sent_at);
-    until_ = std::max(until_, sent_at + length);
+    if (touched == Instant::min()) return lapsed;
+    // One per cent of the timeout for clocks that run at different rates.
+    const Instant until = std::min(sent_at + timeout * 2 / 3, touched + timeout * 99 / 100);
+    until_ = std::max(until_, until);
     return lapsed;
 }
 
 void LeaseClock::reset() {
-    last_sent_ = until_ = timeout_since_ = Instant::min();
+    last_sent_ = until_ = timeout_since_ = connected_since_ = Instant::min();
     timeout_ = earlier_timeout_ = Nanoseconds::zero();
+    touches_.clear();
 }
 
 bool LeaseClock::fresh(Instant now) const noexcept {
-    return until_ != Instant::min() && now < until_ && until_ - now >= length() / 2;
+    return until_ != Instant::min() && now < until_ && until_ - now >= timeout_ / 3;
 }
 
 Nanoseconds LeaseClock::interval() const noexcept {
-    const Nanoseconds usual = timeout_ < 3 * tick_ ? timeout_ / 12 : timeout_ / 6;
+    const Nanoseconds usual = timeout_ < 3 * tick() ? timeout_ / 12 : timeout_ / 6;
     return std::max(usual, Nanoseconds(std::chrono::milliseconds(1)));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 
 #include "base/runtime.hpp"
 
@@ -8,17 +9,24 @@ namespace zkrecipes::internal {
 
 /// Until when the session is surely ours, by our own clock alone. Pure.
 ///
-/// Sure until the send time of the last committed write plus two thirds of the negotiated timeout. Only a write that
-/// went through the quorum proves anything: a follower that has lost its leader still answers reads and pings for
-/// seconds while the leader expires the session. The third that is left out covers that the follower tells the leader
-/// of us only every half tick. (docs/guarantees.md)
+/// Two things bound it. (1) The send time of the last *committed* write plus two thirds of the negotiated timeout: only a
+/// write that went through the quorum proves that the session lived; a follower that has lost its leader still answers reads and
+/// pings for seconds. (2) The send time of a request whose *touch* has surely reached the leader, plus the whole
+/// timeout: a write that a follower forwards does not touch the session on the leader; only the follower's answer to the
+/// leader's ping does, every half tick. A client that had been silent, or stopped, before its write is closer to expiry than (1) knows.
+/// So: not beyond T after a request that was answered at least half a tick and T/12 (jitter) before the write was sent; a
+/// ping has carried its touch before the write, since the follower's link is first in, first out. Checked as
+/// formal/lease.pml; argued in docs/design/lease.md.
 class LeaseClock {
 public:
-    explicit LeaseClock(std::chrono::milliseconds server_tick) : tick_(server_tick) {}
+    /// `server_tick`: zero when not known; then half of the timeout, the most that the servers' defaults allow.
+    explicit LeaseClock(std::chrono::milliseconds server_tick) : configured_tick_(server_tick) {}
 
-    /// The timeout as negotiated by a connect at `now`. A smaller one shortens the lease at once; a larger one counts
-    /// only for writes sent after it was agreed.
-    void set_timeout(std::chrono::milliseconds timeout, Instant now);
+    /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session on the
+    /// leader itself. What was known of earlier connections is void: another follower carried it.
+    void connected(std::chrono::milliseconds timeout, Instant since, Instant now);
+    /// A server answered, on this connection, a request that was sent at `sent_at`.
+    void answered(Instant sent_at, Instant now);
     /// A write sent at `sent_at` was committed. True: the lease had passed before, and so every hold must be marked
     /// lost *before* the new end is shown to anybody.
     [[nodiscard]] bool commit(Instant sent_at, Instant now);
@@ -32,16 +40,29 @@ public:
     Instant last_commit() const noexcept { return last_sent_; }
     /// Time between heartbeats while something is held.
     Nanoseconds interval() const noexcept;
-    /// How long a committed write keeps the session ours.
-    Nanoseconds length() const noexcept { return length_of(timeout_); }
+    /// While nothing is held: a request at least this often, so that a create finds the session well touched. It takes the
+    /// place of the client's own ping, which goes out every T/3.
+    Nanoseconds idle_interval() const noexcept { return timeout_ / 4; }
+    /// How long a write has to wait after an earlier request so that that one counts.
+    Nanoseconds touch_delay() const noexcept { return tick() / 2 + timeout_ / 12; }
+    /// How long a committed write keeps the session ours, at best.
+    Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }
 
 private:
-    Nanoseconds length_of(Nanoseconds timeout) const noexcept;
+    struct Touch {
+        Instant sent_at, answered_at;
+    };
+    Nanoseconds tick() const noexcept {
+        return configured_tick_ > Nanoseconds::zero() ? configured_tick_ : timeout_ / 2;
+    }
+    Instant touched_by(Instant write_sent_at) const noexcept;
 
-    const Nanoseconds tick_;
+    const Nanoseconds configured_tick_;
     Nanoseconds timeout_{0};
     Nanoseconds earlier_timeout_{0};  // before timeout_since_
     Instant timeout_since_ = Instant::min();
+    Instant connected_since_ = Instant::min();
+    std::deque<Touch> touches_;  // of this connection, oldest first, T/24 apart or more
     Instant last_sent_ = Instant::min();
     Instant until_ = Instant::min();
 };

@@ -62,7 +62,7 @@ CheckedOptions check_options(const SessionOptions& options) {
     const ConnectString connect = parse_connect_string(options.hosts);
     check_time("timeout", options.timeout, milliseconds(1));
     check_time("auth_timeout", options.auth_timeout, milliseconds(1));
-    check_time("server_tick", options.server_tick, milliseconds(1));
+    check_time("server_tick", options.server_tick, milliseconds(0));
     check_time("close_timeout", options.close_timeout, milliseconds(0));
     check_acl(options);
     check_auth(options);

@@ -153,8 +153,9 @@ private:
     void arm(Instant when);
 
     // session_requests.cpp
-    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc);
-    void send_nudge();
+    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc);
+    void send_harmless_read();
+    Instant touch_due_at() const;
     template <class Callback>
     auto answer_to(Callback done, Instant sent_at);
     template <class... Values, class Callback>
@@ -201,6 +202,10 @@ private:
     Instant housekeeping_at_ = Instant::max();
 
     Nudge nudge_;
+    // Surely before the connect request of the present connection went out: when the handle was opened, or when the last
+    // request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
+    Instant before_connect_ = Instant::min();
+    Instant last_request_ = Instant::min();
     LeaseClock lease_;
     std::shared_ptr<LeaseView> lease_view_;
     HoldTable holds_;

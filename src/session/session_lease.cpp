@@ -4,6 +4,11 @@
 #include "session/session_impl.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+constexpr Nanoseconds kTick = std::chrono::milliseconds(1);  // "later than", for timers that may come exactly in time
+
+}  // namespace
 
 void SessionImpl::new_lease_view() {
     // Old holds keep the view of their own session, which stays at zero: no later lease can ever speak for them.
@@ -25,10 +30,17 @@ void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
         return;
     }
     std::vector<MultiOp> ops(nodes.size());
-    for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = std::move(nodes[i]);
-    multi(std::move(ops), [this, done = std::move(done)](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
+    multi(std::move(ops), [this, nodes = std::move(nodes), done = std::move(done)](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
         if (rc == Rc::ok) lease_committed(sent_at);
-        if (done) done(rc, sent_at);
+        const Instant now = runtime_->now();
+        if (rc != Rc::ok || lease_.fresh(now) || closing_) {
+            if (done) done(rc, sent_at);
+            return;
+        }
+        // The nodes are there, but the leader may last have heard of us long ago (we were silent, stopped or away). This
+        // answer is the touch that a second check can build on, once a ping has carried it to the leader.
+        at(now + lease_.touch_delay() + kTick, [this, nodes, done] { verify(nodes, done); });
     });
 }
 

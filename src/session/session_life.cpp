@@ -113,6 +113,7 @@ void SessionImpl::open_handle(std::uint64_t handle) {
     options.logger = logger_;
     nudge_.forget();
     narrowed_to_.clear();
+    before_connect_ = runtime_->now();
     client_ = clients_->open(options, std::make_shared<Link>(shared_from_this(), handle));
     plan_probe();
 }
@@ -167,7 +168,8 @@ void SessionImpl::on_state(SessionState state) {
 void SessionImpl::on_connected(bool same_session) {
     const Incarnation& incarnation = fsm_.incarnation();
     const Instant now = runtime_->now();
-    lease_.set_timeout(incarnation.timeout, now);
+    lease_.connected(incarnation.timeout, before_connect_, now);
+    last_request_ = now;
     if (!holds_.empty() && lease_.passed(now)) lose_all("the servers granted a shorter session timeout");
     lease_view_->sure_until_ns.store(
         lease_.sure_until() == Instant::min() ? 0 : lease_.sure_until().time_since_epoch().count(),
@@ -177,11 +179,10 @@ void SessionImpl::on_connected(bool same_session) {
     }
     logger_->info("session {:#x}: {} to {}, timeout {} ms", printable(incarnation.session_id),
                   same_session ? "connected again" : "connected", fsm_.server(), incarnation.timeout.count());
-    if (!same_session && lease_.length() < Nanoseconds(incarnation.timeout) / 3) {
+    if (!same_session && lease_.touch_delay() > Nanoseconds(incarnation.timeout) * 2 / 3) {
         logger_->error(
             "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
-            "locks will be "
-            "lost at once. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
+            "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
             printable(incarnation.session_id), incarnation.timeout.count(), options_.server_tick.count());
     }
     probe_at_ = Instant::max();
@@ -486,7 +487,7 @@ void SessionImpl::settle() {
     continue_close();
     if (fsm_.finished() && !last_handle_closing_) handle_closed();
     const Instant lease_end = holds_.empty() ? Instant::max() : lease_.sure_until();
-    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
+    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_, touch_due_at(),
                   connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
 }
 
@@ -512,7 +513,7 @@ void SessionImpl::on_time() {
     // First of all: nothing that is done below may find a hold that is over.
     if (!holds_.empty() && lease_.passed(now)) lose_all("no committed heartbeat within the lease");
     apply(fsm_.on_time(now));
-    if (connected() && nudge_.due(now)) send_nudge();
+    if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_node(hold);
     if (now >= heartbeat_at_) {
         heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "session/directories.hpp"
@@ -8,10 +9,11 @@ namespace zkrecipes::internal {
 /// Wraps `done` for the client: enters the strand, keeps the books, and makes late words of a former session harmless.
 template <class Callback>
 auto SessionImpl::answer_to(Callback done, Instant sent_at) {
+    last_request_ = sent_at;
     return [self = shared_from_this(), handle = fsm_.handle(), ticket = nudge_.sent(sent_at), done = std::move(done),
             sent_at](Rc rc, auto&&... values) {
         self->internally([&] {
-            const Rc told = self->on_answer(handle, ticket, rc);
+            const Rc told = self->on_answer(handle, ticket, sent_at, rc);
             if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
         });
     };
@@ -26,7 +28,7 @@ void SessionImpl::not_sent(Callback done) {
     });
 }
 
-Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc) {
+Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc) {
     if (handle != fsm_.handle() || !fsm_.has_session()) {
         // What a former session did went with it. "ok" would be taken for a node that is there.
         return rc == Rc::closed ? rc : Rc::session_expired;
@@ -35,7 +37,13 @@ Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Rc rc) {
     switch (meaning(rc)) {
         case Meaning::done:
         case Meaning::refused:
-        case Meaning::failed: fsm_.on_answer(handle, runtime_->now()); break;
+        case Meaning::failed: {
+            const Instant now = runtime_->now();
+            fsm_.on_answer(handle, now);
+            lease_.answered(sent_at, now);
+            before_connect_ = std::max(before_connect_, sent_at);
+            break;
+        }
         default: break;  // may have been made up by the client
     }
     return rc;
@@ -88,12 +96,19 @@ void SessionImpl::remove_watches(const std::string& path, Done<> done) {
     client_->remove_watches(path, answer_to(std::move(done), runtime_->now()));
 }
 
-void SessionImpl::send_nudge() {
+void SessionImpl::send_harmless_read() {
     if (!connected()) return;
+    last_request_ = runtime_->now();
     // Not counted among those that are waited for: it is only there to be heard.
-    client_->exists("/", false, [self = shared_from_this(), handle = fsm_.handle()](Rc rc, const NodeStat&) {
-        self->internally([&] { self->on_answer(handle, 0, rc); });
-    });
+    client_->exists("/", false,
+                    [self = shared_from_this(), handle = fsm_.handle(), sent_at = last_request_](Rc rc, const NodeStat&) {
+                        self->internally([&] { self->on_answer(handle, 0, sent_at, rc); });
+                    });
+}
+
+/// An idle session is kept well touched, so that a lock node made on it starts with a good lease. See LeaseClock.
+Instant SessionImpl::touch_due_at() const {
+    return connected() ? last_request_ + lease_.idle_interval() : Instant::max();
 }
 
 // ---- watches -------------------------------------------------------------------------------------------------------

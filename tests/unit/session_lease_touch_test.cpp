@@ -1,0 +1,83 @@
+// A committed write proves that the session lived. How much longer it lives depends on when the leader was last touched.
+#include <gtest/gtest.h>
+
+#include "session/lease_clock.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+using namespace std::chrono_literals;
+
+Instant at(std::chrono::milliseconds since_start) { return Instant() + 1h + since_start; }
+
+class LeaseTouchTest : public ::testing::Test {
+protected:
+    // T 12 s, tick 2 s: a touch counts for writes sent more than 1 s + 1 s after its answer.
+    LeaseTouchTest() { lease.connected(12s, at(0s), at(10ms)); }
+    bool commit(std::chrono::milliseconds sent) { return lease.commit(at(sent), at(sent + 5ms)); }
+    LeaseClock lease{2s};
+};
+
+TEST_F(LeaseTouchTest, AWriteRightAfterTheConnectIsWorthTwoThirds) {
+    EXPECT_FALSE(commit(100ms));
+    EXPECT_EQ(lease.sure_until(), at(8100ms));
+    EXPECT_TRUE(lease.fresh(at(105ms)));
+}
+
+TEST_F(LeaseTouchTest, AWriteAfterALongSilenceIsWorthNoMoreThanTheConnect) {
+    EXPECT_FALSE(commit(11s));
+    EXPECT_EQ(lease.sure_until(), at(11880ms));
+    EXPECT_FALSE(lease.fresh(at(11s)));
+}
+
+TEST_F(LeaseTouchTest, AnAnswerCountsOnlyForWritesSentAfterAPingCarriedIt) {
+    lease.answered(at(9s), at(9010ms));
+    EXPECT_FALSE(commit(11s));  // 1.99 s after the answer: the ping may still be on its way
+    EXPECT_EQ(lease.sure_until(), at(11880ms));
+    EXPECT_FALSE(commit(11011ms));
+    EXPECT_EQ(lease.sure_until(), at(19011ms));
+}
+
+TEST_F(LeaseTouchTest, TheTouchOfThePresentWriteDoesNotCountForItself) {
+    lease.answered(at(11s), at(11s));
+    EXPECT_FALSE(commit(11s));
+    EXPECT_EQ(lease.sure_until(), at(11880ms));
+}
+
+TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
+    lease.answered(at(5s), at(5s));
+    lease.connected(12s, at(5s), at(9s));
+    EXPECT_FALSE(commit(10s));
+    EXPECT_EQ(lease.sure_until(), at(16880ms));  // 5 s, the last moment surely before the connect, plus T less one per cent
+}
+
+TEST_F(LeaseTouchTest, SteadyHeartbeatsKeepNearlyTwoThirds) {
+    for (auto t = 0ms; t <= 30s; t += 1s) {
+        EXPECT_FALSE(commit(t));
+        lease.answered(at(t), at(t + 5ms));
+    }
+    EXPECT_EQ(lease.sure_until(), at(38s));
+}
+
+TEST_F(LeaseTouchTest, WithAnUnknownTickHalfOfTheTimeoutIsAssumed) {
+    LeaseClock unknown(0s);
+    unknown.connected(12s, at(0s), at(10ms));
+    EXPECT_EQ(unknown.touch_delay(), 4s);
+    EXPECT_EQ(unknown.interval(), 1s);
+    EXPECT_EQ(lease.touch_delay(), 2s);
+    EXPECT_EQ(lease.interval(), 2s);
+}
+
+TEST_F(LeaseTouchTest, AnIdleSessionThatIsTouchedAlwaysGivesAFreshLease) {
+    LeaseClock unknown(0s);
+    unknown.connected(12s, at(0s), at(0s));
+    for (auto t = 0ms; t < 60s; t += 3s) {
+        unknown.answered(at(t), at(t + 5ms));
+        LeaseClock copy = unknown;
+        EXPECT_FALSE(copy.commit(at(t + 2900ms), at(t + 2910ms)));
+        EXPECT_TRUE(copy.fresh(at(t + 2910ms))) << t.count();
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::internal
