@@ -21,6 +21,9 @@ GateCore::GateCore(std::shared_ptr<Loop> l, const Endpoint& t, const GateOptions
     endpoint = {claim.address(), options.port == 0 ? target.port : options.port};
 }
 
+GateCore::GateCore(std::shared_ptr<Loop> l, const Endpoint& t, const Endpoint& at)
+    : loop(std::move(l)), endpoint(at), target(t), raw(true), record_limit(0) {}
+
 GateCore::~GateCore() = default;
 
 void GateCore::open() {

@@ -45,6 +45,8 @@ using StreamHead = std::function<std::optional<std::string>(const std::string& b
 class GateCore : public Loop::Timed, public std::enable_shared_from_this<GateCore> {
 public:
     GateCore(std::shared_ptr<Loop> loop, const Endpoint& target, const GateOptions& options);
+    /// A raw gate at an address that its owner has claimed.
+    GateCore(std::shared_ptr<Loop> loop, const Endpoint& target, const Endpoint& at);
     ~GateCore() override;
     void open();   // without the mutex
     void close();  // without the mutex; nothing is called any more afterwards

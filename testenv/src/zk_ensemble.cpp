@@ -5,6 +5,7 @@
 #include <zkrecipes/testenv/zk_ensemble.hpp>
 
 #include "net.hpp"
+#include "quorum_links.hpp"
 
 namespace zkrecipes::testenv {
 
@@ -23,10 +24,58 @@ EnsembleOptions EnsembleOptions::stock(int servers) {
 }
 
 struct ZkEnsemble::State {
+    [[nodiscard]] bool in_majority(int i) const;
+    void set_cut(int from, int to, bool cut);
+    [[nodiscard]] bool all_followers_synced(int leader) const;
+
     std::vector<ZkServer> members;
+    std::unique_ptr<internal::QuorumLinks> links;
     std::set<int> frozen;
-    std::set<int> isolated;
+    std::set<std::pair<int, int>> cuts;  // (from, to)
 };
+
+// It runs, and can talk both ways, if need be through others, with more than half of all members.
+bool ZkEnsemble::State::in_majority(int i) const {
+    const auto lives = [&](int j) { return members[static_cast<std::size_t>(j)].running() && frozen.count(j) == 0; };
+    const int size = static_cast<int>(members.size());
+    std::vector<int> reached;
+    if (lives(i)) {
+        reached.push_back(i);
+    }
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+        for (int j = 0; j < size; ++j) {
+            const bool linked = cuts.count({reached[k], j}) == 0 && cuts.count({j, reached[k]}) == 0;
+            if (linked && lives(j) && std::find(reached.begin(), reached.end(), j) == reached.end()) {
+                reached.push_back(j);
+            }
+        }
+    }
+    return static_cast<int>(reached.size()) * 2 > size;
+}
+
+void ZkEnsemble::State::set_cut(int from, int to, bool cut) {
+    if (!links) {
+        throw Error("members can be cut off from each other only with EnsembleOptions::gated_links");
+    }
+    links->set_cut(from, to, cut);
+    cut ? (void)cuts.insert({from, to}) : (void)cuts.erase({from, to});
+}
+
+// A follower may not have noticed yet that the leader has given it up.
+bool ZkEnsemble::State::all_followers_synced(int leader) const {
+    const auto answer = internal::four_letter_word(members[static_cast<std::size_t>(leader)].endpoint(), "mntr",
+                                                   Clock::now() + milliseconds(1000));
+    const std::string label = "zk_synced_followers\t";
+    const auto begin = answer ? answer->find(label) : std::string::npos;
+    if (begin == std::string::npos) {
+        return false;
+    }
+    int expected = -1;
+    for (int i = 0; i < static_cast<int>(members.size()); ++i) {
+        expected += in_majority(i) ? 1 : 0;
+    }
+    return std::atoi(answer->c_str() + begin + label.size()) >= expected;
+}
 
 ZkEnsemble::ZkEnsemble(int servers)
     : ZkEnsemble([&] {
@@ -42,15 +91,23 @@ ZkEnsemble::ZkEnsemble(EnsembleOptions options) : state_(std::make_unique<State>
         server.name += "-" + std::to_string(i + 1);
         state_->members.emplace_back(std::move(server));
     }
+    std::vector<internal::QuorumLinks::Member> addresses;
+    for (const auto& server : state_->members) {
+        // Other ports than the usual ones if those are taken: all three by the same distance.
+        const int offset = server.endpoint().port - 2181;
+        addresses.push_back({server.endpoint().address, static_cast<std::uint16_t>(2888 + offset),
+                             static_cast<std::uint16_t>(3888 + offset)});
+    }
+    std::vector<std::string> direct;
+    for (std::size_t j = 0; j < addresses.size(); ++j) {
+        direct.push_back("server." + std::to_string(j + 1) + "=" + addresses[j].address + ":" +
+                         std::to_string(addresses[j].quorum_port) + ":" + std::to_string(addresses[j].election_port));
+    }
+    if (options.gated_links) {
+        state_->links = std::make_unique<internal::QuorumLinks>(addresses);
+    }
     for (int i = 0; i < options.servers; ++i) {
-        std::vector<std::string> lines;
-        for (int j = 0; j < options.servers; ++j) {
-            const Endpoint& client = member(j).endpoint();
-            const int offset = client.port - 2181;
-            lines.push_back("server." + std::to_string(j + 1) + "=" + client.address + ":" +
-                            std::to_string(2888 + offset) + ":" + std::to_string(3888 + offset));
-        }
-        member(i).set_quorum(i + 1, std::move(lines));
+        member(i).set_quorum(i + 1, state_->links ? state_->links->lines_for(i) : direct);
     }
     for (auto& server : state_->members) {
         server.launch();
@@ -109,7 +166,7 @@ std::optional<int> ZkEnsemble::leader() const {
 
 int ZkEnsemble::follower() const {
     for (int i = 0; i < size(); ++i) {
-        if (state_->frozen.count(i) == 0 && state_->isolated.count(i) == 0 && member(i).mode() == "follower") {
+        if (state_->in_majority(i) && member(i).mode() == "follower") {
             return i;
         }
     }
@@ -121,11 +178,10 @@ int ZkEnsemble::wait_quorum(milliseconds within) {
     for (;;) {
         bool all_serve = true;
         for (int i = 0; i < size() && all_serve; ++i) {
-            const bool counts = member(i).running() && state_->frozen.count(i) == 0 && state_->isolated.count(i) == 0;
-            all_serve = !counts || member(i).serving();
+            all_serve = !state_->in_majority(i) || member(i).serving();
         }
         const auto found = all_serve ? leader() : std::nullopt;
-        if (found && state_->isolated.count(*found) == 0) {
+        if (found && state_->in_majority(*found) && state_->all_followers_synced(*found)) {
             return *found;
         }
         if (Clock::now() >= deadline) {
@@ -148,11 +204,7 @@ void ZkEnsemble::kill(int i) {
 void ZkEnsemble::restart(int i) {
     kill(i);
     member(i).launch();
-    int running = 0;
-    for (int j = 0; j < size(); ++j) {
-        running += member(j).running() && state_->frozen.count(j) == 0 && state_->isolated.count(j) == 0 ? 1 : 0;
-    }
-    if (running * 2 > size() && state_->isolated.count(i) == 0) {
+    if (state_->in_majority(i)) {
         member(i).wait_ready();
     }
 }
@@ -165,6 +217,41 @@ void ZkEnsemble::freeze(int i) {
 void ZkEnsemble::thaw(int i) {
     member(i).thaw();
     state_->frozen.erase(i);
+}
+
+void ZkEnsemble::isolate(int i) {
+    for (int j = 0; j < size(); ++j) {
+        if (i != j) {
+            state_->set_cut(i, j, true);
+            state_->set_cut(j, i, true);
+        }
+    }
+}
+
+void ZkEnsemble::partition(const std::set<int>& group, const std::set<int>& others) {
+    for (const int i : group) {
+        for (const int j : others) {
+            state_->set_cut(i, j, true);
+            state_->set_cut(j, i, true);
+        }
+    }
+}
+
+void ZkEnsemble::cut_link(int from, int to) { state_->set_cut(from, to, true); }
+
+void ZkEnsemble::heal(int i) {
+    for (int j = 0; j < size(); ++j) {
+        if (i != j) {
+            state_->set_cut(i, j, false);
+            state_->set_cut(j, i, false);
+        }
+    }
+}
+
+void ZkEnsemble::heal() {
+    for (const auto& [from, to] : std::set<std::pair<int, int>>(state_->cuts)) {
+        state_->set_cut(from, to, false);
+    }
 }
 
 void ZkEnsemble::expire_session(std::int64_t session_id, const std::string& password) const {
