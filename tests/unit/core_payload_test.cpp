@@ -87,9 +87,10 @@ TEST(PayloadTest, WhatIsNotUtf8BecomesReplacementCharacters) {
 
 TEST(PayloadTest, ForeignDataIsShownRawAndSaysNothingElse) {
     for (const std::string& data :
-         {std::string(), std::string("127.0.0.1"), std::string("b'id'"), std::string("{"), std::string("[1]"), std::string("{}x"),
-          std::string("{\"id\":\"a\"} trailing"), std::string("{\"id\":\"a\",}"), std::string("{\"id\" \"a\"}"), std::string("null"),
-          std::string("\x12\x34\x00", 3), std::string("{\"id\":\"a"), std::string("{\"id\":\"\\u12\"}"), std::string("{\"pid\":}")}) {
+         {std::string(), std::string("127.0.0.1"), std::string("b'id'"), std::string("{"), std::string("[1]"),
+          std::string("{}x"), std::string("{\"id\":\"a\"} trailing"), std::string("{\"id\":\"a\",}"),
+          std::string("{\"id\" \"a\"}"), std::string("null"), std::string("\x12\x34\x00", 3),
+          std::string("{\"id\":\"a"), std::string("{\"id\":\"\\u12\"}"), std::string("{\"pid\":}")}) {
         const auto participant = read(data);
         EXPECT_EQ(participant.raw, data);
         EXPECT_EQ(participant.id, "") << data;
