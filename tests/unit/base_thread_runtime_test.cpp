@@ -287,15 +287,16 @@ TEST(ThreadRuntimeTest, ALaneMayDropTheLastReference) {
 TEST(ThreadRuntimeTest, TwoLanesAndAStrangerMayStopItAtOnce) {
     for (int round = 0; round < 50; ++round) {
         const auto runtime = make_thread_runtime();
+        Latch posted;  // once one of them stops it, what a stranger posts is dropped
         Latch both(2);
-        runtime->post(Lane::protocol, [&] {
-            runtime->stop();
-            both.down();
-        });
-        runtime->post(Lane::blocking, [&] {
-            runtime->stop();
-            both.down();
-        });
+        for (const Lane lane : {Lane::protocol, Lane::blocking}) {
+            runtime->post(lane, [&] {
+                posted.wait();
+                runtime->stop();
+                both.down();
+            });
+        }
+        posted.down();
         runtime->stop();
         ASSERT_TRUE(both.wait());
     }
