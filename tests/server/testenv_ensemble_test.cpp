@@ -1,7 +1,12 @@
 #include <zkrecipes/testenv/zk_ensemble.hpp>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <set>
+#include <sstream>
+#include <string>
 #include <zkrecipes/testenv/raw_client.hpp>
 
 #include "support/zk_server_test.hpp"
@@ -113,7 +118,51 @@ TEST_F(EnsembleTest, LeaderCutOffIsReplacedAndComesBackAsAFollower) {
     EXPECT_EQ(ensemble.member(old_leader).mode(), "follower");
 }
 
-// Every member in turn, so that a connection past the gates, in whichever direction the numbers make it, would show.
+/// "address:port" of the peers to which a process has TCP connections.
+std::set<std::string> connected_to(int pid) {
+    std::set<std::string> sockets;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+        std::error_code error;  // the descriptor may be closed by now
+        sockets.insert(std::filesystem::read_symlink(entry.path(), error).string());
+    }
+    std::set<std::string> peers;
+    std::ifstream table("/proc/" + std::to_string(pid) + "/net/tcp");
+    for (std::string line; std::getline(table, line);) {
+        std::istringstream words(line);
+        std::string number, local, remote, state, queues, timer, retransmits, user, timeout, inode;
+        words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
+        if (sockets.count("socket:[" + inode + "]") == 0 || remote.size() != 13) {
+            continue;
+        }
+        const auto address = std::stoul(remote.substr(0, 8), nullptr, 16);  // in the byte order of the wire
+        peers.insert(std::to_string(address & 255) + "." + std::to_string(address >> 8 & 255) + "." +
+                     std::to_string(address >> 16 & 255) + "." + std::to_string(address >> 24) + ":" +
+                     std::to_string(std::stoul(remote.substr(9), nullptr, 16)));
+    }
+    return peers;
+}
+
+// On an election connection each member tells the other how it can be reached, which must not be past the gate.
+TEST_F(EnsembleTest, GatedMembersHaveNoConnectionsPastTheGates) {
+    ZkEnsemble ensemble(gated());
+    for (int restarted = 0; restarted < ensemble.size(); ++restarted) {
+        ensemble.restart(restarted);
+        ensemble.wait_quorum();
+        int seen = 0;
+        for (int i = 0; i < ensemble.size(); ++i) {
+            for (const auto& peer : connected_to(ensemble.member(i).pid())) {
+                const auto port = peer.substr(peer.find(':') + 1);
+                seen += port == "3888" || port == "2888" ? 1 : 0;
+                for (int j = 0; j < ensemble.size(); ++j) {
+                    const auto& address = ensemble.member(j).endpoint().address;
+                    EXPECT_NE(peer.substr(0, peer.find(':')), address) << i << " is connected to " << peer;
+                }
+            }
+        }
+        EXPECT_GE(seen, ensemble.size() - 1);
+    }
+}
+
 TEST_F(EnsembleTest, EachMemberCanBeCutOff) {
     ZkEnsemble ensemble(gated());
     for (int i = 0; i < ensemble.size(); ++i) {
