@@ -1,0 +1,26 @@
+#pragma once
+
+#include "chaos/actor_options.hpp"
+#include "chaos/board.hpp"
+
+namespace zkrecipes::chaos {
+
+/// The roles of an actor process. Each reads commands from stdin, one a line, until "quit" or the end of the input, and
+/// returns the exit code.
+///
+/// client: one Session and one ExclusiveMutex per lock, from the library. Commands: acquire (all locks, each on a
+/// thread of its own, or by acquire_async when async=1), release (what is held), freeze (stop the process), quit. Says:
+/// connected, state, granted, empty, error.
+int run_client(const ActorOptions& options, Board& board, Reply& reply);
+
+/// worker: takes and gives back the locks in turn, with increments of their unfenced counters, until "finish"; then
+/// once more each of them, so that a lost waiter shows. Says: connected, progress, starved, error, done.
+int run_worker(const ActorOptions& options, Board& board, Reply& reply);
+
+/// naive: holds the locks by a rule that the harness must catch, written on the C client alone.
+///   rule=last-answer  last answer to a read + session timeout
+///   rule=suspended    until the C client says that it is disconnected (the advice for Curator and kazoo)
+/// Commands and replies as for client.
+int run_naive(const ActorOptions& options, Board& board, Reply& reply);
+
+}  // namespace zkrecipes::chaos

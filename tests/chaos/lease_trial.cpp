@@ -1,0 +1,263 @@
+#include "chaos/lease_trial.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "chaos/actor_process.hpp"
+#include "chaos/board.hpp"
+#include "chaos/queue_observer.hpp"
+
+namespace zkrecipes::chaos {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kContenders = 2;
+constexpr std::chrono::milliseconds kMaxWait = 60s;
+
+class Trial {
+public:
+    Trial(Cluster& cluster, const FaultOptions& options, std::mt19937_64& random)
+        : cluster_(cluster), options_(options), random_(random), board_(Board::create()), observer_(cluster.servers()) {
+        rules_ = {Rule::library};
+        if (options.controls) rules_.insert(rules_.end(), {Rule::last_answer, Rule::suspended});
+        locks_ = options.holds * static_cast<int>(rules_.size());
+        // Never the same directory twice: the servers keep what an earlier trial left.
+        holders_.reserve(rules_.size());  // references into them are handed out
+        contenders_.reserve(kContenders);
+        dir_ = "/trial/" + std::to_string(random());
+    }
+
+    FaultResult run() {
+        observer_.watch(dir_, 0, locks_);
+        choose_server();
+        start_holders();
+        start_contenders();
+        // A random phase of the heartbeats and of the leader's pings; and long enough that the own nodes are watched.
+        std::this_thread::sleep_for(700ms + std::chrono::milliseconds(random_() % 1500));
+        begin_fault();
+        if (ends_before_the_grant()) {
+            std::this_thread::sleep_for(options_.timeout + 500ms + std::chrono::milliseconds(random_() % 2500));
+            end_fault();
+            await_loss();
+        }
+        await_next_grants();
+        if (!ends_before_the_grant()) {
+            linger();
+            end_fault();
+        }
+        await_return();
+        finish();
+        return judge_all();
+    }
+
+private:
+    bool ends_before_the_grant() const {
+        return options_.brief &&
+               (options_.fault == Fault::leader_frozen || options_.fault == Fault::leader_frozen_behind);
+    }
+
+    void choose_server() {
+        cluster_.wait_all_serving();
+        leader_ = cluster_.leader();
+        const bool on_leader = options_.fault == Fault::leader_frozen;
+        server_ = on_leader ? leader_ : cluster_.follower();
+        const bool leader_suffers = on_leader || options_.fault == Fault::leader_frozen_behind;
+        victim_ = leader_suffers ? leader_ : server_;
+    }
+
+    void start_holders() {
+        const auto hosts = options_.fault == Fault::black_hole ? cluster_.gated(server_) : cluster_.server(server_);
+        for (std::size_t i = 0; i < rules_.size(); ++i) {
+            std::vector<std::string> arguments{"hosts=" + hosts,
+                                               "timeout-ms=" + std::to_string(options_.timeout.count())};
+            arguments.push_back(rules_[i] == Rule::library ? "role=client" : "role=naive");
+            if (rules_[i] != Rule::library) arguments.push_back(std::string("rule=") + to_string(rules_[i]));
+            auto& holder = start(holders_, std::move(arguments), static_cast<int>(i), first_lock(i), options_.holds);
+            holder.send("acquire");
+            for (int lock = 0; lock < options_.holds; ++lock) holder.expect("granted", kMaxWait);
+        }
+    }
+
+    // One with the library and one that asks a hundred times a second whether it is first, each on servers that the
+    // fault leaves alone, with sessions that outlive it.
+    void start_contenders() {
+        const auto hosts = cluster_.servers_except(victim_);
+        start(contenders_, {"role=client", "hosts=" + hosts, "timeout-ms=20000"}, 10, 0, locks_).send("acquire");
+        start(contenders_, {"role=naive", "rule=last-answer", "hosts=" + hosts, "timeout-ms=20000"}, 11, 0, locks_)
+            .send("acquire");
+        const bool queued = await(
+            [&] {
+                for (int lock = 0; lock < locks_; ++lock) {
+                    if (observer_.queue_length(lock) < 1 + kContenders) return false;
+                }
+                return true;
+            },
+            kMaxWait);
+        if (!queued) throw std::runtime_error("the contenders did not queue up");
+    }
+
+    ActorProcess& start(std::vector<ActorProcess>& actors, std::vector<std::string> arguments, int actor, int first,
+                        int locks) {
+        arguments.push_back("dir=" + dir_);
+        arguments.push_back("actor=" + std::to_string(actor));
+        arguments.push_back("first-lock=" + std::to_string(first));
+        arguments.push_back("locks=" + std::to_string(locks));
+        actors.emplace_back(board_, arguments).expect("connected", kMaxWait);
+        return actors.back();
+    }
+
+    void begin_fault() {
+        fault_at_ = stamp_now();
+        switch (options_.fault) {
+            case Fault::black_hole: return cluster_.black_hole(server_);
+            case Fault::follower_cut_off: return cluster_.cut_off(victim_);
+            case Fault::leader_frozen:
+            case Fault::leader_frozen_behind:
+            case Fault::server_frozen: return cluster_.freeze(victim_);
+            case Fault::holder_stopped:
+                for (auto& holder : holders_) holder.send("freeze");
+                return;
+        }
+    }
+
+    void end_fault() {
+        switch (options_.fault) {
+            case Fault::black_hole: return cluster_.pass(server_);
+            case Fault::follower_cut_off: return cluster_.join(victim_);
+            case Fault::leader_frozen:
+            case Fault::leader_frozen_behind:
+            case Fault::server_frozen: return cluster_.thaw(victim_);
+            case Fault::holder_stopped:
+                for (auto& holder : holders_) {
+                    if (!holder.is_stopped()) throw std::runtime_error("a holder was not stopped");
+                    holder.resume();
+                }
+                return;
+        }
+    }
+
+    // Grants of every lock beside the first holder's.
+    bool granted_again(int further) const {
+        std::vector<int> grants(static_cast<std::size_t>(locks_), 0);
+        for (const auto& hold : board_.holds()) ++grants[static_cast<std::size_t>(hold.lock)];
+        return std::all_of(grants.begin(), grants.end(), [&](int count) { return count >= 1 + further; });
+    }
+
+    // After a short freeze the session may have survived, and with it the nodes of the holds that its owner has given
+    // up by its own clock. Nobody is granted anything then until the owner gives them back, as owners do.
+    void await_loss() {
+        if (await([&] { return granted_again(1); }, options_.timeout + 4s)) return;
+        for (auto& holder : holders_) holder.send("release");
+    }
+
+    void await_next_grants() {
+        if (!await([&] { return granted_again(1); }, kMaxWait))
+            throw std::runtime_error("nobody else was granted the locks");
+    }
+
+    // Both sides write for a while, if both believe. A follower that stays cut off for longer than ten seconds gives up
+    // and drops its clients; one that is joined before that delivers what has waited in its connections.
+    void linger() {
+        const bool long_enough_to_notice = options_.fault == Fault::follower_cut_off && !options_.brief;
+        std::this_thread::sleep_for(long_enough_to_notice ? 8000ms : 500ms);
+    }
+
+    // The holder reaches a server again, and still does not hold.
+    void await_return() {
+        if (!holders_.front().wait_state("connected", kMaxWait)) {
+            throw std::runtime_error("the holder did not get a connection again");
+        }
+        cluster_.wait_all_serving();
+        std::this_thread::sleep_for(500ms);
+    }
+
+    void finish() {
+        for (auto& holder : holders_) holder.send("release");
+        for (int round = 2; round <= kContenders; ++round) {
+            for (auto& contender : contenders_) contender.send("release");
+            if (!await([&] { return granted_again(round); }, kMaxWait)) throw std::runtime_error("a waiter was lost");
+        }
+        for (auto& contender : contenders_) {
+            if (contender.quit(kMaxWait) != 0) throw std::runtime_error("a contender did not end well");
+        }
+        for (auto& holder : holders_) {
+            if (holder.quit(kMaxWait) != 0) throw std::runtime_error("a holder did not end well");
+        }
+    }
+
+    int first_lock(std::size_t rule) const { return static_cast<int>(rule) * options_.holds; }
+
+    FaultResult judge_all() {
+        FaultResult result;
+        for (std::size_t i = 0; i < rules_.size(); ++i) {
+            auto history = board_.history(first_lock(i), options_.holds);
+            history.sightings = observer_.sightings(first_lock(i), options_.holds);
+            FaultResult::ForRule outcome;
+            outcome.rule = rules_[i];
+            outcome.verdict = judge(history);
+            for (const auto& hold : history.holds) {
+                outcome.writes += hold.writes;
+                if (hold.actor < 10 && hold.first_false_at != 0) {
+                    outcome.believed.push_back(hold.first_false_at - fault_at_);
+                }
+            }
+            note_next_grants(history, outcome);
+            result.rules.push_back(std::move(outcome));
+        }
+        return result;
+    }
+
+    void note_next_grants(const History& history, FaultResult::ForRule& outcome) const {
+        std::map<int, Stamp> first;
+        for (const auto& hold : history.holds) {
+            if (hold.actor < 10) continue;
+            auto& at = first[hold.lock];
+            if (at == 0 || hold.granted_at < at) at = hold.granted_at;
+        }
+        for (const auto& [lock, at] : first) outcome.granted.push_back(at - fault_at_);
+    }
+
+    Cluster& cluster_;
+    const FaultOptions options_;
+    std::mt19937_64& random_;
+    Board board_;
+    QueueObserver observer_;
+    std::vector<Rule> rules_;
+    int locks_ = 0;
+    std::string dir_;
+    int leader_ = 0, server_ = 0, victim_ = 0;
+    std::vector<ActorProcess> holders_, contenders_;
+    Stamp fault_at_ = 0;
+};
+
+}  // namespace
+
+const char* to_string(Fault fault) noexcept {
+    switch (fault) {
+        case Fault::black_hole: return "holder black-holed";
+        case Fault::follower_cut_off: return "follower cut off";
+        case Fault::leader_frozen: return "leader frozen";
+        case Fault::leader_frozen_behind: return "leader frozen (holder on follower)";
+        case Fault::server_frozen: return "holder's server frozen";
+        case Fault::holder_stopped: return "holder stopped";
+    }
+    return "?";
+}
+
+const char* to_string(Rule rule) noexcept {
+    switch (rule) {
+        case Rule::library: return "library";
+        case Rule::last_answer: return "last-answer";
+        case Rule::suspended: return "suspended";
+    }
+    return "?";
+}
+
+FaultResult run_fault(Cluster& cluster, const FaultOptions& options, std::mt19937_64& random) {
+    return Trial(cluster, options, random).run();
+}
+
+}  // namespace zkrecipes::chaos

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "chaos/cluster.hpp"
+#include "chaos/judge.hpp"
+
+namespace zkrecipes::chaos {
+
+/// What happens to a holder, or to the server that it is connected to.
+enum class Fault {
+    black_hole,            // the holder's network
+    follower_cut_off,      // its follower, from its peers, while it goes on answering the holder
+    leader_frozen,         // the holder is connected to the leader
+    leader_frozen_behind,  // the holder is connected to a follower
+    server_frozen,         // the holder's follower
+    holder_stopped         // the holding process, by SIGSTOP
+};
+inline constexpr Fault kFaults[] = {Fault::black_hole,           Fault::follower_cut_off, Fault::leader_frozen,
+                                    Fault::leader_frozen_behind, Fault::server_frozen,    Fault::holder_stopped};
+const char* to_string(Fault fault) noexcept;
+
+/// Whose rule decides how long a holder believes.
+enum class Rule {
+    library,
+    last_answer,  // control: last answer to a read + full session timeout
+    suspended     // control: until the C client says that it is disconnected
+};
+const char* to_string(Rule rule) noexcept;
+
+struct FaultOptions {
+    Fault fault{};
+    std::chrono::milliseconds timeout{4000};
+    int holds = 20;         // for each rule; all of them meet one fault
+    bool controls = false;  // let the naive rules meet the same fault
+    /// The fault ends before the servers could do anything about it, where there is a difference: the leader thaws
+    /// before its followers give it up, the follower is joined before it notices.
+    bool brief = false;
+};
+
+struct FaultResult {
+    struct ForRule {
+        Rule rule{};
+        Verdict verdict;
+        std::vector<Stamp> believed;  // from the fault to the end of belief, for each hold that ended
+        std::vector<Stamp> granted;   // from the fault to the next grant
+        std::int64_t writes = 0;
+    };
+    std::vector<ForRule> rules;
+};
+
+/// Lets one fault meet many holds and judges what came of it. Throws std::runtime_error when the trial itself could not
+/// be carried out (nobody was granted, an actor ended early …).
+FaultResult run_fault(Cluster& cluster, const FaultOptions& options, std::mt19937_64& random);
+
+}  // namespace zkrecipes::chaos

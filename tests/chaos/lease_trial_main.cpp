@@ -1,0 +1,254 @@
+// The lease on trial: holders on a real three-server ensemble meet faults, and what they believed is judged against the
+// grants of others. Exit code 0: not one violation, and the naive rules were caught. See docs/testing-lease.md.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "chaos/lease_trial.hpp"
+
+namespace {
+
+using namespace zkrecipes::chaos;
+
+const char* const kUsage =
+    R"(usage: lease_trial [--holds N] [--per-fault N] [--timeout-ms T] [--faults LIST] [--no-controls] [--share] [--seed S]
+
+  --holds N       holds of the library that each kind of fault must meet (default 100)
+  --per-fault N   how many of them meet the same fault (default 20)
+  --timeout-ms T  session timeout of the holders (default 4000)
+  --faults LIST   only these, comma-separated: black-hole, cut-off, leader, leader-behind, server, stopped
+  --no-controls   without the naive rules, which meet every fault of kind cut-off otherwise
+  --share         the part for every build: one fault of each kind, the shorter ones
+  --seed S        for the random moments of the faults
+)";
+
+const std::map<std::string, Fault> kFaultNames = {
+    {"black-hole", Fault::black_hole}, {"cut-off", Fault::follower_cut_off},
+    {"leader", Fault::leader_frozen},  {"leader-behind", Fault::leader_frozen_behind},
+    {"server", Fault::server_frozen},  {"stopped", Fault::holder_stopped}};
+
+struct Arguments {
+    int holds = 100;
+    int per_fault = 20;
+    std::chrono::milliseconds timeout{4000};
+    std::vector<Fault> faults{std::begin(kFaults), std::end(kFaults)};
+    bool controls = true;
+    bool share = false;
+    std::uint64_t seed = std::random_device{}();
+};
+
+[[noreturn]] void usage(const std::string& complaint) {
+    std::fprintf(stderr, "lease_trial: %s\n%s", complaint.c_str(), kUsage);
+    std::exit(2);
+}
+
+int positive(const std::string& option, const std::string& text) {
+    const int value = std::atoi(text.c_str());
+    if (value <= 0) usage(option + " needs a positive number, not '" + text + "'");
+    return value;
+}
+
+std::vector<Fault> fault_list(const std::string& text) {
+    std::vector<Fault> faults;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const auto end = std::min(text.find(',', begin), text.size());
+        const auto found = kFaultNames.find(text.substr(begin, end - begin));
+        if (found == kFaultNames.end()) usage("unknown fault '" + text.substr(begin, end - begin) + "'");
+        faults.push_back(found->second);
+        begin = end + 1;
+    }
+    return faults;
+}
+
+Arguments parse(int argc, char** argv) {
+    Arguments arguments;
+    for (int i = 1; i < argc; ++i) {
+        const std::string option = argv[i];
+        if (option == "--help") {
+            std::fputs(kUsage, stdout);
+            std::exit(0);
+        }
+        if (option == "--no-controls") {
+            arguments.controls = false;
+            continue;
+        }
+        if (option == "--share") {
+            arguments.share = true;
+            arguments.holds = arguments.per_fault = 10;
+            continue;
+        }
+        if (i + 1 == argc) usage(option + " is unknown or needs a value");
+        const std::string value = argv[++i];
+        if (option == "--holds") {
+            arguments.holds = positive(option, value);
+        } else if (option == "--per-fault") {
+            arguments.per_fault = positive(option, value);
+        } else if (option == "--timeout-ms") {
+            arguments.timeout = std::chrono::milliseconds(positive(option, value));
+        } else if (option == "--faults") {
+            arguments.faults = fault_list(value);
+        } else if (option == "--seed") {
+            arguments.seed = std::strtoull(value.c_str(), nullptr, 10);
+        } else {
+            usage("unknown option " + option);
+        }
+    }
+    return arguments;
+}
+
+/// One line of the table: one kind of fault under one rule.
+struct Row {
+    int faults = 0;
+    Verdict verdict;
+    std::vector<Stamp> believed, granted;
+    std::int64_t writes = 0;
+
+    void add(const FaultResult::ForRule& outcome) {
+        ++faults;
+        writes += outcome.writes;
+        verdict.tried += outcome.verdict.tried;
+        verdict.unproven += outcome.verdict.unproven;
+        for (const auto& [violation, count] : outcome.verdict.counts) verdict.counts[violation] += count;
+        auto& findings = verdict.findings;
+        findings.insert(findings.end(), outcome.verdict.findings.begin(), outcome.verdict.findings.end());
+        auto& margins = verdict.margins;
+        margins.insert(margins.end(), outcome.verdict.margins.begin(), outcome.verdict.margins.end());
+        believed.insert(believed.end(), outcome.believed.begin(), outcome.believed.end());
+        granted.insert(granted.end(), outcome.granted.begin(), outcome.granted.end());
+    }
+};
+
+std::string range(std::vector<Stamp> values) {
+    if (values.empty()) return "-";
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    char text[48];
+    std::snprintf(text, sizeof(text), "%+.2f..%+.2f", to_ms(*least) / 1000, to_ms(*most) / 1000);
+    return text;
+}
+
+std::string least(const std::vector<Stamp>& values) {
+    if (values.empty()) return "-";
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.2f", to_ms(*std::min_element(values.begin(), values.end())) / 1000);
+    return text;
+}
+
+class Report {
+public:
+    void add(Fault fault, const FaultResult& result) {
+        for (const auto& outcome : result.rules) rows_[{static_cast<int>(fault), outcome.rule}].add(outcome);
+    }
+
+    /// Of the library, and proven.
+    int holds(Fault fault) const {
+        const auto found = rows_.find({static_cast<int>(fault), Rule::library});
+        return found == rows_.end() ? 0 : found->second.verdict.tried - found->second.verdict.unproven;
+    }
+
+    void print(const Arguments& arguments) const {
+        std::printf("\n%-35s %-11s %6s %5s %8s  %-14s %-14s %9s %8s %6s %5s %8s %5s\n", "fault", "rule", "faults",
+                    "holds", "unproven", "believed, s", "next grant, s", "margin, s", "overlaps", "stale", "lost",
+                    "late", "other");
+        for (const auto& [key, row] : rows_) {
+            const auto& verdict = row.verdict;
+            const int late = verdict.count(Violation::late_false) + verdict.count(Violation::late_lost);
+            const int overlaps = verdict.count(Violation::overlap);
+            const int stale = verdict.count(Violation::stale_write);
+            const int lost = verdict.count(Violation::lost_update);
+            const int other = static_cast<int>(verdict.findings.size()) - late - overlaps - stale - lost;
+            std::printf("%-35s %-11s %6d %5d %8d  %-14s %-14s %9s %8d %6d %5d %8d %5d\n",
+                        to_string(static_cast<Fault>(key.first)), to_string(key.second), row.faults, verdict.tried,
+                        verdict.unproven, range(row.believed).c_str(), range(row.granted).c_str(),
+                        least(verdict.margins).c_str(), overlaps, stale, lost, late, other);
+        }
+        std::printf(
+            "\nsession timeout %lld ms, seed %llu. believed: from the fault to the end of held(); margin: the shortest "
+            "time between\n"
+            "the end of a hold, lost() included, and the next grant; stale: holds that wrote after the next grant; "
+            "lost: locks\n"
+            "whose unfenced counter lost increments; late: held() or lost() later than the next grant.\n",
+            static_cast<long long>(arguments.timeout.count()), static_cast<unsigned long long>(arguments.seed));
+    }
+
+    /// True: all is as it must be.
+    bool conclude(const Arguments& arguments) const {
+        bool good = true;
+        for (const auto& [key, row] : rows_) {
+            if (key.second != Rule::library) continue;
+            int shown = 0;
+            for (const auto& finding : row.verdict.findings) {
+                if (++shown > 10) break;
+                std::printf("VIOLATION (%s): %s: lock %d: %s\n", to_string(static_cast<Fault>(key.first)),
+                            to_string(finding.violation), finding.lock, finding.text.c_str());
+            }
+            good = good && row.verdict.clean();
+        }
+        for (const Fault fault : arguments.faults) {
+            if (holds(fault) < arguments.holds) {
+                std::printf("TOO FEW HOLDS (%s): %d of %d\n", to_string(fault), holds(fault), arguments.holds);
+                good = false;
+            }
+        }
+        for (const Rule rule : {Rule::last_answer, Rule::suspended}) {
+            const auto found = rows_.find({static_cast<int>(Fault::follower_cut_off), rule});
+            if (found == rows_.end()) continue;
+            if (found->second.verdict.count(Violation::overlap) == 0) {
+                std::printf("BLIND: the rule '%s' was not caught, so this trial proves nothing\n", to_string(rule));
+                good = false;
+            }
+        }
+        std::printf(good ? "PASSED\n" : "FAILED\n");
+        return good;
+    }
+
+private:
+    std::map<std::pair<int, Rule>, Row> rows_;
+};
+
+bool run(const Arguments& arguments) {
+    std::mt19937_64 random(arguments.seed);
+    Cluster cluster;
+    Report report;
+    bool carried_out = true;
+    for (const Fault fault : arguments.faults) {
+        // An unproven hold has to be made up for, but not for ever.
+        const int enough = (arguments.holds + arguments.per_fault - 1) / arguments.per_fault;
+        for (int i = 0; i < 2 * enough && report.holds(fault) < arguments.holds; ++i) {
+            FaultOptions options;
+            options.fault = fault;
+            options.timeout = arguments.timeout;
+            options.holds = arguments.per_fault;
+            options.controls = arguments.controls && fault == Fault::follower_cut_off;
+            options.brief = arguments.share || i % 2 == 1;
+            try {
+                report.add(fault, run_fault(cluster, options, random));
+            } catch (const std::exception& error) {
+                std::printf("NOT CARRIED OUT (%s): %s\n", to_string(fault), error.what());
+                carried_out = false;
+                break;
+            }
+            std::fflush(stdout);
+        }
+    }
+    report.print(arguments);
+    return report.conclude(arguments) && carried_out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::signal(SIGPIPE, SIG_IGN);  // an actor that has ended is noticed by what it did not say
+    try {
+        return run(parse(argc, argv)) ? 0 : 1;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "lease_trial: %s\n", error.what());
+        return 1;
+    }
+}
