@@ -7,23 +7,24 @@
 namespace zkrecipes::chaos {
 
 /// The ensemble on trial: three servers with the tick, init and sync limits that ZooKeeper ships with, and the faults
-/// that the trials need.
+/// that the trials need. All throw zkrecipes::testenv::Error.
 class Cluster {
 public:
+    static constexpr int kSize = 3;
+
     Cluster();
     ~Cluster();
 
-    int size() const { return 3; }
     std::string server(int index) const;  // "host:port", for clients
-    std::string gated(int index) const;   // the same through the gate that black_hole() closes
+    std::string gated(int index) const;   // the same server behind the gate that black_hole() closes
     std::vector<std::string> servers() const;
+    std::string all_servers() const;              // as a connect string
     std::string servers_except(int index) const;  // as a connect string
 
-    int leader();                                   // waits for one
-    int follower();                                 // one of them, in turn
-    int index_of(const std::string& server) const;  // by address; -1: unknown
+    int wait_whole();  // until all serve; returns the leader
+    int follower();    // one of them, in turn
 
-    void black_hole(int index);  // both directions of the gate; connections stay open
+    void black_hole(int index);  // both directions of the gate; its connections stay open and silent
     void pass(int index);
     void cut_off(int index);  // the server from its peers; its clients keep it
     void join(int index);
@@ -31,8 +32,7 @@ public:
     void thaw(int index);
     void kill(int index);
     void stop(int index);
-    void start(int index);    // and waits until it serves
-    void wait_all_serving();  // throws when it takes too long
+    void start(int index);  // and waits until it serves
 
 private:
     struct State;

@@ -30,6 +30,14 @@ public:
         dir_ = "/trial/" + std::to_string(random());
     }
 
+    ~Trial() {
+        if (!fault_is_on_) return;
+        try {
+            end_fault();  // the trial failed, but the next one needs the ensemble
+        } catch (const std::exception&) {
+        }
+    }
+
     FaultResult run() {
         observer_.watch(dir_, 0, locks_);
         choose_server();
@@ -41,10 +49,9 @@ public:
         if (ends_before_the_grant()) {
             std::this_thread::sleep_for(options_.timeout + 500ms + std::chrono::milliseconds(random_() % 2500));
             end_fault();
-            await_loss();
-        }
-        await_next_grants();
-        if (!ends_before_the_grant()) {
+            await_next_grants(options_.timeout + 4s);
+        } else {
+            await_next_grants(options_.timeout + 15s);
             linger();
             end_fault();
         }
@@ -60,8 +67,7 @@ private:
     }
 
     void choose_server() {
-        cluster_.wait_all_serving();
-        leader_ = cluster_.leader();
+        leader_ = cluster_.wait_whole();
         const bool on_leader = options_.fault == Fault::leader_frozen;
         server_ = on_leader ? leader_ : cluster_.follower();
         const bool leader_suffers = on_leader || options_.fault == Fault::leader_frozen_behind;
@@ -111,6 +117,7 @@ private:
 
     void begin_fault() {
         fault_at_ = stamp_now();
+        fault_is_on_ = true;
         switch (options_.fault) {
             case Fault::black_hole: return cluster_.black_hole(server_);
             case Fault::follower_cut_off: return cluster_.cut_off(victim_);
@@ -124,6 +131,7 @@ private:
     }
 
     void end_fault() {
+        fault_is_on_ = false;
         switch (options_.fault) {
             case Fault::black_hole: return cluster_.pass(server_);
             case Fault::follower_cut_off: return cluster_.join(victim_);
@@ -146,14 +154,12 @@ private:
         return std::all_of(grants.begin(), grants.end(), [&](int count) { return count >= 1 + further; });
     }
 
-    // After a short freeze the session may have survived, and with it the nodes of the holds that its owner has given
-    // up by its own clock. Nobody is granted anything then until the owner gives them back, as owners do.
-    void await_loss() {
-        if (await([&] { return granted_again(1); }, options_.timeout + 4s)) return;
+    // When the leader was frozen, the holder's session may well survive (a new leader grants every session its whole
+    // timeout again), and with it the nodes of the holds that its owner has given up by its own clock. Nobody is
+    // granted anything then until the owner gives them back, as owners do.
+    void await_next_grants(std::chrono::milliseconds patience) {
+        if (await([&] { return granted_again(1); }, patience)) return;
         for (auto& holder : holders_) holder.send("release");
-    }
-
-    void await_next_grants() {
         if (!await([&] { return granted_again(1); }, kMaxWait))
             throw std::runtime_error("nobody else was granted the locks");
     }
@@ -162,7 +168,8 @@ private:
     // and drops its clients; one that is joined before that delivers what has waited in its connections.
     void linger() {
         const bool long_enough_to_notice = options_.fault == Fault::follower_cut_off && !options_.brief;
-        std::this_thread::sleep_for(long_enough_to_notice ? 8000ms : 500ms);
+        std::this_thread::sleep_for(long_enough_to_notice ? 8000ms
+                                                          : 500ms + std::chrono::milliseconds(random_() % 1000));
     }
 
     // The holder reaches a server again, and still does not hold.
@@ -170,7 +177,7 @@ private:
         if (!holders_.front().wait_state("connected", kMaxWait)) {
             throw std::runtime_error("the holder did not get a connection again");
         }
-        cluster_.wait_all_serving();
+        cluster_.wait_whole();
         std::this_thread::sleep_for(500ms);
     }
 
@@ -231,6 +238,7 @@ private:
     int leader_ = 0, server_ = 0, victim_ = 0;
     std::vector<ActorProcess> holders_, contenders_;
     Stamp fault_at_ = 0;
+    bool fault_is_on_ = false;
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ const char* to_string(Rule rule) noexcept;
 struct FaultOptions {
     Fault fault{};
     std::chrono::milliseconds timeout{4000};
-    int holds = 20;         // for each rule; all of them meet one fault
+    int holds = 10;         // for each rule; all of them meet one fault
     bool controls = false;  // let the naive rules meet the same fault
     /// The fault ends before the servers could do anything about it, where there is a difference: the leader thaws
     /// before its followers give it up, the follower is joined before it notices.

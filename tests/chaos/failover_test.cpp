@@ -1,0 +1,190 @@
+// Server failover and rolling restart of a three-server ensemble with the stock tick, init and sync limits, under
+// clients that are processes of their own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+#include <zkrecipes/testenv/error.hpp>
+
+#include "chaos/actor_process.hpp"
+#include "chaos/board.hpp"
+#include "chaos/cluster.hpp"
+#include "chaos/judge.hpp"
+#include "chaos/queue_observer.hpp"
+
+namespace zkrecipes::chaos {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::chrono::milliseconds kMaxWait = 60s;
+
+class FailoverTest : public testing::Test {
+protected:
+    static void SetUpTestSuite() {
+        std::signal(SIGPIPE, SIG_IGN);  // an actor that has ended is noticed by what it did not say
+        try {
+            cluster_ = new Cluster;
+        } catch (const testenv::MissingDependency& error) {
+            missing_ = error.what();
+        }
+    }
+    static void TearDownTestSuite() {
+        delete cluster_;
+        cluster_ = nullptr;
+    }
+
+    FailoverTest() : board_(Board::create()) {
+        actors_.reserve(32);  // references into it are handed out
+    }
+
+    void SetUp() override {
+        if (cluster_ == nullptr) GTEST_SKIP() << missing_;
+        static int number = 0;
+        dir_ = "/failover/" + std::to_string(++number);
+        leader_ = cluster_->wait_whole();
+        observer_ = std::make_unique<QueueObserver>(cluster_->servers());
+    }
+
+    ActorProcess& start(const std::string& role, const std::string& hosts, int timeout_ms, int locks) {
+        const auto actor = std::to_string(actors_.size());
+        actors_.emplace_back(board_, std::vector<std::string>{"role=" + role, "hosts=" + hosts, "dir=" + dir_,
+                                                              "timeout-ms=" + std::to_string(timeout_ms),
+                                                              "actor=" + actor, "locks=" + std::to_string(locks)});
+        return actors_.back();
+    }
+
+    std::vector<Hold> holds_of(int actor) const {
+        std::vector<Hold> holds;
+        for (const auto& hold : board_.holds()) {
+            if (hold.actor == actor) holds.push_back(hold);
+        }
+        return holds;
+    }
+
+    // What the outsider and the board say of these locks; every queue must be empty by now.
+    void expect_clean(int locks) {
+        auto history = board_.history(0, locks);
+        history.sightings = observer_->sightings(0, locks);
+        // While a server is down the eye on it sees nothing, so what only that eye has seen may seem to stay for long.
+        JudgeOptions options;
+        options.observer_lag = from_ms(30'000);
+        const auto verdict = judge(history, options);
+        for (const auto& finding : verdict.findings) {
+            ADD_FAILURE() << to_string(finding.violation) << ": lock " << finding.lock << ": " << finding.text;
+        }
+        for (int lock = 0; lock < locks; ++lock) {
+            EXPECT_TRUE(await([&] { return observer_->queue_length(lock) == 0; }, kMaxWait))
+                << "nodes are left behind in the queue of lock " << lock;
+        }
+    }
+
+    void a_hold_survives_the_leader(bool connected_to_it);
+
+    static Cluster* cluster_;
+    static std::string missing_;
+    Board board_;
+    std::string dir_;
+    int leader_ = 0;
+    std::unique_ptr<QueueObserver> observer_;
+    std::vector<ActorProcess> actors_;
+};
+
+Cluster* FailoverTest::cluster_ = nullptr;
+std::string FailoverTest::missing_;
+
+// The session timeout is 6 s, so a hold is sure for 4 s after the last committed heartbeat. A new leader serves after
+// less than one second.
+void FailoverTest::a_hold_survives_the_leader(bool connected_to_it) {
+    constexpr int kLocks = 5;
+    constexpr int kTimeout = 6000;
+    observer_->watch(dir_, 0, kLocks);
+    // All servers, so that the holder has somewhere to go; the one that it is to be connected to comes first.
+    const int first = connected_to_it ? leader_ : cluster_->follower();
+    auto& holder = start("client", cluster_->server(first) + "," + cluster_->servers_except(first), kTimeout, kLocks);
+    ASSERT_THAT(holder.expect("connected", kMaxWait), HasSubstr(cluster_->server(first)));
+    holder.send("acquire");
+    for (int i = 0; i < kLocks; ++i) holder.expect("granted", kMaxWait);
+    auto& waiter = start("client", cluster_->all_servers(), kTimeout, kLocks);
+    waiter.expect("connected", kMaxWait);
+    waiter.send("acquire");
+    for (int lock = 0; lock < kLocks; ++lock) {
+        ASSERT_TRUE(await([&] { return observer_->queue_length(lock) == 2; }, kMaxWait));
+    }
+
+    cluster_->kill(leader_);
+    cluster_->start(leader_);
+    cluster_->wait_whole();
+
+    // A hold without any heartbeat after the kill would be over after the lease, one without session after the timeout.
+    const Stamp until = stamp_now() + from_ms(kTimeout + 2000);
+    while (stamp_now() < until) {
+        for (const auto& hold : holds_of(0)) {
+            ASSERT_EQ(hold.first_false_at, 0);
+            ASSERT_EQ(hold.lost_at, 0);
+        }
+        ASSERT_THAT(holds_of(1), IsEmpty());
+        std::this_thread::sleep_for(20ms);
+    }
+    holder.send("release");
+    for (int i = 0; i < kLocks; ++i) waiter.expect("granted", kMaxWait);
+    EXPECT_EQ(holder.quit(kMaxWait), 0);
+    EXPECT_EQ(waiter.quit(kMaxWait), 0);
+    expect_clean(kLocks);
+}
+
+TEST_F(FailoverTest, AHoldSurvivesTheDeathOfTheLeader) { a_hold_survives_the_leader(false); }
+
+TEST_F(FailoverTest, AHoldSurvivesTheDeathOfTheLeaderThatItIsConnectedTo) { a_hold_survives_the_leader(true); }
+
+TEST_F(FailoverTest, TwentyProcessesContendThroughFailoverAndRollingRestart) {
+    constexpr int kProcesses = 20;
+    constexpr int kLocks = 3;
+    observer_->watch(dir_, 0, kLocks);
+    for (int i = 0; i < kProcesses; ++i) start("worker", cluster_->all_servers(), 6000, kLocks);
+    for (auto& worker : actors_) worker.expect("connected", kMaxWait);
+    const auto grants = [this] { return board_.holds().size(); };
+    const auto progress = [&](const char* after) {
+        const auto before = grants();
+        ASSERT_TRUE(await([&] { return grants() >= before + 2 * kProcesses; }, kMaxWait))
+            << "no progress after " << after << ", " << grants() << " grants so far";
+    };
+    progress("the start");
+
+    cluster_->kill(leader_);
+    progress("the death of the leader");
+    cluster_->start(leader_);
+    leader_ = cluster_->wait_whole();
+    progress("its return");
+    for (int i = 0; i < Cluster::kSize; ++i) {
+        cluster_->stop(i);
+        progress("a server was stopped");
+        cluster_->start(i);
+        cluster_->wait_whole();
+        progress("it was started again");
+    }
+
+    const auto healed = grants();
+    for (auto& worker : actors_) worker.send("finish");
+    for (std::size_t i = 0; i < actors_.size(); ++i) {
+        actors_[i].expect("done", 2 * kMaxWait);
+        EXPECT_EQ(actors_[i].wait(kMaxWait), 0) << "worker " << i;
+    }
+    EXPECT_GE(grants(), healed + kProcesses * kLocks);  // each took each lock once more
+    std::map<int, int> cycles;
+    for (const auto& hold : board_.holds()) ++cycles[hold.actor];
+    EXPECT_EQ(cycles.size(), static_cast<std::size_t>(kProcesses));
+    expect_clean(kLocks);
+    RecordProperty("grants", static_cast<int>(grants()));
+    std::printf("%zu grants to %d processes\n", grants(), kProcesses);
+}
+
+}  // namespace
+}  // namespace zkrecipes::chaos
