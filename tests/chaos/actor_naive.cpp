@@ -1,6 +1,8 @@
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <iostream>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -35,10 +37,13 @@ public:
         node_ = std::move(node);
         timeout_ = from_ms(zoo_recv_timeout(handle_.get()));
         answered_at_ = stamp_now();
-        reader_ = std::jthread([this](const std::stop_token& stop) {
+        reader_ = std::jthread([this](std::stop_token stop) {
+            std::mutex mutex;
+            std::condition_variable_any stopped;
+            std::unique_lock lock(mutex);
             while (!stop.stop_requested()) {
                 zoo_aexists(handle_.get(), node_.c_str(), 0, &NaiveLease::on_answer, this);
-                std::this_thread::sleep_for(std::chrono::nanoseconds(timeout_ / 6));
+                stopped.wait_for(lock, stop, std::chrono::nanoseconds(timeout_ / 6), [] { return false; });
             }
         });
     }
