@@ -25,8 +25,6 @@ public:
         if (options.controls) rules_.insert(rules_.end(), {Rule::last_answer, Rule::suspended});
         locks_ = options.holds * static_cast<int>(rules_.size());
         // Never the same directory twice: the servers keep what an earlier trial left.
-        holders_.reserve(rules_.size());  // references into them are handed out
-        contenders_.reserve(kContenders);
         dir_ = "/trial/" + std::to_string(random());
     }
 
@@ -43,11 +41,22 @@ public:
         choose_server();
         start_holders();
         start_contenders();
-        // A random phase of the heartbeats and of the leader's pings; and long enough that the own nodes are watched.
-        std::this_thread::sleep_for(700ms + std::chrono::milliseconds(random_() % 1500));
-        begin_fault();
+        if (moment() == Moment::settled) {
+            holders_acquire();
+            contenders_queue_up();
+            // Long enough, too, for the own nodes to be watched.
+            std::this_thread::sleep_for(700ms + random_ms(1500));
+            begin_fault();
+        } else {
+            // A random phase between pings of the idle client and those of the leader.
+            std::this_thread::sleep_for(random_ms(2000));
+            if (moment() == Moment::after_pause) pause_holders();
+            holders_acquire();
+            begin_fault();
+            contenders_acquire();
+        }
         if (ends_before_the_grant()) {
-            std::this_thread::sleep_for(options_.timeout + 500ms + std::chrono::milliseconds(random_() % 2500));
+            std::this_thread::sleep_for(options_.timeout + 500ms + random_ms(2500));
             end_fault();
             await_next_grants(options_.timeout + 4s);
         } else {
@@ -61,17 +70,20 @@ public:
     }
 
 private:
-    bool ends_before_the_grant() const {
-        return options_.brief &&
-               (options_.fault == Fault::leader_frozen || options_.fault == Fault::leader_frozen_behind);
+    bool leader_suffers() const {
+        return options_.fault == Fault::leader_frozen || options_.fault == Fault::leader_frozen_behind;
+    }
+    bool ends_before_the_grant() const { return options_.brief && leader_suffers(); }
+    Moment moment() const { return leader_suffers() ? Moment::settled : options_.moment; }
+    std::chrono::milliseconds random_ms(int below) {
+        return std::chrono::milliseconds(random_() % static_cast<unsigned>(below));
     }
 
     void choose_server() {
         leader_ = cluster_.wait_whole();
         const bool on_leader = options_.fault == Fault::leader_frozen;
         server_ = on_leader ? leader_ : cluster_.follower();
-        const bool leader_suffers = on_leader || options_.fault == Fault::leader_frozen_behind;
-        victim_ = leader_suffers ? leader_ : server_;
+        victim_ = leader_suffers() ? leader_ : server_;
     }
 
     void start_holders() {
@@ -81,19 +93,43 @@ private:
                                                "timeout-ms=" + std::to_string(options_.timeout.count())};
             arguments.push_back(rules_[i] == Rule::library ? "role=client" : "role=naive");
             if (rules_[i] != Rule::library) arguments.push_back(std::string("rule=") + to_string(rules_[i]));
-            auto& holder = start(holders_, std::move(arguments), static_cast<int>(i), first_lock(i), options_.holds);
-            holder.send("acquire");
+            start(holders_, std::move(arguments), static_cast<int>(i), first_lock(i), options_.holds);
+        }
+    }
+
+    void holders_acquire() {
+        for (auto& holder : holders_) holder.send("acquire");
+        for (auto& holder : holders_) {
             for (int lock = 0; lock < options_.holds; ++lock) holder.expect("granted", kMaxWait);
         }
+    }
+
+    // Less than the two thirds of the timeout after which the C client would make a new connection, and with that
+    // touch the session.
+    void pause_holders() {
+        for (auto& holder : holders_) holder.send("freeze");
+        for (auto& holder : holders_) {
+            if (!await([&] { return holder.is_stopped(); }, kMaxWait))
+                throw std::runtime_error("a holder did not stop");
+        }
+        std::this_thread::sleep_for(options_.timeout / 6 + random_ms(static_cast<int>(options_.timeout.count() / 3)));
+        for (auto& holder : holders_) holder.resume();
     }
 
     // One with the library and one that asks a hundred times a second whether it is first, each on servers that the
     // fault leaves alone, with sessions that outlive it.
     void start_contenders() {
         const auto hosts = cluster_.servers_except(victim_);
-        start(contenders_, {"role=client", "hosts=" + hosts, "timeout-ms=20000"}, 10, 0, locks_).send("acquire");
-        start(contenders_, {"role=naive", "rule=last-answer", "hosts=" + hosts, "timeout-ms=20000"}, 11, 0, locks_)
-            .send("acquire");
+        start(contenders_, {"role=client", "hosts=" + hosts, "timeout-ms=20000"}, 10, 0, locks_);
+        start(contenders_, {"role=naive", "rule=last-answer", "hosts=" + hosts, "timeout-ms=20000"}, 11, 0, locks_);
+    }
+
+    void contenders_acquire() {
+        for (auto& contender : contenders_) contender.send("acquire");
+    }
+
+    void contenders_queue_up() {
+        contenders_acquire();
         const bool queued = await(
             [&] {
                 for (int lock = 0; lock < locks_; ++lock) {
@@ -105,14 +141,12 @@ private:
         if (!queued) throw std::runtime_error("the contenders did not queue up");
     }
 
-    ActorProcess& start(std::vector<ActorProcess>& actors, std::vector<std::string> arguments, int actor, int first,
-                        int locks) {
+    void start(std::vector<ActorProcess>& actors, std::vector<std::string> arguments, int actor, int first, int locks) {
         arguments.push_back("dir=" + dir_);
         arguments.push_back("actor=" + std::to_string(actor));
         arguments.push_back("first-lock=" + std::to_string(first));
         arguments.push_back("locks=" + std::to_string(locks));
         actors.emplace_back(board_, arguments).expect("connected", kMaxWait);
-        return actors.back();
     }
 
     void begin_fault() {
@@ -168,8 +202,7 @@ private:
     // and drops its clients; one that is joined before that delivers what has waited in its connections.
     void linger() {
         const bool long_enough_to_notice = options_.fault == Fault::follower_cut_off && !options_.brief;
-        std::this_thread::sleep_for(long_enough_to_notice ? 8000ms
-                                                          : 500ms + std::chrono::milliseconds(random_() % 1000));
+        std::this_thread::sleep_for(long_enough_to_notice ? 8000ms : 500ms + random_ms(1000));
     }
 
     // The holder reaches a server again, and still does not hold.
@@ -260,6 +293,15 @@ const char* to_string(Rule rule) noexcept {
         case Rule::library: return "library";
         case Rule::last_answer: return "last-answer";
         case Rule::suspended: return "suspended";
+    }
+    return "?";
+}
+
+const char* to_string(Moment moment) noexcept {
+    switch (moment) {
+        case Moment::settled: return "settled";
+        case Moment::first_instant: return "first instant";
+        case Moment::after_pause: return "after a pause";
     }
     return "?";
 }

@@ -32,8 +32,20 @@ enum class Rule {
 };
 const char* to_string(Rule rule) noexcept;
 
+/// When the fault comes in the life of a hold.
+enum class Moment {
+    settled,        // at a random time between heartbeats, after at least a second
+    first_instant,  // right after the grant, which an idle client had asked for
+    /// Right after the grant to a client that had been stopped before, not long enough to lose its connection: of all,
+    /// the leader has least cause to believe that the session lives.
+    after_pause
+};
+const char* to_string(Moment moment) noexcept;
+
 struct FaultOptions {
     Fault fault{};
+    /// While the leader is frozen nobody can queue up, so for faults of the leader it is always `settled`.
+    Moment moment = Moment::settled;
     std::chrono::milliseconds timeout{4000};
     int holds = 10;         // for each rule; all of them meet one fault
     bool controls = false;  // let the naive rules meet the same fault

@@ -213,6 +213,13 @@ private:
     std::map<std::pair<int, Rule>, Row> rows_;
 };
 
+constexpr Moment kMoments[] = {Moment::settled, Moment::first_instant, Moment::after_pause};
+
+Moment share_moment(Fault fault) {
+    if (fault == Fault::black_hole) return Moment::first_instant;
+    return fault == Fault::server_frozen ? Moment::after_pause : Moment::settled;
+}
+
 bool run(const Arguments& arguments) {
     std::mt19937_64 random(arguments.seed);
     Cluster cluster;
@@ -228,6 +235,7 @@ bool run(const Arguments& arguments) {
             options.holds = arguments.per_fault;
             options.controls = arguments.controls && fault == Fault::follower_cut_off;
             options.brief = arguments.share || i % 2 == 1;
+            options.moment = arguments.share ? share_moment(fault) : kMoments[i % 3];
             try {
                 report.add(fault, run_fault(cluster, options, random));
             } catch (const std::exception& error) {
