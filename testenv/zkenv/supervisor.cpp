@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -198,7 +199,8 @@ private:
     // directory is one of /dev/shm, /tmp and $TMPDIR.
     std::string json() {
         std::ostringstream out;
-        out << R"({"name":")" << options_.name << R"(","running":true,"connect_string":")" << servers_.connect_string()
+        out << R"({"name":")" << options_.name << R"(","running":true,"supervisor":)" << ::getpid()
+            << R"(,"connect_string":")" << servers_.connect_string()
             << R"(","servers":[)";
         for (int i = 0; i < servers_.size(); ++i) {
             out << (i == 0 ? "" : ",") << R"({"number":)" << i + 1 << R"(,"endpoint":")"

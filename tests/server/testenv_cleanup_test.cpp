@@ -8,7 +8,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <optional>
 #include <sstream>
 #include <zkrecipes/testenv/raw_client.hpp>
@@ -47,8 +46,8 @@ struct Victim {
     UniqueFd output;  // its standard output
 };
 
-/// Runs one of the DISABLED_ tests below in a process of its own, until it has told all.
-Victim run_victim(const std::string& name) {
+/// Runs testenv_victim in one of its ways until it has told all.
+Victim run_victim(const std::string& way) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     Victim victim;
@@ -57,11 +56,10 @@ Victim run_victim(const std::string& name) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
-    std::string program = "victim";
-    std::string filter = "--gtest_filter=VictimTest.DISABLED_" + name;
-    std::string disabled = "--gtest_also_run_disabled_tests";
-    char* arguments[] = {program.data(), filter.data(), disabled.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&victim.process, "/proc/self/exe", &actions, nullptr, arguments, environ), 0);
+    std::string program = ZKRECIPES_TESTENV_VICTIM;
+    std::string argument = way;
+    char* arguments[] = {program.data(), argument.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&victim.process, program.c_str(), &actions, nullptr, arguments, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     theirs.reset();
     std::string text;
@@ -76,50 +74,6 @@ Victim run_victim(const std::string& name) {
         words >> victim.keeper >> victim.server >> victim.other >> victim.address >> victim.keeper_directory;
     }
     return victim;
-}
-
-void tell_all(const ZkServer& server, pid_t other = 0) {
-    const Keeper& keeper = Keeper::instance();
-    std::cout << "VICTIM " << keeper.pid() << ' ' << server.pid() << ' ' << other << ' ' << server.endpoint().address
-              << ' ' << keeper.directory() << " READY" << std::endl;
-}
-
-[[noreturn]] void wait_for_the_end() {
-    for (;;) {
-        ::pause();
-    }
-}
-
-class VictimTest : public testing::Test {};
-
-TEST_F(VictimTest, DISABLED_HasAServer) {
-    const ZkServer server;
-    tell_all(server);
-    wait_for_the_end();
-}
-
-TEST_F(VictimTest, DISABLED_HasAFrozenServer) {
-    ZkServer server;
-    server.freeze();
-    tell_all(server);
-    wait_for_the_end();
-}
-
-// The child has copies of all descriptors, so that their ends do not tell that the parent is gone.
-TEST_F(VictimTest, DISABLED_HasAServerAndAForkedChild) {
-    const ZkServer server;
-    const pid_t child = ::fork();
-    if (child == 0) {
-        wait_for_the_end();
-    }
-    tell_all(server, child);
-    wait_for_the_end();
-}
-
-TEST_F(VictimTest, DISABLED_LeavesWithoutDestructors) {
-    const ZkServer server;
-    tell_all(server);
-    ::_exit(0);
 }
 
 class CleanUpTest : public testing::Test {
@@ -142,19 +96,19 @@ protected:
 };
 
 TEST_F(CleanUpTest, KilledTestLeavesNothingBehind) {
-    const Victim victim = run_victim("HasAServer");
+    const Victim victim = run_victim("server");
     kill_and_collect(victim);
     expect_all_gone(victim);
 }
 
 TEST_F(CleanUpTest, KilledTestLeavesNoFrozenServerBehind) {
-    const Victim victim = run_victim("HasAFrozenServer");
+    const Victim victim = run_victim("frozen-server");
     kill_and_collect(victim);
     expect_all_gone(victim);
 }
 
 TEST_F(CleanUpTest, KilledTestLeavesNothingBehindThoughAForkedChildLives) {
-    const Victim victim = run_victim("HasAServerAndAForkedChild");
+    const Victim victim = run_victim("forked-child");
     kill_and_collect(victim);
     EXPECT_FALSE(gone(victim.other));
     expect_all_gone(victim);
@@ -162,7 +116,7 @@ TEST_F(CleanUpTest, KilledTestLeavesNothingBehindThoughAForkedChildLives) {
 }
 
 TEST_F(CleanUpTest, TestThatExitsAtOnceLeavesNothingBehind) {
-    const Victim victim = run_victim("LeavesWithoutDestructors");
+    const Victim victim = run_victim("exit");
     ::waitpid(victim.process, nullptr, 0);
     expect_all_gone(victim);
 }
@@ -170,20 +124,20 @@ TEST_F(CleanUpTest, TestThatExitsAtOnceLeavesNothingBehind) {
 // Both killed, as by somebody who kills everything: the kernel kills the server with its keeper, and the next keeper
 // removes the files.
 TEST_F(CleanUpTest, NextKeeperSweepsWhatAKilledKeeperLeft) {
-    const Victim victim = run_victim("HasAServer");
+    const Victim victim = run_victim("server");
     ::kill(victim.keeper, SIGKILL);
     EXPECT_TRUE(await([&] { return gone(victim.server); }));
     ::kill(victim.process, SIGKILL);
     ::waitpid(victim.process, nullptr, 0);
     EXPECT_TRUE(std::filesystem::exists(victim.keeper_directory));
-    const Victim next = run_victim("LeavesWithoutDestructors");
+    const Victim next = run_victim("exit");
     EXPECT_FALSE(std::filesystem::exists(victim.keeper_directory));
     ::waitpid(next.process, nullptr, 0);
     expect_all_gone(next);
 }
 
 TEST_F(CleanUpTest, OutputOfAKilledTestEndsWithIt) {
-    const Victim victim = run_victim("HasAServer");
+    const Victim victim = run_victim("server");
     kill_and_collect(victim);
     char byte = 0;
     ssize_t got = 1;

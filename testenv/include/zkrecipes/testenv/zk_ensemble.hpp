@@ -45,7 +45,7 @@ public:
     [[nodiscard]] int follower() const;
     /// Waits for a leader and until all members that run, are not frozen and not cut off serve; returns the leader.
     /// Throws Error.
-    int wait_quorum(std::chrono::milliseconds within = std::chrono::milliseconds(60'000));
+    int wait_quorum(std::chrono::milliseconds within = std::chrono::milliseconds(120'000));
 
     void stop(int i);
     void kill(int i);

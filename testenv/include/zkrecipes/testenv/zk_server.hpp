@@ -29,7 +29,7 @@ struct ServerOptions {
 
     std::string address;     ///< loopback address; empty: a free one
     std::uint16_t port = 0;  ///< client port; 0: 2181, or another if a process has taken it on all addresses
-    std::chrono::milliseconds ready_within{60'000};
+    std::chrono::milliseconds ready_within{120'000};
 
     int id = 0;                             ///< member of an ensemble: its number
     std::vector<std::string> quorum_lines;  ///< member of an ensemble: the server.N lines
