@@ -3,7 +3,7 @@
 // serve all of it.
 //
 //     fiber_service HOSTS [REQUESTS]
-#include <boost/fiber/all.hpp>
+#include <boost/fiber/fiber.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
