@@ -112,7 +112,8 @@ private:
             if (!await([&] { return holder.is_stopped(); }, kMaxWait))
                 throw std::runtime_error("a holder did not stop");
         }
-        std::this_thread::sleep_for(options_.timeout / 6 + random_ms(static_cast<int>(options_.timeout.count() / 3)));
+        std::this_thread::sleep_for(options_.timeout / 3 +
+                                    random_ms(static_cast<int>(options_.timeout.count() * 3 / 10)));
         for (auto& holder : holders_) holder.resume();
     }
 

@@ -19,12 +19,14 @@ namespace {
 using namespace zkrecipes::chaos;
 
 const char* const kUsage =
-    R"(usage: lease_trial [--holds N] [--per-fault N] [--timeout-ms T] [--faults LIST] [--no-controls] [--share] [--seed S]
+    R"(usage: lease_trial [--holds N] [--per-fault N] [--timeout-ms T] [--faults LIST] [--moments LIST]
+                   [--no-controls] [--share] [--seed S]
 
   --holds N       holds of the library that each kind of fault must meet (default 100)
   --per-fault N   how many of them meet the same fault (default 10)
   --timeout-ms T  session timeout of the holders (default 4000)
   --faults LIST   only these, comma-separated: black-hole, cut-off, leader, leader-behind, server, stopped
+  --moments LIST  only these, comma-separated: settled, first-instant, after-pause (default: in turn)
   --no-controls   without the naive rules, which meet every fault of kind cut-off otherwise
   --share         the part for every build: one fault of each kind, the shorter ones
   --seed S        for the random moments of the faults
@@ -35,11 +37,15 @@ const std::map<std::string, Fault> kFaultNames = {
     {"leader", Fault::leader_frozen},  {"leader-behind", Fault::leader_frozen_behind},
     {"server", Fault::server_frozen},  {"stopped", Fault::holder_stopped}};
 
+const std::map<std::string, Moment> kMomentNames = {
+    {"settled", Moment::settled}, {"first-instant", Moment::first_instant}, {"after-pause", Moment::after_pause}};
+
 struct Arguments {
     int holds = 100;
     int per_fault = 10;
     std::chrono::milliseconds timeout{4000};
     std::vector<Fault> faults{std::begin(kFaults), std::end(kFaults)};
+    std::vector<Moment> moments{Moment::settled, Moment::first_instant, Moment::after_pause};
     bool controls = true;
     bool share = false;
     std::uint64_t seed = std::random_device{}();
@@ -56,16 +62,17 @@ int positive(const std::string& option, const std::string& text) {
     return value;
 }
 
-std::vector<Fault> fault_list(const std::string& text) {
-    std::vector<Fault> faults;
+template <class Value>
+std::vector<Value> list(const std::string& text, const std::map<std::string, Value>& names) {
+    std::vector<Value> values;
     for (std::size_t begin = 0; begin <= text.size();) {
         const auto end = std::min(text.find(',', begin), text.size());
-        const auto found = kFaultNames.find(text.substr(begin, end - begin));
-        if (found == kFaultNames.end()) usage("unknown fault '" + text.substr(begin, end - begin) + "'");
-        faults.push_back(found->second);
+        const auto found = names.find(text.substr(begin, end - begin));
+        if (found == names.end()) usage("'" + text.substr(begin, end - begin) + "' is unknown");
+        values.push_back(found->second);
         begin = end + 1;
     }
-    return faults;
+    return values;
 }
 
 Arguments parse(int argc, char** argv) {
@@ -94,7 +101,9 @@ Arguments parse(int argc, char** argv) {
         } else if (option == "--timeout-ms") {
             arguments.timeout = std::chrono::milliseconds(positive(option, value));
         } else if (option == "--faults") {
-            arguments.faults = fault_list(value);
+            arguments.faults = list(value, kFaultNames);
+        } else if (option == "--moments") {
+            arguments.moments = list(value, kMomentNames);
         } else if (option == "--seed") {
             arguments.seed = std::strtoull(value.c_str(), nullptr, 10);
         } else {
@@ -213,8 +222,6 @@ private:
     std::map<std::pair<int, Rule>, Row> rows_;
 };
 
-constexpr Moment kMoments[] = {Moment::settled, Moment::first_instant, Moment::after_pause};
-
 Moment share_moment(Fault fault) {
     if (fault == Fault::black_hole) return Moment::first_instant;
     return fault == Fault::server_frozen ? Moment::after_pause : Moment::settled;
@@ -235,7 +242,8 @@ bool run(const Arguments& arguments) {
             options.holds = arguments.per_fault;
             options.controls = arguments.controls && fault == Fault::follower_cut_off;
             options.brief = arguments.share || i % 2 == 1;
-            options.moment = arguments.share ? share_moment(fault) : kMoments[i % 3];
+            const auto turn = static_cast<std::size_t>(i) % arguments.moments.size();
+            options.moment = arguments.share ? share_moment(fault) : arguments.moments[turn];
             try {
                 report.add(fault, run_fault(cluster, options, random));
             } catch (const std::exception& error) {
