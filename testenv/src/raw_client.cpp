@@ -172,7 +172,7 @@ void RawClient::State::drop_connection() {
     socket.reset();
     auto failed = std::exchange(pending, {});
     for (auto& [xid, request] : failed) {
-        request.promise.set_exception(std::make_exception_ptr(lost(to_string(request.opcode))));
+        request.promise.set_value({zk_error::connection_loss, 0, ""});
     }
     changed.notify_all();
 }
@@ -337,7 +337,11 @@ RawClient::Reply RawClient::request(Opcode opcode, const std::string& body) {
     if (future.wait_for(state_->options.answer_within) != std::future_status::ready) {
         throw Error("no answer to " + to_string(opcode) + " in time");
     }
-    return future.get();
+    auto reply = future.get();
+    if (reply.error == zk_error::connection_loss) {
+        throw lost(to_string(opcode));
+    }
+    return reply;
 }
 
 std::string RawClient::create_body(const std::string& path, const std::string& data, int flags) {

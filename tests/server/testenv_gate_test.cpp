@@ -59,11 +59,7 @@ protected:
         if (answer.wait_for(kMaxWait) != std::future_status::ready) {
             return 1;  // not an error that ZooKeeper has
         }
-        try {
-            return answer.get().error;
-        } catch (const RawError& error) {
-            return error.code();
-        }
+        return answer.get().error;
     }
     static bool unanswered(std::future<RawClient::Reply>& answer) {
         return answer.wait_for(0s) != std::future_status::ready;

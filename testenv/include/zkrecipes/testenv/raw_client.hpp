@@ -92,7 +92,8 @@ public:
     /// Any request, its body as on the wire. The answer may be an error; throws when the connection is lost
     /// (zk_error::connection_loss).
     Reply request(Opcode opcode, const std::string& body = {});
-    /// The same without waiting. The future throws RawError when the connection is lost.
+    /// The same without waiting. A lost connection is an answer too, with the error zk_error::connection_loss: executed
+    /// or not.
     [[nodiscard]] std::future<Reply> send(Opcode opcode, const std::string& body = {});
     /// Bodies of requests for request() and send().
     [[nodiscard]] static std::string create_body(const std::string& path, const std::string& data, int flags);
