@@ -200,6 +200,7 @@ TEST_F(SimEnsembleTest, ASilentClientIsExpiredWithinATickOfItsTimeoutAndLearnsOf
     ensemble->network().unblock_all();
     EXPECT_TRUE(until([&] { return p.state() == ClientState::expired; }));
     EXPECT_EQ(p.exists("/e").rc, Rc::session_expired);
+    EXPECT_EQ(p.handle->statuses.back().state, ClientState::expired);
 }
 
 TEST_F(SimEnsembleTest, AFollowerThatLostItsPeersAnswersReadsWhileTheLeaderGivesTheSessionAway) {

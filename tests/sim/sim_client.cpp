@@ -18,9 +18,10 @@ SimClient::SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<inte
       process_(process),
       runtime_(std::move(runtime)),
       events_(std::move(events)),
-      servers_(std::move(options.hosts)),
       rng_(world_.fork("client " + process.name())),
-      timeout_ms_(options.timeout.count()) {}
+      timeout_ms_(options.timeout.count()) {
+    set_servers(options.hosts);
+}
 
 SimClient::~SimClient() {
     if (clock_ != 0) world_.cancel(clock_);
@@ -42,9 +43,9 @@ void SimClient::tell_status(ClientState state) {
     if (connection_ != nullptr && state == ClientState::connected) {
         status.server = ensemble_.hosts()[static_cast<std::size_t>(connection_->server().id())];
     }
-    status_ = status;
     world_.note(&process_, "client status", static_cast<std::uint64_t>(state));
     deliver([this, status] {
+        status_ = status;
         if (events_ != nullptr) events_->on_status(status);
     });
 }
@@ -97,6 +98,7 @@ void SimClient::on_session(const Reply& reply) {
     phase_ = Phase::connected;
     session_ = reply.session;
     timeout_ms_ = reply.timeout_ms;
+    auth_replies_ = 0;
     for (const Auth& auth : auths_) {
         Request request;
         request.op = Op::auth;
@@ -164,6 +166,8 @@ void SimClient::die(ClientState state, Rc rc) {
     child_watches_.clear();
     tell_status(state);
     fail_all(rc);
+    // What slips in before the news has been told is answered with it.
+    deliver([this, rc] { fail_all(rc); });
     if (closing_) finish_close();
 }
 
@@ -211,6 +215,9 @@ void SimClient::on_reply(const Reply& reply) {
             });
             return die(ClientState::auth_failed, Rc::auth_failed);
         }
+        // The same credentials are presented at each connect; only the first answer is news.
+        if (++auth_replies_ <= auths_answered_) return;
+        ++auths_answered_;
         deliver([this] {
             if (events_ != nullptr) events_->on_auth(Rc::ok);
         });
@@ -370,15 +377,20 @@ void SimClient::add_auth(const Auth& auth) {
 
 void SimClient::set_servers(const std::vector<std::string>& hosts) {
     servers_ = hosts;
+    for (std::size_t i = servers_.size(); i > 1; --i) std::swap(servers_[i - 1], servers_[rng_.below(i)]);
     next_server_ = 0;
 }
 
 // ---- closing ---------------------------------------------------------------------------------------------------
 
 void SimClient::close(std::function<void()> done) {
+    if (phase_ == Phase::closed) {
+        runtime_->post(Lane::blocking, std::move(done));
+        return;
+    }
+    on_closed_.push_back(std::move(done));
     if (closing_) return;
     closing_ = true;
-    on_closed_ = std::move(done);
     if (phase_ != Phase::connected) return finish_close();
     Request request;
     request.op = Op::close;
@@ -403,7 +415,7 @@ void SimClient::finish_close() {
     fail_all(Rc::closed);
     deliver([this] {
         events_ = nullptr;
-        runtime_->post(Lane::blocking, std::exchange(on_closed_, nullptr));
+        for (auto& told : std::exchange(on_closed_, {})) runtime_->post(Lane::blocking, std::move(told));
     });
 }
 

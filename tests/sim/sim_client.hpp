@@ -100,7 +100,9 @@ private:
     std::set<std::string> data_watches_, exist_watches_, child_watches_;
     ClientStatus status_;
     EventId clock_ = 0;
-    std::function<void()> on_closed_;
+    std::vector<std::function<void()>> on_closed_;
+    std::size_t auth_replies_ = 0;    // on this connection
+    std::size_t auths_answered_ = 0;  // told
     bool closing_ = false;
     SimTime last_delivery_ = 0;
 };
