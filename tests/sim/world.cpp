@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/wait_event.hpp"
+#include "session/internal_thread.hpp"
 #include "sim/fiber_scheduler.hpp"
 
 namespace zkrecipes::sim {
@@ -66,6 +67,7 @@ void Actor::pause_here(SimTime duration) {
     const SimTime until = world_.now() + duration;
     ++paused_;
     world_.note(this, "paused in its code", static_cast<std::uint64_t>(duration / kMilli));
+    const internal::InternalMarksAside marks_aside;
     auto* const context = boost::fibers::context::active();
     if (context->is_context(boost::fibers::type::main_context)) {
         // In an event: the world goes on around this stack frame. The actor stays paused until this frame is on top

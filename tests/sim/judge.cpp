@@ -1,0 +1,100 @@
+#include "sim/judge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace zkrecipes::sim {
+
+void Judge::violation(const std::string& check, const std::string& text) {
+    world_.note_text(nullptr, "VIOLATION " + check + ": " + text);
+    world_.note(nullptr, check);
+    result_.violations.push_back({check, text + " at " + std::to_string(world_.now() / kMilli) + " ms"});
+}
+
+std::string Judge::describe(const Held& held) const {
+    return held.process->name() + " (lock " + std::to_string(held.path) + ", token " + std::to_string(held.token) + ")";
+}
+
+bool Judge::believes(const Held& held) {
+    return !held.process->dead() && world_.as_world([&] { return held.grant->held(); });
+}
+
+Judge::Ticket Judge::granted(int path, ClientProcess& process, const Grant& grant) {
+    ++result_.grants;
+    Held held;
+    held.path = path;
+    held.process = &process;
+    held.grant = &grant;
+    held.token = grant.token();
+    held.number = next_number_++;
+    world_.note(&process.actor(), "granted", static_cast<std::uint64_t>(held.token));
+    if (held.token <= 0) violation("token", describe(held) + ": a grant without a token");
+    Lock& lock = locks_[path];
+    if (believes(held)) {
+        if (held.token <= lock.last_token) {
+            violation("token-order", describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
+        }
+        lock.last_token = std::max(lock.last_token, held.token);
+        lock.last_believed = held.number;
+        if (plan_.poll_beliefs) {
+            for (const Held& other : held_) {
+                if (other.path == path && believes(other)) {
+                    violation("exclusion", describe(held) + " was granted while " + describe(other) + " held");
+                }
+            }
+        }
+    }
+    held_.push_front(held);
+    return held_.begin();
+}
+
+bool Judge::act(Ticket ticket) {
+    // First the holder's own question, as its program asks it; then the act, in the same instant.
+    if (ticket->process->dead() || !ticket->grant->held()) return false;
+    if (ticket->process->dead()) return false;
+    ++result_.acts;
+    world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));
+    Lock& lock = locks_[ticket->path];
+    if (lock.last_believed > ticket->number) {
+        violation("exclusion", describe(*ticket) + " acts though a later holder was granted");
+    }
+    if (ticket->token < lock.fence) {
+        violation("fence", describe(*ticket) + " is refused: the register has seen " + std::to_string(lock.fence));
+    }
+    lock.fence = std::max(lock.fence, ticket->token);
+    if (ticket->read && ticket->seen_version != lock.version) {
+        violation("lost-update", describe(*ticket) + " writes over what it has not read");
+    }
+    ticket->seen_version = ++lock.version;
+    ticket->read = true;
+    return true;
+}
+
+void Judge::ended(Ticket ticket) { held_.erase(ticket); }
+
+std::uint64_t Judge::call_begins(ClientProcess& process, std::string what) {
+    ++result_.calls;
+    world_.note_text(&process.actor(), "calls " + what);
+    calls_[next_call_] = {&process, std::move(what), world_.now()};
+    return next_call_++;
+}
+
+void Judge::call_ends(std::uint64_t call) {
+    const auto found = calls_.find(call);
+    if (found == calls_.end()) {
+        violation("once", "a call returned twice");
+        return;
+    }
+    if (world_.tracing()) world_.note_text(&found->second.process->actor(), "returns from " + found->second.what);
+    calls_.erase(found);
+}
+
+std::vector<std::string> Judge::open_calls() const {
+    std::vector<std::string> open;
+    for (const auto& [number, call] : calls_) {
+        open.push_back(call.process->name() + " in " + call.what + " since " + std::to_string(call.since / kMilli) + " ms");
+    }
+    return open;
+}
+
+}  // namespace zkrecipes::sim

@@ -1,0 +1,184 @@
+#include "sim/nemesis.hpp"
+
+#include <utility>
+
+namespace zkrecipes::sim {
+
+Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::unique_ptr<ClientProcess>>& processes,
+                 std::vector<std::string> paths, RunResult& result)
+    : ensemble_(ensemble),
+      world_(ensemble.world()),
+      plan_(plan),
+      processes_(processes),
+      paths_(std::move(paths)),
+      result_(result) {}
+
+void Nemesis::start() {
+    every(Fault::reset, 3 * kSecond, &Nemesis::reset);
+    every(Fault::silent_server, 6 * kSecond, &Nemesis::silent_server);
+    every(Fault::one_way, 6 * kSecond, &Nemesis::one_way);
+    every(Fault::silent_all, 8 * kSecond, &Nemesis::silent_all);
+    every(Fault::pause, 5 * kSecond, &Nemesis::pause);
+    every(Fault::freeze_server, 10 * kSecond, &Nemesis::freeze);
+    every(Fault::kill_server, 10 * kSecond, &Nemesis::kill);
+    every(Fault::cut_servers, 8 * kSecond, &Nemesis::cut);
+    every(Fault::isolate_server, 12 * kSecond, &Nemesis::isolate);
+    every(Fault::expire, 6 * kSecond, &Nemesis::expire);
+    every(Fault::delete_node, 2 * kSecond, &Nemesis::delete_node);
+    every(Fault::delete_all, 5 * kSecond, &Nemesis::delete_all);
+    every(Fault::slow_disk, 6 * kSecond, &Nemesis::slow_disk);
+    every(Fault::process_dies, 15 * kSecond, &Nemesis::death);
+    every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
+    auto& faults = ensemble_.faults();
+    if (plan_.has(Fault::lost_messages)) faults.lose_request_one_in = faults.lose_reply_one_in = 30;
+    if (plan_.has(Fault::stalls)) faults.stall_one_in = 30;
+    if (plan_.has(Fault::pause_in_code)) world_.set_pause_in_code(300, plan_.timeout_ms * 2 * kMilli);
+}
+
+void Nemesis::stop() {
+    stopped_ = true;
+    auto& faults = ensemble_.faults();
+    faults.lose_request_one_in = faults.lose_reply_one_in = 0;
+    world_.set_pause_in_code(0, 0);
+    world_.note(nullptr, "everything is healed");
+    ensemble_.heal();
+}
+
+void Nemesis::every(Fault fault, SimTime mean, Act act) {
+    if (!plan_.has(fault)) return;
+    schedule(fault, mean, act, std::make_shared<Rng>(world_.fork(to_string(fault))));
+}
+
+void Nemesis::schedule(Fault fault, SimTime mean, Act act, std::shared_ptr<Rng> rng) {
+    world_.in(rng->between(mean / 10, 2 * mean), nullptr, [this, fault, mean, act, rng] {
+        if (stopped_) return;
+        ++result_.faults;
+        (this->*act)(*rng);
+        schedule(fault, mean, act, rng);
+    });
+}
+
+ClientProcess& Nemesis::victim(Rng& rng) {
+    ClientProcess& process = *processes_[rng.below(processes_.size())];
+    ++process.disturbances;
+    return process;
+}
+
+int Nemesis::lead_or_any(Rng& rng) {
+    SimServer* const leader = ensemble_.leader();
+    return leader != nullptr && rng.one_in(2) ? leader->id() : any_server(rng);
+}
+
+SimTime Nemesis::span(Rng& rng) {
+    const SimTime timeout = plan_.timeout_ms * kMilli;
+    switch (rng.below(3)) {
+        case 0: return rng.between(0, timeout / 6);
+        case 1: return rng.between(timeout / 6, timeout);
+        default: return rng.between(timeout, 3 * timeout);
+    }
+}
+
+void Nemesis::reset(Rng& rng) { ensemble_.network().reset(victim(rng).actor(), -1); }
+
+void Nemesis::silence(Rng& rng, bool to_server, bool from_server, bool all) {
+    ClientProcess& process = victim(rng);
+    const int chosen = any_server(rng);
+    const SimTime duration = span(rng);
+    for (int id = 0; id < ensemble_.size(); ++id) {
+        if (!all && id != chosen) continue;
+        ensemble_.network().block(process.actor(), id, to_server, from_server);
+        world_.in(duration, nullptr, [this, &process, id] {
+            if (!process.dead()) ensemble_.network().block(process.actor(), id, false, false);
+        });
+    }
+    world_.note(&process.actor(), "cut off from servers", static_cast<std::uint64_t>(duration / kMilli));
+}
+
+void Nemesis::one_way(Rng& rng) {
+    const bool to_server = rng.one_in(2);
+    silence(rng, to_server, !to_server, rng.one_in(2));
+}
+
+void Nemesis::pause(Rng& rng) {
+    ClientProcess& process = victim(rng);
+    process.actor().pause_for(span(rng));
+}
+
+void Nemesis::freeze(Rng& rng) {
+    const int id = lead_or_any(rng);
+    ensemble_.freeze(id, rng.one_in(3) ? rng.between(0, 15 * plan_.tick_ms * kMilli) : span(rng));
+}
+
+void Nemesis::kill(Rng& rng) {
+    const int id = lead_or_any(rng);
+    ensemble_.kill(id);
+    world_.in(rng.between(0, 5 * kSecond), nullptr, [this, id] { ensemble_.restart(id); });
+}
+
+void Nemesis::cut(Rng& rng) {
+    const int a = lead_or_any(rng);
+    const int b = any_server(rng);
+    if (a == b) return;
+    ensemble_.cut(a, b, true);
+    world_.in(span(rng), nullptr, [this, a, b] {
+        if (ensemble_.is_cut(a, b)) ensemble_.cut(a, b, false);
+    });
+}
+
+void Nemesis::isolate(Rng& rng) {
+    const int id = lead_or_any(rng);
+    const SimTime duration = span(rng) + span(rng);
+    for (int other = 0; other < ensemble_.size(); ++other) {
+        if (other == id) continue;
+        ensemble_.cut(id, other, true);
+        world_.in(duration, nullptr, [this, id, other] {
+            if (ensemble_.is_cut(id, other)) ensemble_.cut(id, other, false);
+        });
+    }
+}
+
+void Nemesis::expire(Rng& rng) {
+    ClientProcess& process = victim(rng);
+    if (process.dead() || process.closing) return;
+    ensemble_.expire(process.session().info().session_id);
+}
+
+void Nemesis::delete_node(Rng& rng) {
+    const std::string& path = paths_[rng.below(paths_.size())];
+    const Node* const directory = ensemble_.committed().find(path);
+    if (directory == nullptr || directory->children.empty()) return;
+    auto child = directory->children.begin();
+    std::advance(child, static_cast<std::ptrdiff_t>(rng.below(directory->children.size())));
+    world_.note(nullptr, "an operator deletes a node");
+    ensemble_.remove(path + "/" + *child);
+}
+
+void Nemesis::delete_all(Rng& rng) {
+    const std::string& path = paths_[rng.below(paths_.size())];
+    const Node* const directory = ensemble_.committed().find(path);
+    if (directory == nullptr) return;
+    world_.note(nullptr, "an operator deletes a directory");
+    const auto children = directory->children;
+    for (const std::string& child : children) ensemble_.remove(path + "/" + child);
+    ensemble_.remove(path);
+}
+
+void Nemesis::slow_disk(Rng& rng) {
+    SimServer& server = ensemble_.server(any_server(rng));
+    server.fsync_most = rng.between(50, 1000) * kMilli;
+    world_.in(span(rng), nullptr, [&server] { server.fsync_most = 2 * kMilli; });
+}
+
+void Nemesis::death(Rng& rng) {
+    int alive = 0;
+    for (const auto& process : processes_) alive += process->dead() ? 0 : 1;
+    if (alive > 1) victim(rng).die();
+}
+
+void Nemesis::early_close(Rng& rng) {
+    ClientProcess& process = victim(rng);
+    if (process.dead() || std::exchange(process.closing, true)) return;
+    world_.spawn(&process.actor(), "closes its session", [&process] { process.session().close(); });
+}
+
+}  // namespace zkrecipes::sim

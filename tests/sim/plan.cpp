@@ -1,0 +1,70 @@
+#include "sim/plan.hpp"
+
+#include <algorithm>
+
+namespace zkrecipes::sim {
+
+const char* to_string(Fault fault) noexcept {
+    switch (fault) {
+        case Fault::reset: return "reset";
+        case Fault::silent_server: return "silent_server";
+        case Fault::one_way: return "one_way";
+        case Fault::silent_all: return "silent_all";
+        case Fault::pause: return "pause";
+        case Fault::pause_in_code: return "pause_in_code";
+        case Fault::freeze_server: return "freeze_server";
+        case Fault::kill_server: return "kill_server";
+        case Fault::cut_servers: return "cut_servers";
+        case Fault::isolate_server: return "isolate_server";
+        case Fault::expire: return "expire";
+        case Fault::delete_node: return "delete_node";
+        case Fault::delete_all: return "delete_all";
+        case Fault::reaper: return "reaper";
+        case Fault::slow_disk: return "slow_disk";
+        case Fault::lost_messages: return "lost_messages";
+        case Fault::stalls: return "stalls";
+        case Fault::slow_listeners: return "slow_listeners";
+        case Fault::skewed_clocks: return "skewed_clocks";
+        case Fault::process_dies: return "process_dies";
+        case Fault::early_close: return "early_close";
+        case Fault::count_: break;
+    }
+    return "?";
+}
+
+std::string Plan::describe() const {
+    std::string text = "workload " + workload + " seed " + std::to_string(seed) + ": " + std::to_string(servers) +
+                       " servers, tick " + std::to_string(tick_ms) + " ms, session timeout " + std::to_string(timeout_ms) +
+                       " ms, " + std::to_string(processes) + " processes x " + std::to_string(fibers) + " fibers, " +
+                       std::to_string(paths) + " paths, faults:";
+    for (unsigned i = 0; i < kFaults; ++i) {
+        if (has(static_cast<Fault>(i))) text += std::string(" ") + to_string(static_cast<Fault>(i));
+    }
+    if (faults == 0) text += " none";
+    return text;
+}
+
+Plan make_plan(std::uint64_t seed, const std::string& workload) {
+    Rng rng = Rng(seed).fork("plan " + workload);
+    Plan plan;
+    plan.seed = seed;
+    plan.workload = workload;
+    static constexpr int kServers[] = {1, 3, 3, 3, 3, 5};
+    plan.servers = kServers[rng.below(std::size(kServers))];
+    static constexpr std::int64_t kTicks[] = {500, 1000, 2000, 2000};
+    plan.tick_ms = kTicks[rng.below(std::size(kTicks))];
+    // From the shortest that the servers grant to five times that; the lease rule changes at three ticks.
+    plan.timeout_ms = rng.one_in(3) ? plan.tick_ms * 2 : rng.between(plan.tick_ms * 2, plan.tick_ms * 10);
+    plan.processes = static_cast<int>(rng.between(2, 5));
+    plan.fibers = static_cast<int>(rng.between(1, 3));
+    plan.paths = static_cast<int>(rng.between(1, 2));
+    plan.trouble = rng.between(15, 45) * kSecond;
+    plan.poll_beliefs = rng.one_in(2);
+    plan.probe = !rng.one_in(4);
+    // Few kinds at a time: all of them together keep everybody from ever holding anything.
+    const auto kinds = rng.between(0, 5);
+    for (std::int64_t i = 0; i < kinds; ++i) plan.faults |= 1U << rng.below(kFaults);
+    return plan;
+}
+
+}  // namespace zkrecipes::sim
