@@ -50,6 +50,7 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
 
 void MutexWorkload::run() {
     Nemesis nemesis(ensemble_, plan_, processes_, paths_, result_);
+    nemesis.on_delete = [this](const std::string& node) { judge_.operator_deleted(node); };
     for (auto& worker : workers_) {
         ++working_;
         world_.spawn(&worker->process.actor(), "fiber " + worker->name, [this, &worker = *worker] {
@@ -97,8 +98,19 @@ void MutexWorkload::check_leftovers() {
     for (const std::string& call : judge_.open_calls()) judge_.violation("once", "never returned: " + call);
     workers_.clear();
     shared_.clear();
-    for (auto& process : processes_) process->end_session();
+    for (auto& process : processes_) {
+        ++working_;
+        world_.spawn(&process->actor(), "drops its session", [this, &process = *process] {
+            process.end_session();
+            --working_;
+        });
+    }
     world_.run(world_.now() + 60 * kSecond);
+    if (working_ != 0) {
+        judge_.violation("close", "a session's destructor has not returned");
+        result_.stuck = true;
+        return;
+    }
     for (auto& process : processes_) {
         if (const std::string leaks = process->leaks(); !leaks.empty()) {
             judge_.violation("left-behind", process->name() + " leaks" + leaks);

@@ -18,6 +18,8 @@ public:
             std::vector<std::string> paths, RunResult& result);
     void start();
     void stop();
+    /// Told each node that the operator deletes.
+    std::function<void(const std::string&)> on_delete;
 
 private:
     using Act = void (Nemesis::*)(Rng&);

@@ -68,7 +68,7 @@ struct RunResult {
     std::uint64_t hash = 0;
     std::uint64_t events = 0;
     SimTime simulated = 0;
-    std::uint64_t calls = 0, grants = 0, acts = 0, losses = 0, faults = 0;
+    std::uint64_t calls = 0, grants = 0, acts = 0, losses = 0, faults = 0, fenced = 0;
     std::vector<std::string> trace;
     bool stuck = false;  // fibers are left behind: no further run in this process's thread
 };
