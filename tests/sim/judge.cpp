@@ -20,13 +20,17 @@ bool Judge::believes(const Held& held) {
 }
 
 bool Judge::excused(const Held& held) {
-    const auto found = deleted_.find(held.grant->node());
-    if (found == deleted_.end()) return false;
+    const auto node = deleted_.find(held.grant->node());
+    const auto session = ended_sessions_.find(held.grant->session_id());
+    SimTime since = kForever;
+    if (node != deleted_.end()) since = node->second;
+    if (session != ended_sessions_.end()) since = std::min(since, session->second);
+    if (since == kForever) return false;
     // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
     const SimTime limit = plan_.timeout_ms * kMilli * 2 / 3;
-    if (world_.now() - found->second <= limit + limit / 50) return true;
-    violation("operator-deletion", describe(held) + " still holds a node that was deleted at " +
-                                       std::to_string(found->second / kMilli) + " ms");
+    if (world_.now() - since > limit + limit / 50) {
+        violation("operator", describe(held) + " still holds what an operator ended at " + std::to_string(since / kMilli) + " ms");
+    }
     return true;
 }
 

@@ -39,6 +39,9 @@ public:
     /// An operator has deleted this node. Its holder is told, but not before: for at most the lease it may act beside the next.
     void operator_deleted(const std::string& node) { deleted_[node] = world_.now(); }
 
+    /// Somebody has ended the session from outside, as closing a second handle of it does: the same.
+    void session_ended(std::int64_t session) { ended_sessions_[session] = world_.now(); }
+
     void violation(const std::string& check, const std::string& text);
 
     // ---- calls: each one returns, once
@@ -68,6 +71,7 @@ private:
     std::map<int, Lock> locks_;
     std::list<Held> held_;
     std::map<std::string, SimTime> deleted_;
+    std::map<std::int64_t, SimTime> ended_sessions_;
     std::uint64_t next_number_ = 1;
     std::map<std::uint64_t, Call> calls_;
     std::uint64_t next_call_ = 1;

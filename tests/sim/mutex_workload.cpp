@@ -51,6 +51,7 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
 void MutexWorkload::run() {
     Nemesis nemesis(ensemble_, plan_, processes_, paths_, result_);
     nemesis.on_delete = [this](const std::string& node) { judge_.operator_deleted(node); };
+    nemesis.on_expire = [this](std::int64_t session) { judge_.session_ended(session); };
     for (auto& worker : workers_) {
         ++working_;
         world_.spawn(&worker->process.actor(), "fiber " + worker->name, [this, &worker = *worker] {

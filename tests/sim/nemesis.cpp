@@ -140,7 +140,10 @@ void Nemesis::isolate(Rng& rng) {
 void Nemesis::expire(Rng& rng) {
     ClientProcess& process = victim(rng);
     if (process.dead() || process.closing) return;
-    ensemble_.expire(process.session().info().session_id);
+    const std::int64_t session = process.session().info().session_id;
+    if (session == 0) return;
+    on_expire(session);
+    ensemble_.expire(session);
 }
 
 void Nemesis::delete_node(Rng& rng) {

@@ -20,6 +20,8 @@ public:
     void stop();
     /// Told each node that the operator deletes.
     std::function<void(const std::string&)> on_delete;
+    /// … and each session that is ended from outside.
+    std::function<void(std::int64_t)> on_expire;
 
 private:
     using Act = void (Nemesis::*)(Rng&);
