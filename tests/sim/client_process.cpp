@@ -35,7 +35,8 @@ public:
             std::vector<std::string> serving, accepting;
             for (const std::string& host : hosts) {
                 SimServer* const server = ensemble_.find(host);
-                if (server == nullptr || !server->alive() || ensemble_.network().blocked(process_, server->id())) continue;
+                if (server == nullptr || !server->alive() || ensemble_.network().blocked(process_, server->id()))
+                    continue;
                 const bool answers = server->serving() && !server->actor().paused();
                 (answers ? serving : accepting).push_back(host);
             }

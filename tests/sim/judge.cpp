@@ -29,7 +29,8 @@ bool Judge::excused(const Held& held) {
     // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
     const SimTime limit = plan_.timeout_ms * kMilli * 2 / 3;
     if (world_.now() - since > limit + limit / 50) {
-        violation("operator", describe(held) + " still holds what an operator ended at " + std::to_string(since / kMilli) + " ms");
+        violation("operator",
+                  describe(held) + " still holds what an operator ended at " + std::to_string(since / kMilli) + " ms");
     }
     return true;
 }
@@ -47,7 +48,8 @@ Judge::Ticket Judge::granted(int path, ClientProcess& process, const Grant& gran
     Lock& lock = locks_[path];
     if (believes(held)) {
         if (held.token <= lock.last_token) {
-            violation("token-order", describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
+            violation("token-order",
+                      describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
         }
         lock.last_token = std::max(lock.last_token, held.token);
         lock.last_believed = held.number;
@@ -111,7 +113,8 @@ void Judge::call_ends(std::uint64_t call) {
 std::vector<std::string> Judge::open_calls() const {
     std::vector<std::string> open;
     for (const auto& [number, call] : calls_) {
-        open.push_back(call.process->name() + " in " + call.what + " since " + std::to_string(call.since / kMilli) + " ms");
+        open.push_back(call.process->name() + " in " + call.what + " since " + std::to_string(call.since / kMilli) +
+                       " ms");
     }
     return open;
 }

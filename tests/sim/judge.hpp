@@ -23,7 +23,7 @@ public:
         ClientProcess* process = nullptr;
         const Grant* grant = nullptr;
         FencingToken token = 0;
-        std::uint64_t number = 0;       // in the order of the grants of all paths
+        std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
     };
@@ -36,7 +36,8 @@ public:
     bool act(Ticket ticket);
     void ended(Ticket ticket);
 
-    /// An operator has deleted this node. Its holder is told, but not before: for at most the lease it may act beside the next.
+    /// An operator has deleted this node. Its holder is told, but not before: for at most the lease it may act beside
+    /// the next.
     void operator_deleted(const std::string& node) { deleted_[node] = world_.now(); }
 
     /// Somebody has ended the session from outside, as closing a second handle of it does: the same.

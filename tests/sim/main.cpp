@@ -98,7 +98,8 @@ Options parse(int argc, char** argv) {
 
 /// Runs its share of the seeds in a process of its own, so that a crash is known by its seed.
 void run_share(const Options& options, const std::string& workload, int job, FILE* out) {
-    for (std::uint64_t i = static_cast<std::uint64_t>(job); i < options.seeds; i += static_cast<std::uint64_t>(options.jobs)) {
+    for (std::uint64_t i = static_cast<std::uint64_t>(job); i < options.seeds;
+         i += static_cast<std::uint64_t>(options.jobs)) {
         const std::uint64_t seed = options.first + i;
         std::fprintf(out, "begin %llu\n", static_cast<unsigned long long>(seed));
         std::fflush(out);
@@ -131,13 +132,14 @@ void read_share(FILE* in, Outcome& outcome) {
         int violated = 0;
         if (std::sscanf(line, "begin %llu", &seed) == 1) {
             running = seed;
-        } else if (std::sscanf(line, "end %llu %llu %llu %llu %llu %llu %llu %lld %d", &seed, &calls, &grants, &acts, &losses,
-                               &faults, &events, &simulated_ms, &violated) == 9) {
+        } else if (std::sscanf(line, "end %llu %llu %llu %llu %llu %llu %llu %lld %d", &seed, &calls, &grants, &acts,
+                               &losses, &faults, &events, &simulated_ms, &violated) == 9) {
             running = 0;
             Totals& totals = outcome.totals;
             ++totals.seeds;
             totals.calls += calls, totals.grants += grants, totals.acts += acts, totals.losses += losses;
-            totals.faults += faults, totals.events += events, totals.simulated_s += static_cast<double>(simulated_ms) / 1e3;
+            totals.faults += faults, totals.events += events,
+                totals.simulated_s += static_cast<double>(simulated_ms) / 1e3;
             totals.violated += static_cast<std::uint64_t>(violated);
         } else if (std::sscanf(line, "violation %llu", &seed) == 1) {
             outcome.failures[seed] = line + std::strlen("violation ");
@@ -146,7 +148,8 @@ void read_share(FILE* in, Outcome& outcome) {
     if (running != 0) {
         ++outcome.totals.seeds;
         ++outcome.totals.violated;
-        outcome.failures[running] = std::to_string(running) + " crash: the process died in this seed; the seeds after it were not run";
+        outcome.failures[running] =
+            std::to_string(running) + " crash: the process died in this seed; the seeds after it were not run";
     }
 }
 
@@ -193,7 +196,8 @@ int run_one(const Options& options) {
                     static_cast<double>(result.simulated) / 1e9, static_cast<unsigned long long>(result.calls),
                     static_cast<unsigned long long>(result.grants), static_cast<unsigned long long>(result.losses),
                     static_cast<unsigned long long>(result.faults));
-        for (const Violation& each : result.violations) std::printf("VIOLATION %s: %s\n", each.check.c_str(), each.text.c_str());
+        for (const Violation& each : result.violations)
+            std::printf("VIOLATION %s: %s\n", each.check.c_str(), each.text.c_str());
         if (result.violations.empty()) continue;
         ++violated;
         std::fflush(stdout);
@@ -212,23 +216,23 @@ int run_all(const Options& options) {
         const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         const Totals& totals = outcome.totals;
         char line[512];
-        std::snprintf(line, sizeof line, "%-10s %8llu %10.0f %10.1f %9llu %9llu %9llu %8llu %8llu %9llu\n", workload.c_str(),
-                      static_cast<unsigned long long>(totals.seeds), static_cast<double>(totals.seeds) / took * 60,
-                      totals.simulated_s / 3600, static_cast<unsigned long long>(totals.calls),
-                      static_cast<unsigned long long>(totals.grants), static_cast<unsigned long long>(totals.acts),
-                      static_cast<unsigned long long>(totals.losses), static_cast<unsigned long long>(totals.faults),
-                      static_cast<unsigned long long>(totals.violated));
+        std::snprintf(line, sizeof line, "%-10s %8llu %10.0f %10.1f %9llu %9llu %9llu %8llu %8llu %9llu\n",
+                      workload.c_str(), static_cast<unsigned long long>(totals.seeds),
+                      static_cast<double>(totals.seeds) / took * 60, totals.simulated_s / 3600,
+                      static_cast<unsigned long long>(totals.calls), static_cast<unsigned long long>(totals.grants),
+                      static_cast<unsigned long long>(totals.acts), static_cast<unsigned long long>(totals.losses),
+                      static_cast<unsigned long long>(totals.faults), static_cast<unsigned long long>(totals.violated));
         table += line;
         violated += static_cast<int>(totals.violated);
         int shown = 0;
         for (const auto& [seed, text] : outcome.failures) {
             if (shown++ == options.most_failures) break;
-            std::printf("VIOLATION seed %s\n  replay: scripts/sim --workload %s --seed %llu\n", text.c_str(), workload.c_str(),
-                        static_cast<unsigned long long>(seed));
+            std::printf("VIOLATION seed %s\n  replay: scripts/sim --workload %s --seed %llu\n", text.c_str(),
+                        workload.c_str(), static_cast<unsigned long long>(seed));
         }
     }
-    std::printf("%-10s %8s %10s %10s %9s %9s %9s %8s %8s %9s\n%s", "workload", "seeds", "seeds/min", "sim hours", "calls",
-                "grants", "acts", "losses", "faults", "violated", table.c_str());
+    std::printf("%-10s %8s %10s %10s %9s %9s %9s %8s %8s %9s\n%s", "workload", "seeds", "seeds/min", "sim hours",
+                "calls", "grants", "acts", "losses", "faults", "violated", table.c_str());
     return violated == 0 ? 0 : 1;
 }
 

@@ -30,7 +30,11 @@ bool expected(const Error& error, const ClientProcess& process) {
 }  // namespace
 
 MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& result)
-    : world_(world), plan_(plan), result_(result), judge_(world, plan, result), ensemble_(world, ensemble_options(plan)) {
+    : world_(world),
+      plan_(plan),
+      result_(result),
+      judge_(world, plan, result),
+      ensemble_(world, ensemble_options(plan)) {
     for (int i = 0; i < plan.paths; ++i) paths_.push_back("/locks/" + std::string(1, static_cast<char>('a' + i)));
     for (int p = 0; p < plan.processes; ++p) {
         processes_.push_back(std::make_unique<ClientProcess>(ensemble_, plan, p));
@@ -40,7 +44,8 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
         }
         for (int f = 0; f < plan.fibers; ++f) {
             const std::string name = "p" + std::to_string(p) + "." + std::to_string(f);
-            workers_.push_back(std::make_unique<Worker>(Worker{*processes_.back(), world.fork("fiber " + name), {}, name}));
+            workers_.push_back(
+                std::make_unique<Worker>(Worker{*processes_.back(), world.fork("fiber " + name), {}, name}));
             for (const std::string& path : paths_) {
                 workers_.back()->own.push_back(std::make_unique<ExclusiveMutex>(processes_.back()->session(), path));
             }
@@ -75,7 +80,8 @@ void MutexWorkload::run() {
         world_.spawn(&process->actor(), "end", [this, &process = *process] {
             const SimTime start = world_.now();
             process.session().close();
-            if (world_.now() - start > 30 * kSecond) judge_.violation("close", process.name() + ": close() took too long");
+            if (world_.now() - start > 30 * kSecond)
+                judge_.violation("close", process.name() + ": close() took too long");
             --working_;
         });
     }
@@ -132,8 +138,6 @@ void MutexWorkload::work(Worker& worker) {
         }
         world_.sleep(&worker.process.actor(), worker.rng.between(0, worker.rng.one_in(4) ? 2 * kSecond : 100 * kMilli));
     }
-    // The process is gone, as far as the world can see; its session closes so that its fibers can end.
-    if (worker.process.dead() && !std::exchange(worker.process.closing, true)) worker.process.session().close();
 }
 
 SimTime MutexWorkload::hold_time(Rng& rng) const {
@@ -148,8 +152,9 @@ SimTime MutexWorkload::hold_time(Rng& rng) const {
 void MutexWorkload::one_round(Worker& worker) {
     Rng& rng = worker.rng;
     const int path = static_cast<int>(rng.below(paths_.size()));
-    auto& mutex = rng.one_in(2) ? *worker.own[static_cast<std::size_t>(path)]
-                                : *shared_[static_cast<std::size_t>(worker.process.number())][static_cast<std::size_t>(path)];
+    auto& mutex = rng.one_in(2)
+                      ? *worker.own[static_cast<std::size_t>(path)]
+                      : *shared_[static_cast<std::size_t>(worker.process.number())][static_cast<std::size_t>(path)];
     switch (rng.below(6)) {
         case 0: return take_async(worker, path, mutex);
         case 1: return lock_and_unlock(worker, path, mutex);
@@ -174,7 +179,8 @@ void MutexWorkload::take_and_hold(Worker& worker, int path, ExclusiveMutex& mute
         const Ends ends{judge_, judge_.call_begins(worker.process, worker.name + " try")};
         grant = mutex.acquire_before(Deadline::passed());
     } else {
-        const SimTime limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
+        const SimTime limit =
+            rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
         auto stop = std::make_shared<std::stop_source>();
         if (kind == 2) world_.in(rng.between(0, limit), actor, [stop] { stop->request_stop(); });
         const auto disturbed = worker.process.disturbances;
@@ -182,7 +188,8 @@ void MutexWorkload::take_and_hold(Worker& worker, int path, ExclusiveMutex& mute
         {
             const Ends ends{judge_, judge_.call_begins(worker.process, worker.name + " acquire_before(" +
                                                                            std::to_string(limit / kMilli) + " ms)")};
-            grant = mutex.acquire_before(worker.process.deadline_in(limit), kind == 2 ? stop->get_token() : std::stop_token());
+            grant = mutex.acquire_before(worker.process.deadline_in(limit),
+                                         kind == 2 ? stop->get_token() : std::stop_token());
         }
         // 1 % for the clock's rate; a grant may come from an answer that was on its way at the deadline.
         const bool punctual = world_.now() - start <= limit + limit / 100 + 100 * kMilli;

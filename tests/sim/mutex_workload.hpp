@@ -11,8 +11,8 @@
 
 namespace zkrecipes::sim {
 
-/// A crowd of fibers in several processes that take, hold, re-enter and give back ExclusiveMutexes on a few shared paths, in
-/// every way that the interface offers.
+/// A crowd of fibers in several processes that take, hold, re-enter and give back ExclusiveMutexes on a few shared
+/// paths, in every way that the interface offers.
 class MutexWorkload {
 public:
     MutexWorkload(SimWorld& world, const Plan& plan, RunResult& result);

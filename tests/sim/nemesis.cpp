@@ -179,7 +179,12 @@ void Nemesis::slow_disk(Rng& rng) {
 void Nemesis::death(Rng& rng) {
     int alive = 0;
     for (const auto& process : processes_) alive += process->dead() ? 0 : 1;
-    if (alive > 1) victim(rng).die();
+    ClientProcess& process = victim(rng);
+    if (alive <= 1 || process.dead()) return;
+    process.die();
+    // The world cannot see it any more. What is left of it here comes to an end like a session that is closed.
+    if (std::exchange(process.closing, true)) return;
+    world_.spawn(&process.actor(), "ends", [&process] { process.session().close(); });
 }
 
 void Nemesis::early_close(Rng& rng) {

@@ -34,9 +34,9 @@ const char* to_string(Fault fault) noexcept {
 
 std::string Plan::describe() const {
     std::string text = "workload " + workload + " seed " + std::to_string(seed) + ": " + std::to_string(servers) +
-                       " servers, tick " + std::to_string(tick_ms) + " ms, session timeout " + std::to_string(timeout_ms) +
-                       " ms, " + std::to_string(processes) + " processes x " + std::to_string(fibers) + " fibers, " +
-                       std::to_string(paths) + " paths, faults:";
+                       " servers, tick " + std::to_string(tick_ms) + " ms, session timeout " +
+                       std::to_string(timeout_ms) + " ms, " + std::to_string(processes) + " processes x " +
+                       std::to_string(fibers) + " fibers, " + std::to_string(paths) + " paths, faults:";
     for (unsigned i = 0; i < kFaults; ++i) {
         if (has(static_cast<Fault>(i))) text += std::string(" ") + to_string(static_cast<Fault>(i));
     }

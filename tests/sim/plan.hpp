@@ -8,26 +8,26 @@
 
 namespace zkrecipes::sim {
 
-/// What can go wrong in a run. All of it lies within the assumptions A1 to A4 of docs/guarantees.md, under which a hold is
-/// promised to be exclusive in time.
+/// What can go wrong in a run. All of it lies within the assumptions A1 to A4 of docs/guarantees.md, under which a hold
+/// is promised to be exclusive in time.
 enum class Fault : unsigned {
-    reset,             // connections break
-    silent_server,     // the way between one process and one server is dead, for a while
-    one_way,           // in one direction only
-    silent_all,        // a process reaches no server
-    pause,             // a process stands still
-    pause_in_code,     // … in the middle of the library
-    freeze_server,     // a server stands still
+    reset,          // connections break
+    silent_server,  // the way between one process and one server is dead, for a while
+    one_way,        // in one direction only
+    silent_all,     // a process reaches no server
+    pause,          // a process stands still
+    pause_in_code,  // … in the middle of the library
+    freeze_server,  // a server stands still
     kill_server,
-    cut_servers,       // two servers do not hear each other
-    isolate_server,    // a server does not hear the others, but its clients
-    expire,            // a session is ended from outside
-    delete_node,       // an operator deletes a lock node
-    delete_all,        // … the lock directory with all that is in it
-    reaper,            // containers are reaped within milliseconds
+    cut_servers,     // two servers do not hear each other
+    isolate_server,  // a server does not hear the others, but its clients
+    expire,          // a session is ended from outside
+    delete_node,     // an operator deletes a lock node
+    delete_all,      // … the lock directory with all that is in it
+    reaper,          // containers are reaped within milliseconds
     slow_disk,
-    lost_messages,     // connections break at chosen requests: before or after they are executed
-    stalls,            // ZOOKEEPER-4537
+    lost_messages,  // connections break at chosen requests: before or after they are executed
+    stalls,         // ZOOKEEPER-4537
     slow_listeners,
     skewed_clocks,
     process_dies,
@@ -47,10 +47,10 @@ struct Plan {
     int processes = 3;
     int fibers = 2;  // of each process
     int paths = 1;
-    SimTime trouble = 40 * kSecond;     // for so long new work is begun and things go wrong
-    SimTime patience = 300 * kSecond;   // after healing everybody has been served by then
-    std::uint32_t faults = 0;           // bits of Fault
-    bool poll_beliefs = false;  // ask everybody at each grant, or only see who acts (asking makes an end sticky)
+    SimTime trouble = 40 * kSecond;    // for so long new work is begun and things go wrong
+    SimTime patience = 300 * kSecond;  // after healing everybody has been served by then
+    std::uint32_t faults = 0;          // bits of Fault
+    bool poll_beliefs = false;         // ask everybody at each grant, or only see who acts (asking makes an end sticky)
     bool probe = true;
 
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }

@@ -63,7 +63,8 @@ void shrink(const Plan& failing, const std::string& check) {
     constexpr std::size_t kLines = 400;
     const std::size_t first = result.trace.size() > kLines ? result.trace.size() - kLines : 0;
     for (std::size_t i = first; i < result.trace.size(); ++i) std::printf("%s\n", result.trace[i].c_str());
-    for (const Violation& each : result.violations) std::printf("VIOLATION %s: %s\n", each.check.c_str(), each.text.c_str());
+    for (const Violation& each : result.violations)
+        std::printf("VIOLATION %s: %s\n", each.check.c_str(), each.text.c_str());
 }
 
 }  // namespace zkrecipes::sim
