@@ -144,7 +144,7 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             // anew.
             std::size_t failed = 0;
             while (failed < results.size() && results[failed].rc != Rc::no_node) ++failed;
-            if (failed >= group.size()) {
+            if (failed >= std::min(results.size(), group.size())) {
                 if (group.size() == 1) return lose(group.front().get(), "its node is gone");
                 for (const auto& hold : group) {
                     if (holds_.find(hold.get()) != nullptr) send_check({hold});

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include "session/backoff.hpp"
+#include "session/budget.hpp"
+#include "session/nudge.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Instant kStart{100h};
+
+TEST(NudgeTest, OneIsDueWhenTheOldestRequestIsAHundredMillisecondsLate) {
+    Nudge nudge;
+    EXPECT_EQ(nudge.look_at(), Instant::max());
+    nudge.sent(kStart);
+    nudge.sent(kStart + 50ms);
+    EXPECT_EQ(nudge.look_at(), kStart + 100ms);
+    EXPECT_FALSE(nudge.due(kStart + 99ms));
+    EXPECT_TRUE(nudge.due(kStart + 100ms));
+    EXPECT_FALSE(nudge.due(kStart + 199ms));
+    EXPECT_TRUE(nudge.due(kStart + 200ms));
+}
+
+TEST(NudgeTest, AnAnswerMovesTheAttentionToTheNextOldest) {
+    Nudge nudge;
+    const auto first = nudge.sent(kStart);
+    const auto second = nudge.sent(kStart + 50ms);
+    nudge.answered(first);
+    EXPECT_EQ(nudge.look_at(), kStart + 150ms);
+    nudge.answered(second);
+    EXPECT_TRUE(nudge.idle());
+    EXPECT_EQ(nudge.look_at(), Instant::max());
+}
+
+TEST(NudgeTest, AnswersOutOfOrderAreCounted) {
+    Nudge nudge;
+    const auto first = nudge.sent(kStart);
+    const auto second = nudge.sent(kStart);
+    nudge.answered(second);
+    EXPECT_FALSE(nudge.idle());
+    nudge.answered(first);
+    EXPECT_TRUE(nudge.idle());
+}
+
+TEST(NudgeTest, TicketsOfABrokenConnectionAreForgotten) {
+    Nudge nudge;
+    const auto old = nudge.sent(kStart);
+    nudge.forget();
+    EXPECT_TRUE(nudge.idle());
+    nudge.sent(kStart + 1s);
+    nudge.answered(old);
+    EXPECT_FALSE(nudge.idle());
+}
+
+TEST(NudgeTest, AStuckServerIsNudgedRarely) {
+    Nudge nudge;
+    nudge.sent(kStart);
+    int count = 0;
+    for (Instant now = kStart; now < kStart + 11s; now += 10ms) count += nudge.due(now) ? 1 : 0;
+    EXPECT_EQ(count, 10 + 9);
+}
+
+TEST(BackoffTest, ThePolicyIsToldHowFarItIs) {
+    std::vector<RetryState> told;
+    Backoff backoff(RetryPolicy([&](const RetryState& state) -> std::optional<std::chrono::milliseconds> {
+                        told.push_back(state);
+                        if (state.failures == 3) return std::nullopt;
+                        return 20ms * state.failures;
+                    }),
+                    kStart);
+    EXPECT_EQ(backoff.failed(kStart + 5ms, 11), kStart + 25ms);
+    EXPECT_EQ(backoff.failed(kStart + 30ms, 12), kStart + 70ms);
+    EXPECT_EQ(backoff.failed(kStart + 90ms, 13), std::nullopt);
+    EXPECT_EQ(told[1].elapsed, 30ms);
+    EXPECT_EQ(told[1].last_delay, 20ms);
+    EXPECT_EQ(told[2].last_delay, 40ms);
+    EXPECT_EQ(told[2].random, 13u);
+}
+
+TEST(BackoffTest, AnEndlessDelayDoesNotOverflow) {
+    Backoff backoff(RetryPolicy([](const RetryState&) { return std::optional(std::chrono::milliseconds::max()); }),
+                    kStart);
+    const auto next = backoff.failed(kStart, 0);
+    ASSERT_TRUE(next.has_value());
+    EXPECT_GT(*next, kStart + 1h);
+}
+
+TEST(PaceTest, DoublesUpToTheLongestAndNeverAnswersZero) {
+    Pace pace(100ms, 1s);
+    EXPECT_EQ(pace.next(0), 50ms);
+    EXPECT_EQ(pace.next(0), 100ms);
+    for (int i = 0; i < 100; ++i) EXPECT_LE(pace.next(~0ull), 1s);
+    EXPECT_EQ(pace.next(0), 500ms);
+    pace.reset();
+    EXPECT_EQ(pace.next(0), 50ms);
+}
+
+TEST(BudgetTest, CountsEachPathWithItsLength) {
+    Budget budget(100);
+    EXPECT_TRUE(budget.reserve(46));
+    EXPECT_FALSE(budget.fits(47));
+    EXPECT_TRUE(budget.reserve(46));
+    EXPECT_FALSE(budget.reserve(0));
+    budget.release(46);
+    EXPECT_TRUE(budget.reserve(46));
+    EXPECT_EQ(budget.used(), 100u);
+}
+
+TEST(BudgetTest, GivingBackTooMuchDoesNotWrapAround) {
+    Budget budget(100);
+    ASSERT_TRUE(budget.reserve(10));
+    budget.release(10);
+    budget.release(10);
+    EXPECT_EQ(budget.used(), 0u);
+    EXPECT_FALSE(budget.reserve(97));
+}
+
+TEST(LogPaceTest, TheFirstAndEachPowerOfTwoAreWorthALine) {
+    std::vector<std::uint64_t> lines;
+    for (std::uint64_t n = 0; n <= 20; ++n) {
+        if (worth_a_line(n)) lines.push_back(n);
+    }
+    EXPECT_EQ(lines, (std::vector<std::uint64_t>{1, 2, 4, 8, 16}));
+}
+
+}  // namespace
+}  // namespace zkrecipes::internal

@@ -1,0 +1,288 @@
+#include "session/watch_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace zkrecipes::internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Plays the connection: keeps what was sent, in order.
+class WatchTableTest : public ::testing::Test, protected WatchTable::Port {
+protected:
+    void send_get_watch(const std::string& path, std::uint64_t ticket) override {
+        sent.push_back("get " + path);
+        tickets.push_back(ticket);
+    }
+    void send_remove_watches(const std::string& path, std::uint64_t ticket) override {
+        sent.push_back("remove " + path);
+        tickets.push_back(ticket);
+    }
+    bool can_send() const override { return connected; }
+
+    WatchId watch(const std::string& name, const std::string& path = "/n") {
+        WatchListener listener;
+        listener.ready = [this, name](Rc rc, const std::string&, const NodeStat&) {
+            told.push_back(name + " ready " + to_string(rc));
+            if (on_told) on_told(name);
+        };
+        listener.fired = [this, name](WatchEventType) {
+            told.push_back(name + " fired");
+            if (on_told) on_told(name);
+        };
+        return table.add(path, std::move(listener));
+    }
+    void read(Rc rc = Rc::ok) { table.on_read(next(), rc, "data", NodeStat{}); }
+    void removed(Rc rc = Rc::ok) { table.on_removed(next(), rc); }
+    std::uint64_t next() {
+        const auto ticket = tickets.front();
+        tickets.erase(tickets.begin());
+        return ticket;
+    }
+    void event(const std::string& path = "/n") { table.on_event(WatchEventType::deleted, path); }
+
+    WatchTable table{*this, 1000};
+    std::vector<std::string> sent;
+    std::vector<std::uint64_t> tickets;
+    std::vector<std::string> told;
+    std::function<void(const std::string&)> on_told;
+    bool connected = true;
+};
+
+TEST_F(WatchTableTest, OneReadServesAllWhoAskWhileItIsOnItsWay) {
+    watch("a");
+    watch("b");
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok"));
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "a fired", "b fired"));
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_EQ(table.listeners(), 0u);
+    EXPECT_EQ(table.bytes(), 0u);
+}
+
+TEST_F(WatchTableTest, TheLastToLeaveTakesTheWatchOffTheServer) {
+    const auto a = watch("a"), b = watch("b");
+    read();
+    table.remove(a);
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    table.remove(b);
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    removed();
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_EQ(table.bytes(), 0u);
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok"));
+}
+
+TEST_F(WatchTableTest, LeavingBeforeTheReadIsAnsweredTakesTheWatchOffAfterwards) {
+    table.remove(watch("a"));
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    read();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    removed();
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(WatchTableTest, LeavingBeforeAReadThatFindsNoNodeNeedsNoRemoval) {
+    table.remove(watch("a"));
+    read(Rc::no_node);
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, ANewcomerAfterAllLeftSharesTheReadOnItsWay) {
+    table.remove(watch("a"));
+    watch("b");
+    read();
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    EXPECT_THAT(told, ElementsAre("b ready ok"));
+}
+
+TEST_F(WatchTableTest, ANewcomerDuringARemovalWaitsForItsEnd) {
+    table.remove(watch("a"));
+    read();
+    watch("b");
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    removed();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n", "get /n"));
+    read();
+    event();
+    EXPECT_THAT(told, ElementsAre("b ready ok", "b fired"));
+}
+
+TEST_F(WatchTableTest, ANewcomerWhoLeavesDuringTheRemovalLeavesNothing) {
+    table.remove(watch("a"));
+    read();
+    table.remove(watch("b"));
+    removed();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, AnEventBeforeTheAnswerToAReadIsOlderThanThatRead) {
+    watch("a");
+    read();
+    watch("b");
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "a fired")) << "b's read was executed after the event";
+    read(Rc::no_node);
+    EXPECT_THAT(told, ElementsAre("a ready ok", "a fired", "b ready no node"));
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, AnEventDuringARemovalUsesUpTheWatch) {
+    table.remove(watch("a"));
+    read();
+    event();
+    removed(Rc::no_watcher);
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+}
+
+TEST_F(WatchTableTest, ARemovalWhoseAnswerIsLostIsRepeatedWhenConnectedAgain) {
+    table.remove(watch("a"));
+    read();
+    connected = false;
+    removed(Rc::connection_loss);
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    connected = true;
+    table.on_connected();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n", "remove /n"));
+    removed();
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, LeavingWhileDisconnectedTakesTheWatchOffAfterwards) {
+    const auto a = watch("a");
+    read();
+    connected = false;
+    table.remove(a);
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    connected = true;
+    table.on_connected();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+}
+
+TEST_F(WatchTableTest, WatchesThatAreStillWantedSurviveAReconnectWithoutARequest) {
+    watch("a");
+    read();
+    table.on_connected();
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "a fired"));
+}
+
+TEST_F(WatchTableTest, AReadThatFailedIsToldAndLeavesNothing) {
+    watch("a");
+    read(Rc::connection_loss);
+    EXPECT_THAT(told, ElementsAre("a ready connection lost"));
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_EQ(table.listeners(), 0u);
+}
+
+TEST_F(WatchTableTest, AFailedSecondReadDoesNotEndTheFirstListenersWatch) {
+    watch("a");
+    read();
+    watch("b");
+    read(Rc::connection_loss);
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready connection lost", "a fired"));
+}
+
+TEST_F(WatchTableTest, AnAbandonedWatchEndsWithTheNodeAndCostsNoRequest) {
+    const auto a = watch("a");
+    read();
+    table.abandon(a);
+    EXPECT_THAT(sent, ElementsAre("get /n"));
+    EXPECT_EQ(table.paths(), 1u);
+    event();
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_THAT(told, ElementsAre("a ready ok"));
+}
+
+TEST_F(WatchTableTest, AnAbandonedWatchWhoseEventWasMissedIsTakenOffAfterAReconnect) {
+    table.abandon(watch("a"));
+    read();
+    table.on_connected();
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
+    removed(Rc::no_watcher);
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, TheEndOfTheSessionEndsAllSilently) {
+    watch("a");
+    read();
+    watch("b", "/m");
+    table.reset();
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_EQ(table.listeners(), 0u);
+    EXPECT_EQ(table.bytes(), 0u);
+    read();
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok"));
+}
+
+TEST_F(WatchTableTest, BeyondTheBudgetNothingIsSentAndOthersGoOn) {
+    EXPECT_NE(watch("a", std::string(900, 'x')), 0u);
+    EXPECT_FALSE(table.room_for(100));
+    EXPECT_EQ(watch("b", std::string(100, 'y')), 0u);
+    EXPECT_NE(watch("c", std::string(900, 'x')), 0u) << "a path that is watched already costs nothing more";
+    EXPECT_EQ(sent.size(), 1u);
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "c ready ok"));
+}
+
+TEST_F(WatchTableTest, AListenerThatRemovesAnotherOneInItsCallbackSilencesIt) {
+    watch("a");
+    const auto b = watch("b");
+    on_told = [&](const std::string& name) {
+        if (name == "a") table.remove(b);
+    };
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok"));
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "a fired"));
+}
+
+TEST_F(WatchTableTest, AListenerThatRemovesAnotherOneWhenFiredSilencesIt) {
+    watch("a");
+    const auto b = watch("b");
+    read();
+    on_told = [&](const std::string& name) {
+        if (name == "a") table.remove(b);
+    };
+    event();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "a fired"));
+}
+
+TEST_F(WatchTableTest, AListenerMayAskAgainWhenFired) {
+    watch("a");
+    read();
+    on_told = [&](const std::string& name) {
+        on_told = nullptr;
+        watch(name + "2");
+    };
+    event();
+    EXPECT_THAT(sent, ElementsAre("get /n", "get /n"));
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "a fired", "a2 ready ok"));
+}
+
+TEST_F(WatchTableTest, EventsOfUnknownPathsAndRemovedEventsChangeNothing) {
+    watch("a");
+    read();
+    event("/other");
+    table.on_event(WatchEventType::removed, "/n");
+    EXPECT_THAT(told, ElementsAre("a ready ok"));
+    EXPECT_EQ(table.paths(), 1u);
+}
+
+}  // namespace
+}  // namespace zkrecipes::internal
