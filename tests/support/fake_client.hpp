@@ -50,6 +50,12 @@ public:
         add("remove", path, [done](const Reply& r) { done(r.rc); });
     }
     void exists(const std::string& path, bool watch, StatDone done) override {
+        if (path == "/" && answers_touches) {
+            // What the session sends to be heard, to wake a server or to be touched, is answered by itself.
+            ++touches;
+            runtime_->post(Lane::protocol, [done] { done(Rc::ok, NodeStat{}); });
+            return;
+        }
         add("exists", path, [done](const Reply& r) { done(r.rc, r.stat); }).watch = watch;
     }
     void get(const std::string& path, bool watch, GetDone done) override {
@@ -135,6 +141,8 @@ public:
     std::vector<std::string> sent;  // kinds of all requests so far
     std::vector<Auth> auths;
     std::vector<std::vector<std::string>> servers;
+    int touches = 0;  // reads of "/"
+    bool answers_touches = true;
     bool closed = false;
     bool frozen = false;  // close() does not end
     const ClientOptions& options() const { return options_; }

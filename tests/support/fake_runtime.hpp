@@ -1,6 +1,7 @@
 #pragma once
 
-#include <boost/fiber/all.hpp>
+#include <boost/fiber/fiber.hpp>
+#include <boost/fiber/operations.hpp>
 
 #include <array>
 #include <deque>

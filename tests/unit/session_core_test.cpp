@@ -271,14 +271,24 @@ TEST_F(SessionCoreTest, ALateAnswerIsNudgedEveryHundredMilliseconds) {
     open_connected();
     inside([&] { core->sync("/", [](Rc, Instant) {}); });
     runtime->advance(99ms);
-    EXPECT_EQ(client().count("exists"), 0u);
+    EXPECT_EQ(client().touches, 0);
     runtime->advance(1ms);
-    EXPECT_EQ(client().count("exists"), 1u);
+    EXPECT_EQ(client().touches, 1);
     runtime->advance(250ms);
-    EXPECT_EQ(client().count("exists"), 3u);
+    EXPECT_EQ(client().touches, 3);
     client().take("sync").answer({});
     runtime->advance(1s);
-    EXPECT_EQ(client().count("exists"), 3u);
+    EXPECT_EQ(client().touches, 3);
+}
+
+TEST_F(SessionCoreTest, AnIdleSessionIsHeardOfEveryQuarterOfItsTimeout) {
+    open_connected();
+    runtime->advance(15s);
+    EXPECT_EQ(client().touches, 10);
+    EXPECT_THAT(client().sent, IsEmpty());
+    client().disconnect();
+    runtime->advance(15s);
+    EXPECT_EQ(client().touches, 10);
 }
 
 }  // namespace

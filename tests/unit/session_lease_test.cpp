@@ -93,7 +93,8 @@ TEST_F(SessionLeaseTest, AfterAStandstillLostFiresAtTheFirstStepOfTheProtocolLan
 
 TEST_F(SessionLeaseTest, ANewHoldBeginsOnARenewedLeaseWhileTheOldOneStaysLost) {
     const auto old = hold("/l/a");
-    runtime->freeze_for(4s);
+    runtime->advance(3s);
+    runtime->freeze_for(1s);
     const auto fresh = hold("/l/b");
     ASSERT_TRUE(fresh);
     EXPECT_TRUE(fresh->held());
@@ -116,6 +117,36 @@ TEST_F(SessionLeaseTest, NoHoldBeginsOnALeaseThatIsNotFresh) {
     });
     commit_heartbeats();
     EXPECT_EQ(verified, Rc::ok);
+}
+
+TEST_F(SessionLeaseTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedTheTouch) {
+    runtime->freeze_for(5400ms);  // 0.9 T: the leader may last have heard of us at the connect
+    EXPECT_EQ(hold("/l/n"), nullptr);
+    std::shared_ptr<Hold> held;
+    inside([&] {
+        core->verify({"/l/n"}, [&](Rc rc, Instant) {
+            EXPECT_EQ(rc, Rc::ok);
+            held = core->begin_hold("/l/n", 7);
+        });
+    });
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_EQ(held, nullptr);
+    runtime->advance(1500ms);  // half a tick and T/12
+    EXPECT_EQ(commit_heartbeats(), 0);
+    runtime->advance(1ms);
+    EXPECT_EQ(commit_heartbeats(), 1);
+    ASSERT_NE(held, nullptr);
+    EXPECT_TRUE(held->held());
+}
+
+TEST_F(SessionLeaseTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
+    runtime->freeze_for(5400ms);
+    int answers = 0;
+    inside([&] { core->verify({"/l/n"}, [&](Rc rc, Instant) { answers += rc == Rc::not_connected ? 1 : 100; }); });
+    EXPECT_EQ(commit_heartbeats(), 1);
+    client().disconnect();
+    runtime->advance(5s);
+    EXPECT_EQ(answers, 1);
 }
 
 TEST_F(SessionLeaseTest, AFailedVerificationIsNoRenewal) {

@@ -1,4 +1,5 @@
-// A committed write proves that the session lived. How much longer it lives depends on when the leader was last touched.
+// A committed write proves that the session lived. How much longer it lives depends on when the leader was last
+// touched.
 #include <gtest/gtest.h>
 
 #include "session/lease_clock.hpp"
@@ -48,7 +49,8 @@ TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
     lease.answered(at(5s), at(5s));
     lease.connected(12s, at(5s), at(9s));
     EXPECT_FALSE(commit(10s));
-    EXPECT_EQ(lease.sure_until(), at(16880ms));  // 5 s, the last moment surely before the connect, plus T less one per cent
+    EXPECT_EQ(lease.sure_until(),
+              at(16880ms));  // 5 s, the last moment surely before the connect, plus T less one per cent
 }
 
 TEST_F(LeaseTouchTest, SteadyHeartbeatsKeepNearlyTwoThirds) {
