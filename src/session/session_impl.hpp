@@ -131,6 +131,7 @@ private:
 
     // session_life.cpp
     void open_handle(std::uint64_t handle);
+    void open_next_handle(std::uint64_t handle);
     void close_handle();
     void handle_closed();
     void on_state(SessionState state);
@@ -220,6 +221,7 @@ private:
     bool probing_ = false;
     std::vector<std::string> narrowed_to_;  // empty: the client has the full list
     std::uint64_t outage_failures_ = 0;
+    std::uint64_t open_failures_ = 0;
 };
 
 template <class Work>

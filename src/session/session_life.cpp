@@ -78,14 +78,11 @@ void SessionImpl::start() {
 
 void SessionImpl::apply(const SessionActions& actions) {
     using Kind = SessionAction::Kind;
+    if (actions.empty()) return;
+    update_info();  // before anybody is told
     for (const auto& action : actions) {
         switch (action.kind) {
-            case Kind::open_handle: try { open_handle(action.handle);
-                } catch (const std::exception& error) {
-                    logger_->error("session: cannot open a client handle: {}", error.what());
-                    apply(fsm_.on_open_failed(action.handle, error.what(), runtime_->now()));
-                }
-                break;
+            case Kind::open_handle: open_next_handle(action.handle); break;
             case Kind::close_handle: close_handle(); break;
             case Kind::add_auth:
                 if (client_) {
@@ -103,7 +100,19 @@ void SessionImpl::apply(const SessionActions& actions) {
             case Kind::closed: on_closed(action.errc, action.detail); break;
         }
     }
-    if (!actions.empty()) update_info();
+}
+
+void SessionImpl::open_next_handle(std::uint64_t handle) {
+    try {
+        open_handle(handle);
+    } catch (const std::exception& error) {
+        if (worth_a_line(++open_failures_)) {
+            logger_->error("session: cannot open a client handle ({} times): {}", open_failures_, error.what());
+        }
+        apply(fsm_.on_open_failed(handle, error.what(), runtime_->now()));
+        return;
+    }
+    open_failures_ = 0;
 }
 
 void SessionImpl::open_handle(std::uint64_t handle) {
@@ -410,23 +419,25 @@ void SessionImpl::core_is_gone() noexcept {
     }
 }
 
-/// Ends the threads. On a user's thread it waits for them, unless a callback of the user keeps the notifier busy.
+/// Ends the threads. On a user's thread it waits for them, unless they are busy: with a callback of the user, or with a
+/// name that is not resolved.
 void SessionImpl::stop_lanes(bool may_wait) noexcept {
     try {
         if (may_wait) {
             struct Flush {
                 WaitEvent event;
-                std::atomic<bool> idle{false};
+                std::atomic<int> busy{2};
             };
             const auto flush = std::make_shared<Flush>();
-            runtime_->post(Lane::notifier, [flush] {
-                flush->idle.store(true);
-                flush->event.set();
-            });
+            for (const Lane lane : {Lane::notifier, Lane::blocking}) {
+                runtime_->post(lane, [flush] {
+                    if (--flush->busy == 0) flush->event.set();
+                });
+            }
             const TimerId timer = runtime_->at(runtime_->now() + kFlushAtMost, [flush] { flush->event.set(); });
             flush->event.wait();
             runtime_->cancel(timer);
-            if (flush->idle.load()) {
+            if (flush->busy.load() == 0) {
                 runtime_->stop();
                 return;
             }
@@ -487,8 +498,8 @@ void SessionImpl::settle() {
     continue_close();
     if (fsm_.finished() && !last_handle_closing_) handle_closed();
     const Instant lease_end = holds_.empty() ? Instant::max() : lease_.sure_until();
-    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_, touch_due_at(),
-                  connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
+    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
+                  touch_due_at(), connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
 }
 
 void SessionImpl::arm(Instant when) {

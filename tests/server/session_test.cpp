@@ -298,8 +298,8 @@ TEST_F(SessionServerTest, CredentialsArePresentedAgainAfterAnExpiry) {
     EXPECT_ANY_THROW((void)raw().get(path("secret"))) << "nobody else may read it";
     gate().expire(core().info().session_id);
     EXPECT_TRUE(await([&] { return core().info().incarnation == 2; }));
-    EXPECT_EQ(ask<std::string, const NodeStat&>([&](auto done) { core().get(path("secret"), std::move(done)); }),
-              Rc::ok);
+    const Rc read = ask<std::string, const NodeStat&>([&](auto done) { core().get(path("secret"), std::move(done)); });
+    EXPECT_EQ(read, Rc::ok);
 }
 
 TEST_F(SessionServerTest, CredentialsOfAnUnknownSchemeAreAClearError) {

@@ -1,0 +1,1 @@
+zkrecipes_test(session_server_test TIER server SOURCES session_test.cpp LINK zkrecipes_test_support zkrecipes_internals)
