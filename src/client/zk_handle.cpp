@@ -20,6 +20,8 @@ namespace {
 
 /// How often names are looked up while no server answers.
 constexpr auto kLookupInterval = std::chrono::seconds(3);
+/// How long closing waits for the answers to what is under way. The C client may take 1.5 seconds more.
+constexpr auto kDrainLimit = std::chrono::seconds(1);
 
 void watcher(zhandle_t* zh, int type, int state, const char* path, void* context) {
     auto* const handle = static_cast<ZkHandle*>(context);
@@ -235,6 +237,7 @@ void ZkHandle::disconnected() {
         status_.server.clear();
         status = status_;
         while (!waiting_.empty()) refuse_locked(waiting_.front(), waiting_, Rc::not_connected);
+        drained_.notify_all();
         look_up = servers_changed_ || needs_lookup(servers_);
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
@@ -260,6 +263,7 @@ void ZkHandle::ended(ClientState state, Rc rc) {
             sent.push_back(&request);
         }
         answered_.splice(answered_.end(), sent_);
+        drained_.notify_all();
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
     // The C client's completion thread is this one, so none of these is forgotten meanwhile.
@@ -415,12 +419,12 @@ void ZkHandle::close(std::function<void()> done) {
     {
         const std::lock_guard lock(mutex_);
         if (life_ != Life::closed) close_done_.push_back(std::move(done));
-        if (life_ == Life::closing) return;
+        if (life_ == Life::draining || life_ == Life::closing) return;
         if (life_ == Life::closed) {
             runtime_->post(Lane::blocking, std::move(done));
             return;
         }
-        life_ = Life::closing;
+        life_ = Life::draining;
         if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
     }
     runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
@@ -434,11 +438,23 @@ void ZkHandle::abandon() {
     close([] {});
 }
 
+/// zookeeper_close sends the end of the session and waits for the reply, but takes any reply for it, and then closes
+/// the socket. Unread replies make that a reset, which can overtake the end of the session at the server: the session
+/// and its ephemeral nodes would live on until the timeout. So the requests before it are answered first.
+void ZkHandle::drain() {
+    std::unique_lock lock(mutex_);
+    drained_.wait_for(lock, kDrainLimit, [this] {
+        return (sent_.empty() && waiting_.empty()) || status_.state != ClientState::connected;
+    });
+}
+
 void ZkHandle::do_close() {
+    drain();
     zhandle_t* zh = nullptr;
     {
         const std::lock_guard lock(mutex_);
         zh = zh_;
+        life_ = Life::closing;  // from now on the C client takes no request
     }
     // Without a lock: it joins the handle's threads, which may be on their way into one of our functions. It takes a
     // few seconds when the server does not answer.

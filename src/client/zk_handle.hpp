@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -80,6 +81,7 @@ private:
     void send_auth_locked();
     void auth_answered(std::size_t index, Rc rc);
     void answer_auths(Rc rc);
+    void drain();
     void do_close();
     void abandon();
     template <class Action>
@@ -105,12 +107,13 @@ private:
     _zhandle* zh_ = nullptr;
     ClientStatus status_;
     Rc final_rc_ = Rc::ok;  // why the handle will never answer again; ok: it may
-    enum class Life { open, closing, closed } life_ = Life::open;
+    enum class Life { open, draining, closing, closed } life_ = Life::open;
     std::vector<std::function<void()>> close_done_;
-    ZkRequest::List sent_;      // in the C client's books
-    ZkRequest::List waiting_;   // not yet sent: too many are
-    ZkRequest::List refused_;   // never sent; to be answered on the protocol lane
-    ZkRequest::List answered_;  // by us, while the C client may still name them
+    std::condition_variable drained_;  // while closing: nothing is on its way any more, or never will be
+    ZkRequest::List sent_;             // in the C client's books
+    ZkRequest::List waiting_;          // not yet sent: too many are
+    ZkRequest::List refused_;          // never sent; to be answered on the protocol lane
+    ZkRequest::List answered_;         // by us, while the C client may still name them
     std::vector<std::unique_ptr<PendingAuth>> auths_;
     std::vector<HostPort> servers_;       // as wanted
     bool servers_changed_ = false;        // since they were given to the C client

@@ -101,7 +101,7 @@ void ZkHandle::submit(ZkRequest::List made) {
 }
 
 void ZkHandle::send_waiting_locked() {
-    while (!waiting_.empty() && sent_.size() < kMaxInFlight && life_ == Life::open &&
+    while (!waiting_.empty() && sent_.size() < kMaxInFlight && (life_ == Life::open || life_ == Life::draining) &&
            status_.state == ClientState::connected) {
         ZkRequest& request = waiting_.front();
         sent_.splice(sent_.end(), waiting_, request.self);
@@ -150,6 +150,7 @@ void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>&
         }
         finished.splice(finished.end(), sent_, request.self);
         send_waiting_locked();
+        if (life_ == Life::draining && sent_.empty()) drained_.notify_all();
     }
     answer([&] { give(request); });
 }
