@@ -8,7 +8,9 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,6 +20,12 @@
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/session.hpp>
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <zkrecipes/testenv/gate.hpp>
+#include <zkrecipes/testenv/raw_client.hpp>
 
 #include "session/session_core.hpp"
 #include "support/await.hpp"
@@ -32,6 +40,7 @@ inline SessionOptions session_options(const std::string& hosts, std::chrono::mil
     options.hosts = hosts;
     options.timeout = timeout;
     options.server_tick = 100ms;  // what the servers of the tests have
+    options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     return options;
 }
 
@@ -40,73 +49,6 @@ inline Session connected_session(const std::string& hosts, std::chrono::millisec
     EXPECT_TRUE(session.wait_connected(kMaxWait));
     return session;
 }
-
-/// What an operator or another client does, one request at a time.
-class Raw {
-public:
-    explicit Raw(const std::string& hosts)
-        : session_(connected_session(hosts)), core_(internal::SessionAccess::core(session_)) {}
-
-    std::vector<std::string> children(const std::string& path) {
-        std::vector<std::string> out;
-        call([&](auto done) {
-            core_->children(path, [&out, done](internal::Rc rc, std::vector<std::string> names,
-                                               const internal::NodeStat&, internal::Instant) {
-                out = std::move(names);
-                done(rc);
-            });
-        });
-        return out;
-    }
-    internal::Rc remove(const std::string& path) {
-        return call(
-            [&](auto done) { core_->remove(path, -1, [done](internal::Rc rc, internal::Instant) { done(rc); }); });
-    }
-    internal::Rc create(const std::string& path, const std::string& data = "",
-                        internal::CreateMode mode = internal::CreateMode::persistent,
-                        const std::vector<Acl>& acl = Acl::open()) {
-        return call([&](auto done) {
-            core_->create(
-                path, data, acl, mode,
-                [this, done](internal::Rc rc, std::string made, const internal::NodeStat&, internal::Instant) {
-                    created = std::move(made);
-                    done(rc);
-                });
-        });
-    }
-    void make_directory(const std::string& path) {
-        const auto rc = call([&](auto done) {
-            core_->make_directory(path, Acl::open(), [done](internal::Rc r, internal::Instant) { done(r); });
-        });
-        EXPECT_EQ(rc, internal::Rc::ok);
-    }
-    internal::Rc set(const std::string& path, const std::string& data) {
-        return call([&](auto done) {
-            core_->set(path, data, -1,
-                       [done](internal::Rc rc, const internal::NodeStat&, internal::Instant) { done(rc); });
-        });
-    }
-    void sync(const std::string& path) {
-        call([&](auto done) { core_->sync(path, [done](internal::Rc rc, internal::Instant) { done(rc); }); });
-    }
-    Session& session() { return session_; }
-    std::string created;
-
-private:
-    template <class Send>
-    internal::Rc call(Send send) {
-        const auto answered = std::make_shared<std::promise<internal::Rc>>();
-        auto answer = answered->get_future();
-        core_->enter([&] { send([answered](internal::Rc rc) { answered->set_value(rc); }); });
-        if (answer.wait_for(kMaxWait) != std::future_status::ready) {
-            ADD_FAILURE() << "no answer";
-            std::abort();
-        }
-        return answer.get();
-    }
-    Session session_;
-    std::shared_ptr<internal::SessionCore> core_;
-};
 
 /// Fails where an Error with another code, or none, is thrown.
 template <class Call>
@@ -120,26 +62,79 @@ Error error_of(Call call) {
     return Error(Errc::protocol, "nothing was thrown", "");
 }
 
+/// Mutex tests on the shared server: an observer beside it, and a gate before it for those that ask.
 class ExclusiveMutexServerTest : public ZkServerTest {
 protected:
-    Session session(std::chrono::milliseconds timeout = 10s) { return connected_session(connect_string(), timeout); }
-    std::string lock_path() const { return path("lock"); }
-    std::vector<std::string> nodes() {
-        if (!raw_) raw_ = std::make_unique<Raw>(connect_string());
-        raw_->sync(lock_path());
-        return raw_->children(lock_path());
-    }
-    Raw& raw() {
-        if (!raw_) raw_ = std::make_unique<Raw>(connect_string());
-        return *raw_;
-    }
     void TearDown() override {
-        raw_.reset();
+        if (HasFailure() && gate_) std::cerr << "--- trace:\n" << to_string(gate_->trace());
+        gate_.reset();
+        observer_.reset();
         ZkServerTest::TearDown();
     }
 
+    Session session(std::chrono::milliseconds timeout = 10s) { return connected_session(connect_string(), timeout); }
+    std::string lock_path() const { return path("lock"); }
+
+    testenv::RawClient& observer() {
+        if (!observer_) observer_.emplace(connect_string());
+        return *observer_;
+    }
+    /// The children of the lock directory now.
+    std::vector<std::string> nodes() { return nodes_of(lock_path()); }
+    std::vector<std::string> nodes_of(const std::string& directory) {
+        return observer().children(directory).value_or(std::vector<std::string>());
+    }
+    bool await_nodes(std::size_t count) {
+        return await([&] { return nodes().size() == count; });
+    }
+    testenv::Gate& gate() {
+        if (!gate_) gate_.emplace(server().endpoint());
+        return *gate_;
+    }
+    /// A session through the gate.
+    Session gated_session(std::chrono::milliseconds timeout = 10s) {
+        return connected_session(gate().connect_string(), timeout);
+    }
+    Session gated_session(SessionOptions options) {
+        options.hosts = gate().connect_string();
+        Session s(std::move(options));
+        EXPECT_TRUE(s.wait_connected(kMaxWait));
+        return s;
+    }
+
 private:
-    std::unique_ptr<Raw> raw_;
+    std::optional<testenv::RawClient> observer_;
+    std::optional<testenv::Gate> gate_;
+};
+
+/// A call that blocks, on a thread of its own, and what became of it.
+class Acquiring {
+public:
+    template <class Call>
+    explicit Acquiring(Call call)
+        : thread_([this, call = std::move(call)] {
+              try {
+                  grant_ = call();
+              } catch (...) {
+                  error_ = std::current_exception();
+              }
+              done_ = true;
+          }) {}
+    bool done() const { return done_; }
+    /// Waits for the end. Throws what the call threw.
+    Grant get() {
+        EXPECT_TRUE(await([&] { return done(); }));
+        if (!done()) std::abort();  // it would wait for ever here
+        thread_.join();
+        if (error_) std::rethrow_exception(error_);
+        return std::move(grant_);
+    }
+
+private:
+    std::atomic<bool> done_{false};
+    Grant grant_;
+    std::exception_ptr error_;
+    std::jthread thread_;
 };
 
 }  // namespace zkrecipes::test

@@ -1,0 +1,192 @@
+// What the mutex costs, counted at a gate that knows the protocol.
+#include <fstream>
+#include <malloc.h>
+
+#include "server/exclusive_mutex_support.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using testenv::Counts;
+using testenv::Direction;
+using testenv::Match;
+using testenv::Opcode;
+using testenv::Record;
+
+std::int64_t resident_kib() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("VmRSS:")) return std::stoll(line.substr(6));
+    }
+    return 0;
+}
+
+/// Without the reads that keep the session alive or wake a sleeping server: they are not the mutex's.
+std::vector<Record> of_locks(const std::vector<Record>& trace, const std::string& directory) {
+    std::vector<Record> out;
+    for (const auto& record : trace) {
+        if (record.path.starts_with(directory)) out.push_back(record);
+    }
+    return out;
+}
+
+class ExclusiveMutexCountsTest : public ExclusiveMutexServerTest {
+protected:
+    void SetUp() override {
+        ExclusiveMutexServerTest::SetUp();
+        if (IsSkipped()) return;
+        ZKRECIPES_NEEDS_OWN_SERVER();
+        observer().make_path(lock_path());
+    }
+    std::vector<Record> trace() { return of_locks(gate().trace(), lock_path()); }
+    Counts counts() { return count(trace()); }
+};
+
+TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAndReleaseIsOne) {
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    gate().delay(Direction::to_client, 15ms);
+    for (int round = 0; round < 3; ++round) {
+        gate().reset_trace();
+        Grant grant = mutex.acquire();
+        EXPECT_EQ(to_string(counts()), "exists 1, create2 1");
+        EXPECT_EQ(counts().total(), 2u);
+        EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
+        {
+            const Grant again = mutex.acquire();  // re-entry
+            EXPECT_TRUE(mutex.try_lock());
+            mutex.unlock();
+            EXPECT_EQ(counts().total(), 2u);
+        }
+        EXPECT_EQ(counts().total(), 2u);
+        EXPECT_TRUE(grant.held());
+        EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+        EXPECT_EQ(counts()[Opcode::remove], 1u);
+        EXPECT_EQ(counts().total(), 3u) << to_string(trace());  // the whole cycle
+    }
+}
+
+TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
+    auto holder = session();
+    ExclusiveMutex held(holder, lock_path());
+    const Grant grant = held.acquire();
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    gate().delay(Direction::to_client, 15ms);
+    gate().reset_trace();
+    EXPECT_FALSE(mutex.try_lock());
+    EXPECT_EQ(counts()[Opcode::get_children2], 1u);
+    EXPECT_EQ(counts().total(), 1u) << to_string(trace());
+    EXPECT_EQ(counts().writes(), 0u);
+    EXPECT_EQ(round_trips(trace(), s.info().session_id), 1);
+}
+
+TEST_F(ExclusiveMutexCountsTest, TryOnAFreeLockIsAtMostTwoRoundTrips) {
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    gate().delay(Direction::to_client, 15ms);
+    gate().reset_trace();
+    EXPECT_TRUE(mutex.try_lock());
+    EXPECT_LE(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
+    EXPECT_EQ(counts().total(), 3u);
+    mutex.unlock();
+}
+
+TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H22
+    auto holder = gated_session(60s);
+    ExclusiveMutex held(holder, lock_path());
+    Grant grant = held.acquire();
+    constexpr std::size_t kWaiters = 50;
+    std::vector<Session> sessions;
+    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(60s));
+    std::mutex guard;
+    std::vector<Grant> granted;
+    std::atomic<int> failed{0};
+    for (auto& s : sessions) {
+        ExclusiveMutex mutex(s, lock_path());
+        mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+            if (result.error || !result.grant) ++failed;
+            const std::lock_guard lock(guard);
+            granted.push_back(std::move(result.grant));
+        });
+    }
+    const auto served = [&] {
+        const std::lock_guard lock(guard);
+        return granted.size();
+    };
+    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWaiters; }));
+    ASSERT_TRUE(await([&] { return server().watch_count() >= static_cast<std::int64_t>(kWaiters); }));
+    for (std::size_t done = 0; done < 5; ++done) {
+        gate().reset_trace();
+        if (done == 0) {
+            EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+        } else {
+            const std::lock_guard lock(guard);
+            granted.back().release();
+        }
+        ASSERT_TRUE(await([&] { return served() == done + 1; }));
+        std::size_t events = 0;
+        for (const auto& record : trace()) events += record.kind == Record::Kind::event;
+        EXPECT_EQ(events, 1u) << to_string(trace());
+        EXPECT_EQ(counts()[Opcode::remove], 1u);
+        EXPECT_EQ(counts()[Opcode::multi], 1u);  // the new holder's committed check
+        EXPECT_EQ(counts().total(), 2u) << to_string(trace());
+    }
+    EXPECT_EQ(failed, 0);
+    for (auto& s : sessions) s.close();
+    ASSERT_TRUE(await([&] { return served() == kWaiters; }));
+}
+
+TEST_F(ExclusiveMutexCountsTest, TenThousandFailedTriesLeaveNothing) {  // H17, H18
+    auto holder = session(60s);
+    ExclusiveMutex held(holder, lock_path());
+    const Grant grant = held.acquire();
+    auto s = session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    const auto tries = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+            if (i % 10 == 0) {
+                ASSERT_FALSE(mutex.try_lock_for(100us));
+            } else {
+                ASSERT_FALSE(mutex.try_lock());
+            }
+        }
+    };
+    tries(1000);  // what grows once, has grown
+    ASSERT_TRUE(await_nodes(1));
+    ASSERT_TRUE(await([&] { return server().watch_count() <= 1; }));
+    const auto before = resident_kib();
+    tries(10'000);
+    EXPECT_TRUE(await_nodes(1));
+    EXPECT_TRUE(await([&] { return server().watch_count() <= 1; })) << server().four_letter("wchp");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(resident_kib() - before, 3'000);
+#endif
+}
+
+TEST_F(ExclusiveMutexCountsTest, AfterAReconnectEachWaiterListsAtMostOnce) {  // H20
+    auto holder = session(60s);
+    ExclusiveMutex held(holder, lock_path());
+    const Grant grant = held.acquire();
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    constexpr std::size_t kWaiters = 100;
+    std::atomic<std::size_t> ended{0};
+    std::stop_source stop;
+    for (std::size_t i = 0; i < kWaiters; ++i) {
+        mutex.acquire_async(Deadline::never(), stop.get_token(), [&](AcquireResult) { ++ended; });
+    }
+    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWaiters; }));
+    gate().reset_trace();
+    gate().reset_all();
+    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWaiters; })) << to_string(counts());
+    EXPECT_LE(counts()[Opcode::get_children2], kWaiters);
+    EXPECT_EQ(counts()[Opcode::create2], 0u);  // all kept their places
+    EXPECT_EQ(ended, 0u);
+    stop.request_stop();
+    EXPECT_TRUE(await([&] { return ended == kWaiters; }));
+    EXPECT_TRUE(await_nodes(1));
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
