@@ -92,7 +92,15 @@ Grant ExclusiveMutex::acquire_before(Deadline deadline, std::stop_token stop) {
 }
 
 void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    internal::acquire_later(impl_->core, impl_->queue, "acquire_async", deadline, std::move(stop),
+    const auto impl = impl_;
+    if (!done) {
+        throw Error(Errc::bad_option, "acquire_async", impl->queue->user_path,
+                    "the callback is empty; pass a callable");
+    }
+    if (impl->core->state() == SessionState::closed) {
+        throw Error(Errc::closed, "acquire_async", impl->queue->user_path, "make a new Session");
+    }
+    internal::acquire_later(impl->core, impl->queue, "acquire_async", deadline, std::move(stop),
                             [done = std::move(done)](AcquireAnswer answer) {
                                 AcquireResult result;
                                 if (answer.share) result.grant = Grant(std::move(answer.share));

@@ -18,7 +18,10 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
                                         const char* operation) {
     auto queue = std::make_shared<Queue>();
     queue->spec.directory = core.server_path(path, operation);
-    check_lock_path(queue->spec.directory, operation);
+    if (path == "/") {
+        throw Error(Errc::bad_path, operation, path,
+                    "the root is full of other things; give the lock a directory of its own");
+    }
     if (options.acl && options.acl->empty()) {
         throw Error(Errc::bad_option, operation, path, "an empty access list would shut everybody out, us included");
     }

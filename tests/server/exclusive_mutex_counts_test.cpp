@@ -1,6 +1,6 @@
 // What the mutex costs, counted at a gate that knows the protocol.
-#include <fstream>
 #include <malloc.h>
+#include <fstream>
 
 #include "server/exclusive_mutex_support.hpp"
 
@@ -128,7 +128,7 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H2
         for (const auto& record : trace()) woken += record.kind == Record::Kind::event && record.session != leaver;
         EXPECT_EQ(woken, 1u) << to_string(trace());
         EXPECT_EQ(counts()[Opcode::remove], 1u);
-        EXPECT_EQ(counts()[Opcode::multi], 1u);  // the new holder's committed check
+        EXPECT_EQ(counts()[Opcode::multi], 1u);          // the new holder's committed check
         EXPECT_LE(counts()[Opcode::get_children2], 1u);  // it had not been second when it last looked
         EXPECT_EQ(counts().writes(), 2u) << to_string(trace());
     }

@@ -31,7 +31,7 @@ constexpr std::size_t kLocks = 200;
 
 TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServed) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    mallopt(M_ARENA_MAX, 1);  // so that mallinfo2 sees everything
+    mallopt(M_ARENA_MAX, 1);                                                       // so that mallinfo2 sees everything
     const auto lock_of = [](std::size_t i) { return "/c/" + std::to_string(i); };  // short: the budget counts bytes
     auto holder = session(60s);
     std::vector<Grant> held;

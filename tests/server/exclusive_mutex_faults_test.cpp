@@ -4,11 +4,11 @@
 namespace zkrecipes::test {
 namespace {
 
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using testenv::Direction;
 using testenv::Match;
 using testenv::Opcode;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class ExclusiveMutexFaultsTest : public ExclusiveMutexServerTest {
 protected:
@@ -80,8 +80,8 @@ TEST_F(ExclusiveMutexFaultsTest, WhenThePolicyGivesUpTheGhostIsDeletedOnceTheNet
 TEST_F(ExclusiveMutexFaultsTest, EveryRequestOfAContendedAcquireMayBeLostBeforeOrAfterItsExecution) {
     auto holder = session();
     auto s = gated_session();
-    for (const Opcode op : {Opcode::create2, Opcode::exists, Opcode::get_children2, Opcode::get_data, Opcode::multi,
-                            Opcode::remove}) {
+    for (const Opcode op :
+         {Opcode::create2, Opcode::exists, Opcode::get_children2, Opcode::get_data, Opcode::multi, Opcode::remove}) {
         for (const bool after : {false, true}) {
             SCOPED_TRACE(to_string(op) + (after ? " lost after" : " lost before"));
             ExclusiveMutex held(holder, lock_path());

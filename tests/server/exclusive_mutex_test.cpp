@@ -3,10 +3,10 @@
 namespace zkrecipes::test {
 namespace {
 
+using testenv::CreateMode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using testenv::CreateMode;
 
 TEST_F(ExclusiveMutexServerTest, AcquiresAndReleasesOnAnEmptyTree) {  // H8
     auto s = session();
@@ -222,7 +222,8 @@ TEST_F(ExclusiveMutexServerTest, WaitingUntilFreeStandsInNoQueue) {
     grant.release();
     EXPECT_TRUE(await([&] { return result == 1; }));
     grant = mutex.acquire();
-    std::jthread stopped([&] { result = wait_until_free(s, lock_path(), Deadline::never(), stop.get_token()) ? 1 : 2; });
+    std::jthread stopped(
+        [&] { result = wait_until_free(s, lock_path(), Deadline::never(), stop.get_token()) ? 1 : 2; });
     stop.request_stop();
     EXPECT_TRUE(await([&] { return result == 2; }));
 }
