@@ -19,10 +19,11 @@ void FaultState::mark_reached() {
 GateCore::GateCore(std::shared_ptr<Loop> l, const Endpoint& t, const GateOptions& options)
     : loop(std::move(l)), claim(options.address), target(t), raw(options.raw) {
     endpoint = {claim.address(), options.port == 0 ? target.port : options.port};
+    port_is_final_ = options.port != 0;
 }
 
 GateCore::GateCore(std::shared_ptr<Loop> l, const Endpoint& t, const Endpoint& at)
-    : loop(std::move(l)), endpoint(at), target(t), raw(true), record_limit(0) {}
+    : loop(std::move(l)), endpoint(at), target(t), raw(true), record_limit(0), port_is_final_(true) {}
 
 GateCore::~GateCore() = default;
 
@@ -47,15 +48,16 @@ void GateCore::start_accepting() {
         return;
     }
     listener_ = try_listen(endpoint);
-    for (int offset = 1'000; !listener_ && offset < 30'000 && connections.empty() && records.empty(); offset += 1'000) {
-        // The port is taken on all addresses by a process that is not ours (a system-wide ZooKeeper). Only while nobody
-        // knows ours.
+    // Taken on all addresses by a process that is not ours (a system-wide ZooKeeper): another port, while nobody knows
+    // ours.
+    for (int tries = 0; !listener_ && !port_is_final_ && tries < 30; ++tries) {
         endpoint.port = static_cast<std::uint16_t>(endpoint.port + 1'000);
         listener_ = try_listen(endpoint);
     }
     if (!listener_) {
         throw Error("the gate cannot listen on " + endpoint.str());
     }
+    port_is_final_ = true;
     listener_token_ = loop->watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { on_accept(); });
 }
 

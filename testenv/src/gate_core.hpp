@@ -88,7 +88,7 @@ public:
 
     std::vector<std::shared_ptr<FaultState>> faults;
     std::deque<Record> records;
-    std::size_t record_limit = 1'000'000;
+    std::size_t record_limit = 200'000;
     Counts counts;
     std::map<std::int64_t, Counts> session_counts;
     std::vector<std::int64_t> sessions;
@@ -102,6 +102,7 @@ private:
     // No connection has anything due after this: spares the loop the look at all of them while no delay is set.
     Clock::time_point timers_until_ = Clock::time_point::min();
     const pid_t owner_ = ::getpid();
+    bool port_is_final_ = false;
     UniqueFd listener_;
     std::uint64_t listener_token_ = 0;
     std::uint64_t next_connection_ = 1;

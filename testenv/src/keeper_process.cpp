@@ -122,12 +122,24 @@ private:
             if (watched[1].revents != 0) {
                 return;  // the process that we serve has ended, whoever else may still hold a copy of its socket
             }
+            collect_orphans();
             if (watched[0].revents != 0) {
                 const auto request = receive_message(socket_.get());
                 if (!request || request->empty() || !send_message(socket_.get(), answer(*request))) {
                     return;
                 }
             }
+        }
+    }
+
+    // Processes that a launcher left, which ended. Our own children stay uncollected until reap(), so that their
+    // numbers stay theirs.
+    void collect_orphans() {
+        siginfo_t ended{};
+        while (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0 &&
+               children_.count(ended.si_pid) == 0) {
+            ::waitpid(ended.si_pid, nullptr, 0);
+            ended = {};
         }
     }
 
@@ -207,6 +219,7 @@ private:
 
     [[noreturn]] static void become(pid_t keeper, const std::string& directory, const std::string& log,
                                     std::vector<char*>& arguments, int failure) {
+        ::setpgid(0, 0);  // a launcher that forks has java in its group
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) {
             ::_exit(127);  // the keeper died before the line above took effect
@@ -229,6 +242,10 @@ private:
             return {"error", "not a process of this keeper: " + std::to_string(pid)};
         }
         int status = 0;
+        siginfo_t ended{};
+        while (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+        }
+        ::kill(-pid, SIGKILL);  // what a launcher left; the number is still the leader's, who has not been collected
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         children_.erase(pid);
@@ -238,10 +255,10 @@ private:
     // In this order: nobody may get an address, or find the directory gone, while a server still uses it.
     void clean_up() {
         for (const pid_t child : children_) {
-            ::kill(child, SIGKILL);
+            ::kill(-child, SIGKILL);
+            ::kill(child, SIGKILL);  // if it has not come to make its group yet
         }
-        for (const pid_t child : children_) {
-            ::waitpid(child, nullptr, 0);
+        while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
         }
         std::error_code ignored;
         if (const char* keep = std::getenv("ZKRECIPES_TESTENV_KEEP"); keep == nullptr || *keep == '\0') {
@@ -276,6 +293,7 @@ private:
     }
     ::setsid();
     ::prctl(PR_SET_NAME, "zk-keeper");
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a launcher left behind is ours to collect, too
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

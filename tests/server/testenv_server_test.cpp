@@ -208,6 +208,35 @@ TEST_F(TestenvServerTest, LauncherIsPutBeforeJava) {
     EXPECT_NE(environment.find("ZKRECIPES_MORE=yes"), std::string::npos);
 }
 
+/// Processes whose command line has this in it.
+int processes_with(const std::string& text) {
+    int found = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        std::ifstream file(entry.path() / "cmdline");
+        const std::string line{std::istreambuf_iterator<char>(file), {}};
+        found += line.find(text) != std::string::npos ? 1 : 0;
+    }
+    return found;
+}
+
+TEST_F(TestenvServerTest, LauncherThatForksTakesJavaWithIt) {
+    std::string directory;
+    {
+        ServerOptions options;
+        options.launcher = {"sh", "-c", "\"$@\"; exit 0", "sh"};
+        ZkServer server(options);
+        directory = server.directory();
+        EXPECT_EQ(processes_with(directory), 2);
+        server.freeze();
+        EXPECT_THROW((void)server.four_letter("srvr", 100ms), testenv::Error);
+        server.thaw();
+        EXPECT_TRUE(await([&] { return server.serving(); }));
+        server.restart();
+        EXPECT_EQ(processes_with(directory), 2);
+    }
+    EXPECT_TRUE(await([&] { return processes_with(directory) == 0; }));
+}
+
 TEST_F(TestenvServerTest, RunsWithoutAClassDataArchive) {
     const ScopedVariable off("ZKRECIPES_TESTENV_CLASS_DATA", "off");
     const ScopedVariable other_java("ZK_CLASSPATH", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar");

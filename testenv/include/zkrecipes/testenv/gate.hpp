@@ -24,7 +24,7 @@ public:
     Match& path_is(std::string whole);        ///< The path (or that of a part of a multi) is this.
     Match& session(std::int64_t session_id);  ///< Of this session only.
     Match& nth(int n);                        ///< The n-th request that fits all else, from now; default: the first.
-    /// Called on the gate's thread: it must not block and must not call the gate.
+    /// Called on the gate's thread: it must not block, throw, or call the gate.
     Match& where(std::function<bool(const Record&)> predicate);
 
     [[nodiscard]] bool fits(const Record& request) const;
@@ -114,7 +114,7 @@ public:
     [[nodiscard]] std::vector<Record> trace(std::int64_t session_id) const;
     /// Forgets the trace and the counts.
     void reset_trace();
-    /// The trace keeps at most this many records (the newest); counts go on. Default one million.
+    /// The trace keeps at most this many records (the newest); counts go on. Default 200,000.
     void limit_trace(std::size_t records);
 
     [[nodiscard]] int connection_count() const;
