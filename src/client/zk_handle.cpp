@@ -154,7 +154,7 @@ void ZkHandle::start_when_resolved() {
     std::vector<HostPort> servers;
     {
         const std::lock_guard lock(mutex_);
-        if (life_ != Life::open) return;
+        if (life_ != Life::open || zh_ != nullptr) return;
         servers = servers_;
         servers_changed_ = false;
     }
@@ -177,18 +177,7 @@ void ZkHandle::look_up_again_later() {
         if (!self) return;
         const std::lock_guard timer_lock(self->mutex_);
         self->lookup_timer_ = 0;
-        self->runtime_->post(Lane::blocking, [self] {
-            bool started = false;
-            {
-                const std::lock_guard state_lock(self->mutex_);
-                started = self->zh_ != nullptr;
-            }
-            if (started) {
-                self->apply_servers();
-            } else {
-                self->start_when_resolved();
-            }
-        });
+        self->runtime_->post(Lane::blocking, [self] { self->apply_servers(); });
     });
 }
 
@@ -382,13 +371,16 @@ void ZkHandle::set_servers(const std::vector<std::string>& hosts) {
 
 /// On the blocking lane, as closing is, so that the handle stays while the C client is asked.
 void ZkHandle::apply_servers() {
+    bool started = false;
     std::vector<HostPort> servers;
     {
         const std::lock_guard lock(mutex_);
-        if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connecting) return;
+        if (life_ != Life::open || status_.state != ClientState::connecting) return;
+        started = zh_ != nullptr;
         servers = servers_;
         servers_changed_ = false;
     }
+    if (!started) return start_when_resolved();
     std::string problem;
     const std::vector<std::string> addresses = resolve_servers(servers, problem);
     if (!problem.empty()) logger_->debug("ZooKeeper servers that cannot be looked up: {}", problem);

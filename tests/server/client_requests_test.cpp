@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zookeeper/zookeeper.h>
 
 #include "client_test_handle.hpp"
 #include "support/zk_server_test.hpp"
@@ -112,8 +113,18 @@ TEST_F(ClientRequestsTest, DataMayBeEmptyOrHoldAnyByte) {
 }
 
 TEST_F(ClientRequestsTest, ANodeWithoutDataReadsAsEmpty) {
-    // The root of a server's own tree has null data.
-    const Answer read = h().async_get("/zookeeper").wait();
+    // We never write null data, others do.
+    zhandle_t* const other =
+        zookeeper_init(connect_string().c_str(), nullptr, 20'000, nullptr, nullptr, ZOO_NO_LOG_CLIENTENV);
+    ASSERT_NE(other, nullptr);
+    ASSERT_TRUE(test::await([&] { return zoo_state(other) == ZOO_CONNECTED_STATE; }));
+    EXPECT_EQ(zoo_create(other, path("null").c_str(), nullptr, -1, &ZOO_OPEN_ACL_UNSAFE, 0, nullptr, 0), ZOK);
+    char buffer[8];
+    int length = sizeof(buffer);
+    EXPECT_EQ(zoo_get(other, path("null").c_str(), 0, buffer, &length, nullptr), ZOK);
+    EXPECT_EQ(length, -1);
+    zookeeper_close(other);
+    const Answer read = h().async_get(path("null")).wait();
     EXPECT_EQ(read.rc, Rc::ok);
     EXPECT_EQ(read.text, "");
 }
