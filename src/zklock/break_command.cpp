@@ -1,0 +1,66 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/describe.hpp"
+#include "zklock/look_commands.hpp"
+#include "zklock/outside.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+bool selected(const Options& options, const Participant& participant) {
+    if (options.break_all) return true;
+    if (options.break_holder) return participant.holder;
+    return participant.node == options.break_node || node_path(participant) == options.break_node;
+}
+
+bool confirmed(const Options& options, std::size_t count) {
+    if (options.yes) return true;
+    if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
+        throw Failure(kUsage, "nothing was removed: without a terminal to ask at, break needs --yes");
+    }
+    std::cerr << "Remove " << (count == 1 ? "this node" : "these nodes") << "? [y/N] " << std::flush;
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+}  // namespace
+
+int break_command(const Options& options, Console& console) {
+    Outside outside(options, console);
+    const LockView view = inspect_lock(outside.session(), options.lock, Outside::answer_by());
+    const auto now = std::chrono::system_clock::now();
+    std::vector<Participant> victims;
+    for (const Participant& participant : view.participants) {
+        if (selected(options, participant)) victims.push_back(participant);
+    }
+    if (victims.empty()) {
+        if (!options.break_node.empty()) throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
+        if (!options.quiet) print(options.lock + " is free: there is nothing to remove\n");
+        return kOk;
+    }
+    std::string text;
+    for (const Participant& victim : victims) {
+        text += std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
+                printable(node_path(victim)) + ", token " + std::to_string(victim.token) + ", session " +
+                hex(victim.session_id) + "\n";
+        if (!is_ours(victim)) {
+            text +=
+                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one will go on as "
+                "if it held the lock. Stop it first.\n";
+        }
+    }
+    if (!options.quiet) print(text);
+    if (!confirmed(options, victims.size())) return kOk;
+    for (const Participant& victim : victims) {
+        // Exactly this node, as it was seen: not whoever is first by now.
+        const bool removed = remove_participant(outside.session(), victim, Outside::answer_by());
+        if (!options.quiet) print((removed ? "removed " : "was gone already: ") + printable(node_path(victim)) + "\n");
+    }
+    return kOk;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace spdlog {
+class logger;
+}
+
+namespace zkrecipes::zklock {
+
+struct Options;
+
+/// Writes to `fd` if that is possible at once. False: nobody reads, and the text is dropped; a terminal that was stopped
+/// with Ctrl-S or a full pipe must not keep us from watching the lock.
+bool write_if_ready(int fd, std::string_view text) noexcept;
+
+/// Everything zklock says, on stderr: stdout is the command's. Safe for concurrent use.
+class Console {
+public:
+    explicit Console(const Options& options);
+
+    void error(const std::string& text) { say("error", text); }      ///< why zklock fails; not with --quiet
+    void warning(const std::string& text) { say("warning", text); }  ///< not with --quiet
+    void info(const std::string& text);                              ///< only with --verbose
+
+    bool shows_progress() const noexcept { return progress_; }
+    void progress(const std::string& line);  ///< rewrites one line; "" removes it
+
+    /// For the library: what it logs comes out here too.
+    std::shared_ptr<spdlog::logger> logger();
+
+private:
+    void say(const char* level, const std::string& text);
+
+    const bool quiet_;
+    const int verbose_;
+    const bool json_;
+    bool progress_;
+    std::mutex mutex_;  // guards shown_, and keeps lines whole
+    std::string shown_;
+};
+
+/// "2026-01-02T03:04:05.678Z".
+std::string timestamp_now();
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+#include <zkrecipes/inspect.hpp>
+
+namespace zkrecipes::zklock {
+
+/// Path of the contender's node.
+std::string node_path(const Participant& participant);
+/// Whether zklock or the library wrote the node; others do not watch their own.
+bool is_ours(const Participant& participant);
+
+/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or what a foreign node says.
+std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
+
+/// As in `zklock status --json`; see docs/zklock.md.
+nlohmann::json to_json(const Participant& participant, std::chrono::system_clock::time_point now);
+nlohmann::json to_json(const LockView& lock, std::chrono::system_clock::time_point now);
+
+std::vector<Participant> holders(const LockView& lock);
+std::vector<Participant> waiters(const LockView& lock);
+
+/// Control characters are replaced: what others wrote must not move the cursor of the terminal.
+std::string printable(const std::string& text);
+std::string hex(std::int64_t number);
+std::string iso_time(std::chrono::system_clock::time_point time);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zkrecipes::zklock {
+
+/// "10", "1.5", "250ms", "2s", "5m", "1h": a number without a suffix counts seconds. Empty: not such a text, negative, or
+/// longer than ten years.
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+
+/// For people: "250ms", "3.4s", "3m12s", "2h05m", "4d03h".
+std::string format_duration(std::chrono::nanoseconds duration);
+
+}  // namespace zkrecipes::zklock

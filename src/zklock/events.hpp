@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "zklock/unique_fd.hpp"
+
+namespace zkrecipes::zklock {
+
+/// --events: what happens, as JSON Lines. Each line goes out in one write, or not at all when nobody reads.
+class EventLog {
+public:
+    EventLog() = default;
+    /// `where`: a number is a descriptor, everything else a file, to be appended to; empty: nowhere. Throws Failure.
+    explicit EventLog(const std::string& where);
+
+    bool wanted() const noexcept { return fd_ >= 0; }
+    int fd() const noexcept { return fd_; }
+    void write(const char* event, const nlohmann::json& fields);
+
+private:
+    int fd_ = -1;
+    UniqueFd owned_;
+    unsigned dropped_ = 0;
+};
+
+/// --result: replaces `file` by this object in one step. False: could not; errno says why.
+bool write_result(const std::string& file, const nlohmann::json& object);
+
+/// One line of text; what is not UTF-8 is replaced.
+std::string dump(const nlohmann::json& object, int indent = -1);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,101 @@
+#include "zklock/hold_command.hpp"
+
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "zklock/describe.hpp"
+#include "zklock/events.hpp"
+#include "zklock/lock_session.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+/// Throws away what stands on stdin. False: it has ended.
+bool stdin_goes_on() {
+    char buffer[4096];
+    const ssize_t size = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+void print_hold(const Options& options, const LockSession& lock) {
+    std::string line = lock.node() + " " + std::to_string(lock.token()) + "\n";
+    if (options.json) {
+        line = dump({{"v", 1},
+                     {"path", options.lock},
+                     {"node", lock.node()},
+                     {"fencing_token", lock.token()},
+                     {"session", hex(lock.grant().session_id())},
+                     {"session_timeout_ms", lock.info().timeout.count()}}) +
+               "\n";
+    }
+    write_if_ready(STDOUT_FILENO, line);
+}
+
+/// Why the hold ended.
+enum class End { wanted, lost };
+
+End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
+    const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    for (;;) {
+        // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
+        const Instant until = lock.sure_until();
+        if (until <= BootClock::now()) return End::lost;
+        const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
+        itimerspec when{};
+        when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
+        when.it_value.tv_nsec = look.time_since_epoch().count() % 1'000'000'000 + 0;
+        ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+        pollfd fds[] = {{STDIN_FILENO, POLLIN, 0},
+                        {signals.fd(), POLLIN, 0},
+                        {lock.inbox().fd(), POLLIN, 0},
+                        {timer.get(), POLLIN, 0}};
+        ::poll(fds, std::size(fds), -1);
+        while (const auto signal = signals.next()) {
+            if (Signals::ends(*signal)) return End::wanted;
+        }
+        const Inbox::Mail mail = lock.inbox().take();
+        if (mail.lost) return End::lost;
+        for (const StateChange& change : mail.states) {
+            if (change.state == SessionState::suspended) events.write("suspended", nlohmann::json::object());
+        }
+        if ((fds[0].revents & (POLLERR | POLLNVAL)) || (fds[0].revents && !stdin_goes_on())) return End::wanted;
+    }
+}
+
+}  // namespace
+
+int hold_command(const Options& options, Console& console, Signals& signals) {
+    EventLog events(options.events);
+    LockSession lock(options, console, events, signals);
+    lock.acquire();
+    print_hold(options, lock);
+    const End end = hold_on(lock, signals, events);
+    const std::string reason = end == End::lost ? lock.loss_reason() : "";
+    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
+    const int code = end == End::lost ? options.lost_exit_code : kOk;
+    if (end == End::lost) {
+        events.write("lost", {{"reason", reason}});
+        console.error("lost " + options.lock + ": " + reason);
+    }
+    lock.release();
+    events.write("released", {{"held_ms", held.count()}});
+    if (!options.result.empty()) {
+        nlohmann::json object = {{"v", 1},          {"ts", timestamp_now()},  {"path", options.lock},
+                                 {"outcome", end == End::lost ? "lost" : "released"},
+                                 {"exit_code", code}, {"token", lock.token()}, {"node", lock.node()},
+                                 {"held_ms", held.count()}};
+        if (!reason.empty()) object["reason"] = reason;
+        if (!write_result(options.result, object)) {
+            console.warning("cannot write " + options.result + ": " + std::strerror(errno));
+        }
+    }
+    return code;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/session.hpp>
+
+#include "zklock/boot_clock.hpp"
+#include "zklock/unique_fd.hpp"
+
+namespace zkrecipes::zklock {
+
+/// Where we stand in the queue.
+struct QueueView {
+    int position = 0;  ///< 1: holds, or is about to; 0: not known
+    int total = 0;
+    std::string holder;  ///< in words; empty: nobody
+};
+
+struct StateChange {
+    SessionState state;
+    Instant at;
+};
+
+/// What other threads tell the main thread. They only put it here and make the descriptor readable; all decisions are made
+/// on the main thread.
+class Inbox {
+public:
+    struct Mail {
+        std::vector<StateChange> states;
+        std::optional<AcquireResult> acquired;
+        std::optional<QueueView> queue;
+        bool lost = false;  // sticky
+    };
+
+    Inbox();
+    int fd() const noexcept { return fd_.get(); }
+    Mail take();
+
+    void post_state(SessionState state);
+    void post_acquired(AcquireResult result);
+    void post_queue(QueueView view);
+    void post_lost();
+
+private:
+    void wake() noexcept;
+
+    UniqueFd fd_;
+    std::mutex mutex_;  // guards mail_
+    Mail mail_;
+};
+
+}  // namespace zkrecipes::zklock

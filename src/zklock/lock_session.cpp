@@ -1,0 +1,271 @@
+#include "zklock/lock_session.hpp"
+
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/describe.hpp"
+#include "zklock/duration.hpp"
+
+namespace zkrecipes::zklock {
+
+using std::chrono::milliseconds;
+
+SessionOptions session_options(const Options& options, Console& console) {
+    SessionOptions result;
+    result.hosts = options.connect;
+    result.timeout = options.session_timeout;
+    result.name_space = options.prefix;
+    result.acl = options.acl;
+    result.auth = options.auth;
+    result.close_timeout = milliseconds(1000);
+    result.logger = console.logger();
+    return result;
+}
+
+LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
+    : options_(options), console_(console), events_(events), signals_(signals) {
+    session_.emplace(session_options(options, console));
+    subscription_.emplace(
+        session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
+    LockOptions lock_options;
+    lock_options.name = options.name;
+    lock_options.labels = options.meta;
+    lock_options.create_parents = options.create_parents;
+    mutex_.emplace(*session_, options.lock, std::move(lock_options));
+}
+
+LockSession::~LockSession() {
+    stop_watching();
+    on_lost_.reset();
+    grant_.release();
+    session_->close();
+}
+
+void LockSession::acquire() {
+    connect();
+    check_negotiated();
+    do {
+        wait_for_grant();
+        // Lost between the servers' word and ours: nothing has started yet, so stand in line again.
+    } while (!grant_.held());
+    acquired_at_ = BootClock::now();
+    token_ = grant_.token();
+    node_ = grant_.node();
+    incarnation_ = session_->info().incarnation;
+    on_lost_.emplace(grant_.lost(), [inbox = inbox_] { inbox->post_lost(); });
+    stop_watching();
+    const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
+    events_.write("acquired", {{"token", token_}, {"node", node_}, {"wait_ms", wait_ms}});
+    console_.info("got " + options_.lock + " as " + node_ + ", fencing token " + std::to_string(token_));
+}
+
+/// Waits for mail, for a signal, or for the time. A signal that would end us is thrown.
+Inbox::Mail LockSession::await(std::optional<Instant> until) {
+    for (;;) {
+        timespec left{};
+        if (until) {
+            const Nanoseconds wait = std::max(Nanoseconds(0), *until - BootClock::now());
+            left.tv_sec = wait.count() / 1'000'000'000;
+            left.tv_nsec = wait.count() % 1'000'000'000;
+        }
+        pollfd fds[2] = {{signals_.fd(), POLLIN, 0}, {inbox_->fd(), POLLIN, 0}};
+        ::ppoll(fds, 2, until ? &left : nullptr, nullptr);
+        while (const auto signal = signals_.next()) {
+            if (Signals::ends(*signal)) throw Interrupted{*signal};
+        }
+        Inbox::Mail mail = inbox_->take();
+        note_states(mail);
+        const bool something = !mail.states.empty() || mail.acquired || mail.queue;
+        if (something || (until && BootClock::now() >= *until)) return mail;
+    }
+}
+
+void LockSession::note_states(const Inbox::Mail& mail) {
+    for (const StateChange& change : mail.states) {
+        if (change.state == SessionState::lost) {
+            console_.warning("the session was lost while waiting for " + options_.lock + ": back of the queue");
+        }
+        state_ = change.state;
+    }
+    if (state_ != SessionState::closed) return;
+    session_->wait_connected(Deadline::passed());  // throws what closed it
+    throw Failure(kInternal, "the session was closed");
+}
+
+void LockSession::connect() {
+    std::optional<Instant> until;
+    if (options_.connect_timeout) until = started_at_ + *options_.connect_timeout;
+    if (options_.wait_limit && !options_.nonblock) {
+        const Instant limit = started_at_ + *options_.wait_limit;
+        until = until ? std::min(*until, limit) : limit;
+    }
+    while (state_ != SessionState::connected) {
+        if (until && BootClock::now() >= *until) {
+            throw Failure(kUnavailable, "no ZooKeeper server answered at " + printable(options_.connect) + " within " +
+                                            format_duration(*until - started_at_));
+        }
+        await(until);
+    }
+    const SessionInfo info = session_->info();
+    events_.write("connected", {{"server", info.server},
+                                {"session", hex(info.session_id)},
+                                {"session_timeout_ms", info.timeout.count()}});
+}
+
+void LockSession::check_negotiated() const {
+    const milliseconds timeout = session_->info().timeout;
+    if (timeout.count() == 0) return;  // lost again already
+    if (timeout != options_.session_timeout) {
+        console_.warning("asked for a session timeout of " + format_duration(options_.session_timeout) +
+                         ", the servers gave " + format_duration(timeout));
+    }
+    if (options_.kill_after && *options_.kill_after >= timeout / 2) {
+        throw Failure(kUsage, "--kill-after must be less than half the session timeout, and the servers gave only " +
+                                  format_duration(timeout));
+    }
+}
+
+void LockSession::wait_for_grant() {
+    Deadline deadline = Deadline::never();
+    if (options_.nonblock) {
+        deadline = Deadline::passed();
+    } else if (options_.wait_limit) {
+        deadline = Deadline(*options_.wait_limit - (BootClock::now() - started_at_));
+    }
+    grant_ = Grant();
+    mutex_->acquire_async(deadline, stop_wait_.get_token(),
+                          [inbox = inbox_](AcquireResult result) { inbox->post_acquired(std::move(result)); });
+    if (!options_.nonblock && !queue_watch_.joinable()) watch_queue();
+    try {
+        for (;;) {
+            Inbox::Mail mail = await(std::nullopt);
+            if (mail.queue) show_queue(*mail.queue);
+            if (!mail.acquired) continue;
+            if (mail.acquired->error) std::rethrow_exception(mail.acquired->error);
+            grant_ = std::move(mail.acquired->grant);
+            if (grant_) return;
+            give_up(state_ == SessionState::connected);
+        }
+    } catch (const Interrupted&) {
+        // Take the node out of the queue while the session still lives; closing the session would do it too.
+        stop_wait_.request_stop();
+        stop_watching();
+        const Instant limit = BootClock::now() + std::chrono::seconds(1);
+        try {
+            while (BootClock::now() < limit && !await(limit).acquired) {
+            }
+        } catch (const Interrupted&) {  // twice: he is in a hurry
+        }
+        throw;
+    }
+}
+
+void LockSession::give_up(bool connected) {
+    stop_watching();
+    if (!connected) {
+        throw Failure(kUnavailable, "not acquired: no ZooKeeper server answers while waiting for " + options_.lock);
+    }
+    const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);
+    throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words());
+}
+
+std::string LockSession::holder_in_words() {
+    if (options_.quiet) return {};
+    try {
+        const LockView view = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false);
+        for (const Participant& participant : view.participants) {
+            if (participant.holder) {
+                return ": held by " + describe(participant, std::chrono::system_clock::now());
+            }
+        }
+    } catch (const Error&) {  // only a courtesy
+    }
+    return {};
+}
+
+Instant LockSession::sure_until() const noexcept {
+    // The clock first: the time between the two readings makes the answer too early, never too late.
+    const Instant now = BootClock::now();
+    const milliseconds left = grant_.sure_for();
+    return left.count() > 0 ? now + left : Instant();
+}
+
+std::string LockSession::loss_reason() const {
+    const SessionInfo info = session_->info();
+    if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
+    if (info.state != SessionState::connected) return "no server confirmed it in time";
+    return "its node " + node_ + " is gone";
+}
+
+void LockSession::release() {
+    on_lost_.reset();
+    if (!grant_) return;
+    const bool gone = session_->state() == SessionState::connected && grant_.release_and_wait(milliseconds(1000));
+    grant_.release();
+    const milliseconds timeout = session_->info().timeout;
+    session_->close();
+    if (!gone) {
+        console_.warning("the servers did not confirm that " + options_.lock + " was given back; it is free after " +
+                         format_duration(timeout) + " at the latest");
+    }
+}
+
+void LockSession::watch_queue() {
+    if (!console_.shows_progress() && !events_.wanted() && options_.verbose == 0) return;
+    queue_watch_ = std::jthread([this, inbox = inbox_](std::stop_token stop) {
+        std::mutex mutex;
+        std::condition_variable_any pause;
+        milliseconds delay(300);  // most locks are free: say nothing before that
+        while (!stop.stop_requested()) {
+            std::unique_lock lock(mutex);
+            pause.wait_for(lock, stop, delay, [] { return false; });
+            if (stop.stop_requested()) return;
+            delay = milliseconds(1000);
+            try {
+                const LockView view = inspect_lock(*session_, options_.lock, Deadline(milliseconds(800)), false);
+                const std::int64_t session = session_->info().session_id;
+                QueueView queue;
+                queue.total = static_cast<int>(view.participants.size());
+                for (std::size_t i = 0; i < view.participants.size(); ++i) {
+                    const Participant& participant = view.participants[i];
+                    if (participant.session_id == session) queue.position = static_cast<int>(i) + 1;
+                    if (participant.holder && queue.holder.empty()) {
+                        queue.holder = describe(participant, std::chrono::system_clock::now());
+                    }
+                }
+                if (queue.position > 0) inbox->post_queue(std::move(queue));
+            } catch (const Error&) {  // shown again when a server answers
+            }
+        }
+    });
+}
+
+void LockSession::show_queue(const QueueView& view) {
+    std::string line = "zklock: waiting for " + options_.lock + " – position " + std::to_string(view.position) + " of " +
+                       std::to_string(view.total);
+    if (!view.holder.empty()) line += " – held by " + view.holder;
+    console_.progress(line);
+    if (view.position == shown_position_) return;
+    if (shown_position_ < 0) console_.info(line.substr(8));
+    shown_position_ = view.position;
+    events_.write("waiting", {{"position", view.position}, {"total", view.total}});
+}
+
+void LockSession::stop_watching() {
+    if (queue_watch_.joinable()) {
+        queue_watch_.request_stop();
+        queue_watch_.join();
+    }
+    console_.progress("");
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/grant.hpp>
+#include <zkrecipes/session.hpp>
+
+#include "zklock/boot_clock.hpp"
+#include "zklock/console.hpp"
+#include "zklock/events.hpp"
+#include "zklock/inbox.hpp"
+#include "zklock/options.hpp"
+#include "zklock/signals.hpp"
+
+namespace zkrecipes::zklock {
+
+SessionOptions session_options(const Options& options, Console& console);
+
+/// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.
+class LockSession {
+public:
+    LockSession(const Options& options, Console& console, EventLog& events, Signals& signals);
+    ~LockSession();  ///< gives everything back
+    LockSession(const LockSession&) = delete;
+    LockSession& operator=(const LockSession&) = delete;
+
+    /// Connects and waits for the lock. Throws Failure or Interrupted; then nothing of ours is left in the queue, or is
+    /// being removed.
+    void acquire();
+
+    const Grant& grant() const noexcept { return grant_; }
+    FencingToken token() const noexcept { return token_; }      ///< also after release()
+    const std::string& node() const noexcept { return node_; }  ///< also after release()
+    /// Until when the lock is surely ours; never later than the truth. Already passed: not ours.
+    Instant sure_until() const noexcept;
+    Inbox& inbox() noexcept { return *inbox_; }
+    SessionInfo info() const { return session_->info(); }
+    Instant acquired_at() const noexcept { return acquired_at_; }
+    Nanoseconds waited() const noexcept { return acquired_at_ - started_at_; }
+    /// In words, after the hold was lost.
+    std::string loss_reason() const;
+
+    /// Gives the lock back and waits a moment for the servers' word. Says so when it does not come.
+    void release();
+
+private:
+    Inbox::Mail await(std::optional<Instant> until);
+    void connect();
+    void wait_for_grant();
+    void check_negotiated() const;
+    std::string holder_in_words();
+    [[noreturn]] void give_up(bool connected);
+    void note_states(const Inbox::Mail& mail);
+    void watch_queue();
+    void show_queue(const QueueView& view);
+    void stop_watching();
+
+    const Options& options_;
+    Console& console_;
+    EventLog& events_;
+    Signals& signals_;
+    const Instant started_at_ = BootClock::now();
+    const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+    SessionState state_ = SessionState::connecting;
+    std::uint64_t incarnation_ = 0;  // of the session in which we wait or hold
+    std::optional<Session> session_;
+    std::optional<StateSubscription> subscription_;
+    std::optional<ExclusiveMutex> mutex_;
+    std::stop_source stop_wait_;
+    std::jthread queue_watch_;
+    Grant grant_;
+    std::optional<std::stop_callback<std::function<void()>>> on_lost_;
+    FencingToken token_ = 0;
+    std::string node_;
+    Instant acquired_at_{};
+    int shown_position_ = -1;
+};
+
+}  // namespace zkrecipes::zklock

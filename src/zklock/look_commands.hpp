@@ -1,0 +1,16 @@
+#pragma once
+
+#include "zklock/console.hpp"
+#include "zklock/options.hpp"
+
+namespace zkrecipes::zklock {
+
+// The commands that look at locks from outside. They print on stdout, answer the exit code, and throw Failure and Error.
+
+int status_command(const Options& options, Console& console);
+int ls_command(const Options& options, Console& console);
+int wait_command(const Options& options, Console& console);
+int break_command(const Options& options, Console& console);
+int ping_command(const Options& options, Console& console);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,86 @@
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/version.hpp>
+
+#include "zklock/console.hpp"
+#include "zklock/events.hpp"
+#include "zklock/hold_command.hpp"
+#include "zklock/look_commands.hpp"
+#include "zklock/options.hpp"
+#include "zklock/run_command.hpp"
+#include "zklock/signals.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+int show_version(const Options& options) {
+    if (options.json) {
+        std::cout << dump({{"v", 1},
+                           {"zklock", version()},
+                           {"client", "zookeeper-c"},
+                           {"client_version", client_version()},
+                           {"features", features()}})
+                  << "\n";
+    } else {
+        std::cout << "zklock " << version() << " (ZooKeeper C client " << client_version() << ")\n";
+    }
+    return kOk;
+}
+
+int dispatch(const Options& options, Console& console, Inheritance& inheritance) {
+    switch (options.command) {
+        case Command::help: std::cout << options.help_text; return kOk;
+        case Command::version: return show_version(options);
+        case Command::status: return status_command(options, console);
+        case Command::ls: return ls_command(options, console);
+        case Command::wait: return wait_command(options, console);
+        case Command::break_lock: return break_command(options, console);
+        case Command::ping: return ping_command(options, console);
+        case Command::run:
+        case Command::hold: break;
+    }
+    // Signals are blocked before the session makes its threads, which inherit it: only the main thread gets them.
+    Signals signals;
+    if (options.command == Command::hold) return hold_command(options, console, signals);
+    return run_command(options, console, std::move(inheritance), signals);
+}
+
+int run_main(int argc, char** argv) {
+    // Before anything is opened or blocked.
+    Inheritance inheritance = Inheritance::capture();
+    std::optional<Console> console;
+    try {
+        const Options options = parse_options(argc, argv);
+        console.emplace(options);
+        return dispatch(options, *console, inheritance);
+    } catch (const Failure& failure) {
+        const bool about_the_call = !console || failure.code == kUsage || failure.code == kConfig;
+        if (about_the_call) {
+            std::cerr << "zklock: " << failure.what() << "\n";
+        } else {
+            console->error(failure.what());
+        }
+        return failure.code;
+    } catch (const Interrupted& interrupted) {
+        Signals::die_of(interrupted.signal);
+    } catch (const Error& error) {
+        console->error(error.what());
+        return exit_code_for(error.errc());
+    } catch (const std::system_error& error) {
+        std::cerr << "zklock: " << error.what() << "\n";
+        return kOsError;
+    } catch (const std::exception& error) {
+        std::cerr << "zklock: internal error: " << error.what() << "\n";
+        return kInternal;
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock
+
+int main(int argc, char** argv) { return zkrecipes::zklock::run_main(argc, argv); }

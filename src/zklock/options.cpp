@@ -1,0 +1,376 @@
+#include "zklock/options.hpp"
+
+#include <signal.h>
+#include <string.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include <zkrecipes/version.hpp>
+
+#include "zklock/duration.hpp"
+#include "zklock/settings.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+struct Word {
+    const char* text;
+    Command command;
+    const char* summary;
+};
+constexpr Word kWords[] = {
+    {"run", Command::run, "Runs a command under a lock (the word may be left out)."},
+    {"hold", Command::hold, "Holds a lock until stdin ends or a signal comes."},
+    {"status", Command::status, "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
+    {"ls", Command::ls, "Lists the locks at and below a path."},
+    {"wait", Command::wait, "Waits until nobody holds a lock, without taking it."},
+    {"break", Command::break_lock, "Takes a lock away from its holder by deleting its node."},
+    {"ping", Command::ping, "Connects, and shows the server, the session timeout and the client's features."},
+};
+
+constexpr const char* kSynopsis =
+    "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]\n"
+    "zklock [run] [OPTIONS] LOCK -c 'SHELL STRING'\n"
+    "zklock hold [OPTIONS] LOCK\n"
+    "zklock status [--json] LOCK\n"
+    "zklock ls [--json] [PREFIX]\n"
+    "zklock wait [-w DURATION] LOCK\n"
+    "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n"
+    "zklock ping [--json]\n";
+
+[[noreturn]] void usage(const std::string& text) { throw Failure(kUsage, text + "\nTry 'zklock --help'."); }
+
+Nanoseconds duration(const std::string& option, const std::string& text, int code = kUsage) {
+    if (const auto value = parse_duration(text)) return *value;
+    throw Failure(code, option + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h)");
+}
+
+int exit_code(const std::string& option, const std::string& text) {
+    int value = -1;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || rest != end || value < 0 || value > 255) {
+        usage(option + ": \"" + text + "\" is not an exit code from 0 to 255");
+    }
+    return value;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+/// One run over the command line: CLI11 fills the texts, finish() makes them an Options.
+class Parser {
+public:
+    explicit Parser(const Word& word) : app_(word.summary, std::string("zklock ") + word.text) {
+        options_.command = word.command;
+        app_.add_flag("--version", version_, "Shows the version, with --json also the client's");
+        app_.add_flag("-v,--verbose", options_.verbose, "Says more; twice: each step");
+        app_.add_flag("-q,--quiet", options_.quiet, "Says nothing but errors in the command line");
+        app_.add_flag("--json", options_.json, "Speaks JSON");
+        app_.add_flag("--no-color", no_color_, "Shows no colours on a terminal");
+        for (const Setting& setting : kSettings) add_setting(setting.key);
+    }
+
+    Options parse(std::vector<std::string> arguments) {
+        const Command command = options_.command;
+        const bool runs = command == Command::run;
+        if (runs || command == Command::hold) add_lock_options();
+        if (runs) add_run_options();
+        if (command == Command::wait) {
+            app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
+        }
+        if (command == Command::break_lock) add_break_options();
+        if (command == Command::ls) app_.add_flag("--complete", options_.names_only)->group("");
+        if (runs) {
+            app_.prefix_command();
+        } else if (command != Command::ping) {
+            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Where to look" : "Path of the lock");
+        }
+        std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+        try {
+            app_.parse(arguments);
+        } catch (const CLI::CallForHelp&) {
+            options_.command = Command::help;
+            options_.help_text = app_.help();
+            return options_;
+        } catch (const CLI::ParseError& error) {
+            usage(error.what());
+        }
+        if (version_) {
+            options_.command = Command::version;
+            return options_;
+        }
+        if (runs) take_command(app_.remaining());
+        finish();
+        return options_;
+    }
+
+private:
+    void add_setting(const std::string& key) {
+        static const std::map<std::string, std::pair<const char*, const char*>> kTexts = {
+            {"connect", {"HOSTS", "Servers: host:port,host:port[/path]"}},
+            {"prefix", {"PATH", "Put before every path"}},
+            {"session-timeout", {"DURATION", "After this time without contact the lock is free (15s)"}},
+            {"connect-timeout", {"DURATION", "How long the first connect may take (10s); 0: for ever"}},
+            {"auth-file", {"FILE", "Credentials, one scheme:credential per line; or fd:N"}},
+            {"acl", {"ACL", "Who may do what with our nodes: open, creator, SCHEME:ID:rwcda[,...]"}},
+            {"config", {"FILE", "Configuration file"}},
+        };
+        CLI::Option* option = app_.add_option("--" + key, settings_[key]);
+        const auto text = kTexts.find(key);
+        if (text == kTexts.end()) {
+            option->group("");  // --tls-…: known, so that the answer is a reason and not "unknown option"
+        } else {
+            option->type_name(text->second.first)->description(text->second.second)->group("Connection");
+        }
+    }
+
+    void add_lock_options() {
+        app_.add_flag("-n,--nonblock,--nb,--nonblocking", options_.nonblock, "Fails at once if the lock is held");
+        app_.add_option("-w,--timeout,--wait", wait_, "Gives up waiting after DURATION; 0 is -n")
+            ->type_name("DURATION");
+        app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code when not acquired (75)")->type_name("N");
+        app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
+        app_.add_flag("-x,-e,--exclusive", exclusive_, "An exclusive lock (the default)");
+        app_.add_option("--name", options_.name, "What status shows (the command's name)")->type_name("TEXT");
+        app_.add_option("--meta", meta_, "Shown by status; may be repeated")->type_name("KEY=VALUE")
+            ->allow_extra_args(false);
+        app_.add_flag("--no-create", no_create_, "Does not create the lock's directory");
+        app_.add_option("--progress", progress_, "The waiting line: auto, never, always")->type_name("WHEN");
+        app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")
+            ->type_name("FD|FILE");
+        app_.add_option("--result", options_.result, "Writes one JSON object at the end")->type_name("FILE");
+    }
+
+    void add_run_options() {
+        app_.add_option("-c,--command", shell_, "Runs STRING in ${SHELL:-/bin/sh}")->type_name("STRING");
+        app_.add_option("--signal", signal_, "What stops the command (TERM)")->type_name("SIGNAL");
+        app_.add_option("-k,--kill-after", kill_after_, "From that to KILL (a sixth of the session timeout)")
+            ->type_name("DURATION");
+        app_.add_option("--on-suspend", on_suspend_, "When the connection breaks: ride, stop, pause (ride)")
+            ->type_name("POLICY");
+        app_.add_option("--min-hold", min_hold_, "Keeps the lock at least this long")->type_name("DURATION");
+        app_.add_option("--max-run", max_run_, "Stops the command after DURATION, exit code 124")
+            ->type_name("DURATION");
+    }
+
+    void add_break_options() {
+        app_.add_flag("--holder", options_.break_holder, "Removes the holder");
+        app_.add_flag("--all", options_.break_all, "Removes the holder and all who wait");
+        app_.add_option("--node", options_.break_node, "Removes exactly this node")->type_name("NODE");
+        app_.add_flag("--yes", options_.yes, "Does not ask");
+    }
+
+    /// What is left when the options are read: LOCK [--] COMMAND, or LOCK -c STRING as flock has it.
+    void take_command(std::vector<std::string> rest) {
+        if (!rest.empty() && rest.front() == "--") {
+            rest.erase(rest.begin());
+        } else if (!rest.empty() && rest.front().starts_with('-')) {
+            usage("unknown option " + rest.front());
+        }
+        if (rest.empty()) usage("the lock is missing");
+        options_.lock = rest.front();
+        rest.erase(rest.begin());
+        const bool shell_after = !rest.empty() && (rest.front() == "-c" || rest.front() == "--command");
+        if (shell_after) {
+            if (rest.size() != 2) usage("-c takes exactly one string, and nothing may follow it");
+            if (!shell_.empty()) usage("-c was given twice");
+            shell_ = rest[1];
+            rest.clear();
+        } else if (!rest.empty() && rest.front() == "--") {
+            rest.erase(rest.begin());
+        }
+        if (shell_given() || shell_after) {
+            if (!rest.empty()) usage("-c and a command exclude each other");
+            const char* shell = std::getenv("SHELL");
+            options_.argv = {shell && *shell ? shell : "/bin/sh", "-c", shell_};
+        } else if (rest.empty()) {
+            usage("the command is missing");
+        } else {
+            options_.argv = std::move(rest);
+        }
+        if (options_.argv.front().empty()) usage("the command is empty");
+    }
+    bool shell_given() const { return app_.get_option("--command")->count() > 0; }
+
+    void finish() {
+        const Command command = options_.command;
+        options_.color = !no_color_ && !std::getenv("NO_COLOR");
+        if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
+        if (command != Command::ping && !options_.lock.starts_with('/')) {
+            usage(options_.lock.empty() ? "the lock is missing"
+                                        : "\"" + options_.lock + "\" is neither a command of zklock nor an absolute path");
+        }
+        if (command == Command::break_lock &&
+            int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
+            usage("break needs exactly one of --holder, --node and --all");
+        }
+        if (!conflict_.empty()) options_.conflict_exit_code = exit_code("-E", conflict_);
+        if (!lost_.empty()) options_.lost_exit_code = exit_code("--lost-exit-code", lost_);
+        if (!wait_.empty()) options_.wait_limit = duration("--timeout", wait_);
+        if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
+        if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
+        options_.create_parents = !no_create_;
+        take_meta();
+        take_progress();
+        if (command == Command::run) take_supervision();
+        take_connection();
+    }
+
+    void take_meta() {
+        for (const std::string& pair : meta_) {
+            const std::size_t equals = pair.find('=');
+            if (equals == 0 || equals == std::string::npos) usage("--meta: \"" + pair + "\" is not KEY=VALUE");
+            options_.meta[pair.substr(0, equals)] = pair.substr(equals + 1);
+        }
+        if (options_.name.empty() && !options_.argv.empty()) {
+            // Never more of the command line than this: arguments may be secrets, and status shows it to everybody.
+            options_.name = base_name(options_.argv.front());
+        }
+    }
+
+    void take_progress() {
+        if (progress_.empty() || progress_ == "auto") return;
+        if (progress_ != "never" && progress_ != "always") usage("--progress: auto, never or always, not " + progress_);
+        options_.progress = progress_ == "never" ? Progress::never : Progress::always;
+    }
+
+    void take_supervision() {
+        if (!signal_.empty()) options_.stop_signal = parse_signal(signal_);
+        if (!kill_after_.empty()) options_.kill_after = duration("--kill-after", kill_after_);
+        if (!max_run_.empty()) options_.max_run = duration("--max-run", max_run_);
+        if (options_.max_run == Nanoseconds(0)) options_.max_run.reset();  // as timeout(1)
+        if (!min_hold_.empty()) options_.min_hold = duration("--min-hold", min_hold_);
+        if (on_suspend_ == "stop") {
+            options_.on_suspend = OnSuspend::stop;
+        } else if (on_suspend_ == "pause") {
+            options_.on_suspend = OnSuspend::pause;
+        } else if (!on_suspend_.empty() && on_suspend_ != "ride") {
+            usage("--on-suspend: ride, stop or pause, not " + on_suspend_);
+        }
+    }
+
+    void take_connection() {
+        std::map<std::string, std::string> given;
+        for (const auto& [key, value] : settings_) {
+            if (app_.get_option("--" + key)->count() > 0) given[key] = value;
+        }
+        const Settings settings(std::move(given));
+        for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
+            if (const auto tls = settings.find(key)) {
+                throw Failure(kConfig, tls->origin +
+                                           ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
+                                           "zklock and connect to that");
+            }
+        }
+        if (const auto timeout = settings.find("session-timeout")) {
+            const int code = timeout->origin == "--session-timeout" ? kUsage : kConfig;
+            const Nanoseconds value = duration(timeout->origin, timeout->value, code);
+            if (value < std::chrono::milliseconds(100) || value > std::chrono::hours(24)) {
+                throw Failure(code, timeout->origin + ": must be between 100ms and 24h");
+            }
+            options_.session_timeout = std::chrono::ceil<std::chrono::milliseconds>(value);
+        }
+        if (options_.kill_after && *options_.kill_after >= options_.session_timeout / 2) {
+            usage("--kill-after must be less than half the session timeout (" +
+                  format_duration(options_.session_timeout) + "): the command has to be dead before the lock is free");
+        }
+        if (const auto timeout = settings.find("connect-timeout")) {
+            const int code = timeout->origin == "--connect-timeout" ? kUsage : kConfig;
+            options_.connect_timeout = duration(timeout->origin, timeout->value, code);
+            if (options_.connect_timeout == Nanoseconds(0)) options_.connect_timeout.reset();
+        }
+        if (const auto prefix = settings.find("prefix")) options_.prefix = prefix->value;
+        if (const auto acl = settings.find("acl")) options_.acl = parse_acl(acl->value);
+        const auto connect = settings.find("connect");
+        if (!connect || connect->value.empty()) {
+            throw Failure(kConfig,
+                          "no ZooKeeper servers are configured: use --connect host:port, ZKLOCK_CONNECT, or a line "
+                          "\"connect = host:port\" in /etc/zklock.conf");
+        }
+        options_.connect = connect->value;
+        if (const auto auth = settings.find("auth-file")) options_.auth = read_auth_file(auth->value);
+    }
+
+    Options options_;
+    CLI::App app_;
+    std::map<std::string, std::string> settings_;
+    std::vector<std::string> meta_;
+    std::string wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_, min_hold_, max_run_, progress_;
+    bool version_ = false, no_color_ = false, exclusive_ = false, no_create_ = false;
+};
+
+std::string general_help() {
+    std::string text = std::string("Usage:\n") + kSynopsis + "\nCommands (zklock COMMAND --help shows the options):\n";
+    for (const Word& word : kWords) text += std::string("  ") + word.text + "\t" + word.summary + "\n";
+    return text + "\nExit codes, files and examples: man zklock\n";
+}
+
+}  // namespace
+
+Options parse_options(int argc, const char* const* argv) {
+    std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    if (arguments.empty()) usage(std::string("Usage:\n") + kSynopsis);
+    const Word* word = &kWords[0];
+    if (arguments.front() == "--help" || arguments.front() == "-h") {
+        Options help;
+        help.command = Command::help;
+        help.help_text = general_help();
+        return help;
+    }
+    for (const Word& candidate : kWords) {
+        // A lock is an absolute path, so no lock can be mistaken for one of these.
+        if (arguments.front() == candidate.text) {
+            word = &candidate;
+            arguments.erase(arguments.begin());
+            break;
+        }
+    }
+    return Parser(*word).parse(std::move(arguments));
+}
+
+int parse_signal(const std::string& text) {
+    int number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && rest == end && number > 0 && number < NSIG) return number;
+    const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+    for (int candidate = 1; candidate < NSIG; ++candidate) {
+        const char* abbreviation = ::sigabbrev_np(candidate);
+        if (abbreviation && name == abbreviation) return candidate;
+    }
+    usage("\"" + text + "\" is not a signal");
+}
+
+std::vector<Acl> parse_acl(const std::string& text) {
+    if (text == "open") return Acl::open();
+    if (text == "creator") return Acl::creator_all();
+    std::vector<Acl> result;
+    std::size_t begin = 0;
+    while (begin <= text.size()) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::string entry = text.substr(begin, end - begin);
+        begin = end + 1;
+        const std::size_t first = entry.find(':');
+        const std::size_t last = entry.rfind(':');
+        if (first == std::string::npos || first == last || first == 0 || last + 1 == entry.size()) {
+            usage("--acl: \"" + entry + "\" is not open, creator or SCHEME:ID:rwcda");
+        }
+        Acl acl{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
+        for (const char letter : entry.substr(last + 1)) {
+            static const std::map<char, int> kLetters = {
+                {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
+            const auto permission = kLetters.find(letter);
+            if (permission == kLetters.end()) usage("--acl: \"" + entry + "\": permissions are letters of rwcda");
+            acl.permissions |= permission->second;
+        }
+        result.push_back(acl);
+    }
+    return result;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/lock_options.hpp>
+#include <zkrecipes/session_options.hpp>
+
+#include "zklock/exit_codes.hpp"
+#include "zklock/supervisor.hpp"
+
+namespace zkrecipes::zklock {
+
+/// Ends zklock: what to say on stderr, and the exit code.
+struct Failure : std::runtime_error {
+    Failure(int exit_code, const std::string& text) : std::runtime_error(text), code(exit_code) {}
+    int code;
+};
+
+enum class Command { run, hold, status, ls, wait, break_lock, ping, help, version };
+enum class Progress { automatic, never, always };
+
+struct Options {
+    Command command = Command::run;
+    std::string help_text;  ///< of Command::help
+
+    // Where ZooKeeper is, and who we are there.
+    std::string connect;
+    std::string prefix;
+    std::chrono::milliseconds session_timeout{15'000};
+    std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: for ever
+    std::vector<Auth> auth;
+    std::vector<Acl> acl = Acl::open();
+
+    // The lock.
+    std::string lock;  ///< ls: where to look
+    bool nonblock = false;
+    std::optional<Nanoseconds> wait_limit;
+    int conflict_exit_code = kBusy;
+    int lost_exit_code = kLost;
+    bool create_parents = true;
+    std::string name;
+    std::map<std::string, std::string> meta;
+
+    // The command that runs under it.
+    std::vector<std::string> argv;
+    OnSuspend on_suspend = OnSuspend::ride;
+    int stop_signal = 15;
+    std::optional<Nanoseconds> kill_after;  ///< empty: a sixth of the session timeout
+    std::optional<Nanoseconds> max_run;
+    Nanoseconds min_hold{0};
+    std::string events;  ///< a descriptor or a file; empty: none
+    std::string result;
+
+    // break
+    bool break_holder = false;
+    bool break_all = false;
+    std::string break_node;
+    bool yes = false;
+
+    // What is shown.
+    int verbose = 0;
+    bool quiet = false;
+    bool json = false;
+    bool color = true;
+    bool names_only = false;  ///< ls --complete
+    Progress progress = Progress::automatic;
+};
+
+/// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure.
+Options parse_options(int argc, const char* const* argv);
+
+/// "TERM", "SIGTERM" or "15". Throws Failure.
+int parse_signal(const std::string& text);
+/// "open", "creator", or "SCHEME:ID:PERMISSIONS" with letters of "rwcda". Throws Failure.
+std::vector<Acl> parse_acl(const std::string& text);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,150 @@
+#include "zklock/process_table.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace zkrecipes::zklock {
+namespace {
+
+struct DirectoryEntry {  // what getdents64 writes; glibc has no name for it
+    std::uint64_t inode;
+    std::int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[1];
+};
+
+pid_t parse_number(const char*& at) noexcept {
+    pid_t value = 0;
+    while (*at == ' ') ++at;
+    while (*at >= '0' && *at <= '9') value = value * 10 + (*at++ - '0');
+    return value;
+}
+
+/// /proc/PID/stat: "PID (name) STATE PARENT GROUP ..."; the name may hold anything, so the last parenthesis counts.
+bool read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
+    char path[32];
+    std::size_t length = 0;
+    while (pid[length] && length < 16) {
+        path[length] = pid[length];
+        ++length;
+    }
+    std::memcpy(path + length, "/stat", 6);
+    const int fd = ::openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    char text[512];
+    const ssize_t size = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+    if (size <= 0) return false;
+    text[size] = '\0';
+    const char* at = nullptr;
+    for (const char* p = text; *p; ++p) {
+        if (*p == ')') at = p;
+    }
+    if (!at || at[1] != ' ' || !at[2]) return false;
+    const char* number = pid;
+    out.pid = parse_number(number);
+    out.state = at[2];
+    at += 3;
+    out.parent = parse_number(at);
+    out.group = parse_number(at);
+    return true;
+}
+
+}  // namespace
+
+std::size_t read_process_table(std::span<ProcessEntry> out) noexcept {
+    const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0) return 0;
+    std::size_t count = 0;
+    alignas(8) char buffer[4096];
+    for (;;) {
+        const long size = ::syscall(SYS_getdents64, proc, buffer, sizeof buffer);
+        if (size <= 0) break;
+        for (long at = 0; at < size;) {
+            const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
+            at += entry->length;
+            if (entry->name[0] < '1' || entry->name[0] > '9' || count == out.size()) continue;
+            if (read_stat(proc, entry->name, out[count])) ++count;
+        }
+    }
+    ::close(proc);
+    return count;
+}
+
+std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept {
+    const std::size_t count = read_process_table(scratch);
+    // Parents may stand behind their children in the table, so marking goes round until nothing is added. A marked entry
+    // has its parent replaced by the root.
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t i = 0; i < count; ++i) {
+            ProcessEntry& process = scratch[i];
+            if (process.parent == root || process.pid == root) continue;
+            for (std::size_t j = 0; j < count; ++j) {
+                if (scratch[j].pid == process.parent && scratch[j].parent == root && scratch[j].pid != spare) {
+                    process.parent = root;
+                    changed = true;
+                    break;
+                }
+            }
+        }
+    }
+    std::size_t alive = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const ProcessEntry& process = scratch[i];
+        if (process.parent != root || process.pid == spare || process.pid == root || !process.alive()) continue;
+        ++alive;
+        ::kill(process.pid, SIGKILL);
+    }
+    return alive;
+}
+
+namespace {
+
+std::vector<ProcessEntry> whole_table() {
+    std::vector<ProcessEntry> table(1024);
+    for (;;) {
+        const std::size_t count = read_process_table(table);
+        if (count < table.size()) {
+            table.resize(count);
+            return table;
+        }
+        table.resize(table.size() * 2);
+    }
+}
+
+}  // namespace
+
+bool group_alive(pid_t group) {
+    for (const ProcessEntry& process : whole_table()) {
+        if (process.group == group && process.alive()) return true;
+    }
+    return false;
+}
+
+bool has_children(pid_t parent) {
+    for (const ProcessEntry& process : whole_table()) {
+        if (process.parent == parent) return true;
+    }
+    return false;
+}
+
+void reap_adopted(pid_t first, pid_t second) {
+    const pid_t self = ::getpid();
+    for (const ProcessEntry& process : whole_table()) {
+        if (process.parent != self || process.alive() || process.pid == first || process.pid == second) continue;
+        siginfo_t info{};
+        ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG);
+    }
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,79 @@
+#include "zklock/run_command.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "zklock/dead_man.hpp"
+#include "zklock/events.hpp"
+#include "zklock/lock_session.hpp"
+#include "zklock/process_table.hpp"
+#include "zklock/runner.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+nlohmann::json result_object(const Options& options, const char* outcome, int code) {
+    return {{"v", 1}, {"ts", timestamp_now()}, {"path", options.lock}, {"outcome", outcome}, {"exit_code", code}};
+}
+
+void report(const Options& options, Console& console, const nlohmann::json& object) {
+    if (options.result.empty() || write_result(options.result, object)) return;
+    console.warning("cannot write " + options.result + ": " + std::strerror(errno));
+}
+
+const char* outcome_of(const Options& options, int code) {
+    if (code == options.conflict_exit_code) return "busy";
+    switch (code) {
+        case kUnavailable: return "unavailable";
+        case kNoPermission: return "no_permission";
+        case kCannotCreate: return "cannot_create";
+        default: return "error";
+    }
+}
+
+}  // namespace
+
+int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals) {
+    EventLog events(options.events);
+    if (events.wanted()) inheritance.withhold(events.fd());
+    // Who belongs to the command is read from /proc, all the time.
+    ProcessEntry probe[1];
+    if (read_process_table(probe) == 0) throw Failure(kOsError, "/proc is not mounted");
+    // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
+    // whoever executed zklock had children already: theirs are none of our business.
+    const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    DeadMansSwitch dead_man(whole_tree);
+    try {
+        LockSession lock(options, console, events, signals);
+        lock.acquire();
+        Runner runner(options, console, events, signals, lock, dead_man, inheritance, whole_tree);
+        const int code = runner.run();
+        nlohmann::json object = result_object(options, runner.outcome(), code);
+        object.update(runner.details());
+        report(options, console, object);
+        return code;
+    } catch (const Failure& failure) {
+        nlohmann::json object = result_object(options, outcome_of(options, failure.code), failure.code);
+        object["message"] = failure.what();
+        report(options, console, object);
+        throw;
+    } catch (const Error& error) {
+        const int code = exit_code_for(error.errc());
+        nlohmann::json object = result_object(options, outcome_of(options, code), code);
+        object["message"] = error.what();
+        report(options, console, object);
+        throw;
+    } catch (const Interrupted& interrupted) {
+        nlohmann::json object = result_object(options, "interrupted", 128 + interrupted.signal);
+        object["signal"] = interrupted.signal;
+        report(options, console, object);
+        throw;
+    }
+}
+
+}  // namespace zkrecipes::zklock

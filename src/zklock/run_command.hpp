@@ -1,0 +1,13 @@
+#pragma once
+
+#include "zklock/child.hpp"
+#include "zklock/console.hpp"
+#include "zklock/options.hpp"
+#include "zklock/signals.hpp"
+
+namespace zkrecipes::zklock {
+
+/// `zklock run`: answers the exit code. Throws Failure and Interrupted. Call on the main thread, before there are others.
+int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals);
+
+}  // namespace zkrecipes::zklock

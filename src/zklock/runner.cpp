@@ -1,0 +1,331 @@
+#include "zklock/runner.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "zklock/describe.hpp"
+#include "zklock/duration.hpp"
+
+namespace zkrecipes::zklock {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+SupervisorOptions supervisor_options(const Options& options, Nanoseconds session_timeout, Nanoseconds kill_after) {
+    return {options.on_suspend, options.stop_signal, kill_after, session_timeout, options.max_run, options.min_hold};
+}
+
+std::string signal_name(int number) {
+    const char* name = ::sigabbrev_np(number);
+    return name ? name : std::to_string(number);
+}
+
+std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
+
+/// Not for the command: where our secrets are, and what an outer zklock said about its own lock.
+bool stripped(std::string_view variable) {
+    for (const std::string_view name : {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
+                                        "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=",
+                                        "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
+        if (variable.starts_with(name)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Runner::Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
+               DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree)
+    : options_(options),
+      console_(console),
+      events_(events),
+      signals_(signals),
+      lock_(lock),
+      dead_man_(dead_man),
+      inheritance_(inheritance),
+      whole_tree_(whole_tree),
+      session_timeout_(lock.info().timeout),
+      kill_after_(options.kill_after.value_or(session_timeout_ / 6)),
+      supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.sure_until()),
+      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+}
+
+Runner::~Runner() = default;
+
+int Runner::run() {
+    wait_for_a_lease_worth_starting();
+    start();
+    loop();
+    terminal_.take_back(child_->group(), child_->exited() && child_->exited()->signalled);
+    held_ = BootClock::now() - lock_.acquired_at();
+    lock_.release();
+    events_.write("released", {{"held_ms", in_ms(*held_)}});
+    tell_the_end();
+    return exit_code();
+}
+
+/// A command that is started must not be stopped at once because little is left of the lease, and one that nobody wants
+/// any more must not be started.
+void Runner::wait_for_a_lease_worth_starting() {
+    for (;;) {
+        while (const auto signal = signals_.next()) {
+            if (Signals::ends(*signal)) throw Interrupted{*signal};
+        }
+        const Instant now = BootClock::now();
+        const Instant until = lock_.sure_until();
+        if (until <= now) throw Failure(options_.lost_exit_code, "the lock was lost before the command was started");
+        if (until - now > kill_after_ + session_timeout_ / 24) return;
+        wait(now + session_timeout_ / 24);
+    }
+}
+
+std::vector<std::string> Runner::environment() const {
+    std::vector<std::string> result;
+    for (char** variable = environ; *variable; ++variable) {
+        if (!stripped(*variable)) result.emplace_back(*variable);
+    }
+    const Grant& grant = lock_.grant();
+    result.push_back("ZKLOCK_HELD=1");
+    result.push_back("ZKLOCK_PATH=" + options_.lock);
+    result.push_back("ZKLOCK_NODE=" + grant.node());
+    result.push_back("ZKLOCK_MODE=exclusive");
+    result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
+    result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
+    result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));
+    result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
+    return result;
+}
+
+void Runner::start() {
+    const ChildSpec spec{options_.argv, environment(), terminal_.to_hand_over()};
+    dead_man_.feed(lock_.sure_until());
+    try {
+        child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
+    } catch (const std::system_error& error) {
+        throw Failure(kOsError, std::string("cannot start the command: ") + error.what());
+    }
+}
+
+void Runner::loop() {
+    while (!supervisor_.finished()) {
+        // The clock before everything else: if the machine was frozen, this is the first thing that happens.
+        read_lease();
+        read_signals();
+        read_inbox();
+        read_start();
+        read_children();
+        if (supervisor_.finished()) return;
+        // A lease that is never looked at is a lease that seems to end.
+        Instant until = BootClock::now() + std::max<Nanoseconds>(session_timeout_ / 12, milliseconds(5));
+        if (const auto next = supervisor_.next()) until = std::min(until, *next);
+        if (child_->exited() && !child_->gone()) {
+            // Nobody tells us when a process dies that is not our child: look for the rest of the group now and then.
+            until = std::min(until, BootClock::now() + drain_pause_);
+            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(200));
+        }
+        wait(until);
+    }
+}
+
+void Runner::wait(Instant until) {
+    const Nanoseconds at = std::max(until.time_since_epoch(), Nanoseconds(1));
+    itimerspec when{};
+    when.it_value.tv_sec = at.count() / 1'000'000'000;
+    when.it_value.tv_nsec = at.count() % 1'000'000'000;
+    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+    // Entries of -1 are passed over by poll.
+    pollfd fds[] = {{timer_.get(), POLLIN, 0},
+                    {signals_.fd(), POLLIN, 0},
+                    {lock_.inbox().fd(), POLLIN, 0},
+                    {child_ ? child_->pidfd() : -1, POLLIN, 0},
+                    {child_ && starting_ ? child_->exec_pipe() : -1, POLLIN, 0}};
+    ::poll(fds, std::size(fds), -1);
+    start_spoke_ = fds[4].revents != 0;
+}
+
+void Runner::read_lease() {
+    const Instant until = lock_.sure_until();
+    const Instant now = BootClock::now();
+    if (until > now) {
+        perform(supervisor_.sure_until(now, until));
+    } else {
+        perform(supervisor_.tick(now));
+    }
+    if (child_->gone()) return;
+    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch stopped the command in time"));
+    dead_man_.feed(supervisor_.dead_by());
+}
+
+void Runner::read_inbox() {
+    const Inbox::Mail mail = lock_.inbox().take();
+    for (const StateChange& change : mail.states) {
+        switch (change.state) {
+            case SessionState::connected: perform(supervisor_.reconnected(change.at)); break;
+            case SessionState::connecting: break;
+            case SessionState::suspended:
+            case SessionState::lost:
+            case SessionState::closed: perform(supervisor_.disconnected(BootClock::now())); break;
+        }
+    }
+    if (mail.lost) perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
+}
+
+void Runner::read_signals() {
+    while (const auto signal = signals_.next()) {
+        if (*signal == SIGCHLD) continue;  // read_children looks anyway
+        if (*signal == SIGCONT) terminal_.give(child_->group());
+        perform(supervisor_.signal(BootClock::now(), *signal));
+    }
+}
+
+void Runner::read_start() {
+    if (!starting_ || !start_spoke_) return;
+    starting_ = false;
+    const ExecResult result = child_->take_exec_result();
+    const std::string command = printable(options_.argv.front());
+    switch (result.stage) {
+        case ExecResult::started:
+            events_.write("child_started", {{"pid", child_->group()}});
+            perform(supervisor_.command_started(BootClock::now()));
+            return;
+        case ExecResult::too_late:
+            start_failure_ = options_.lost_exit_code;
+            console_.error("the lock was lost before the command was started");
+            return;
+        case ExecResult::setup:
+            start_failure_ = kOsError;
+            console_.error("cannot start the command: " + std::string(std::strerror(result.error)));
+            return;
+        case ExecResult::exec:
+            start_failure_ = result.error == ENOENT || result.error == ENOTDIR ? kNotFound : kNotExecutable;
+            console_.error("cannot run " + command + ": " + std::strerror(result.error));
+            return;
+    }
+}
+
+void Runner::read_children() {
+    if (dead_man_.revive()) {
+        console_.warning("the dead man's switch was killed; it has been replaced");
+    }
+    if (child_->gone()) return;
+    child_->look();
+    if (const int signal = child_->take_stop_signal()) stop_with_the_job(signal);
+    if (!child_->exited()) return;
+    perform(supervisor_.leader_exited(BootClock::now()));
+    if (!child_->finish_if_gone()) return;
+    if (starting_) {  // ended, and the pipe with it, before we read what it had to say
+        start_spoke_ = true;
+        read_start();
+    }
+    if (supervisor_.end() != Supervisor::End::command) child_->kill_escaped();
+    if (!start_failure_) {
+        const ExitStatus& status = *child_->exited();
+        if (status.signalled) {
+            events_.write("child_exited", {{"signal", status.number}});
+        } else {
+            events_.write("child_exited", {{"code", status.number}});
+        }
+    }
+    perform(supervisor_.group_gone(BootClock::now()));
+}
+
+/// Ctrl-Z in the command stops only the command's group. The shell that waits for us must see us stop, too.
+void Runner::stop_with_the_job(int signal) {
+    const bool by_terminal = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+    if (!by_terminal || !terminal_.present()) return;
+    perform(supervisor_.job_stopped(BootClock::now()));
+    terminal_.take_back(child_->group(), false);
+    if (Terminal::job_control()) {
+        console_.warning("the lock may be lost while the command is stopped");
+        ::kill(0, SIGSTOP);
+    }
+    // Here again after fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
+    read_lease();
+    terminal_.give(child_->group());
+    perform(supervisor_.job_continued(BootClock::now()));
+}
+
+void Runner::perform(const Actions& actions) {
+    for (const Action& action : actions) {
+        switch (action.kind) {
+            case Action::signal_group: child_->signal(action.signal); break;
+            case Action::kill_tree: child_->kill_tree(); break;
+            case Action::report_suspended: {
+                const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+                events_.write("suspended", {{"lease_left_ms", in_ms(left)}});
+                console_.info("the connection broke; the lock is surely ours for another " + format_duration(left));
+                break;
+            }
+            case Action::report_resumed:
+                events_.write("resumed", nlohmann::json::object());
+                console_.info("connected again; the lock is still ours");
+                break;
+            case Action::report_lost:
+                events_.write("lost", {{"reason", action.reason}});
+                console_.info("lost " + options_.lock + ": " + action.reason);
+                break;
+            case Action::report_stopping:
+                events_.write("stopping", {{"signal", action.signal}});
+                console_.info("stopping the command with SIG" + signal_name(action.signal));
+                break;
+        }
+    }
+}
+
+int Runner::exit_code() const {
+    if (start_failure_) return *start_failure_;
+    switch (supervisor_.end()) {
+        case Supervisor::End::lost: return options_.lost_exit_code;
+        case Supervisor::End::max_run: return kMaxRun;
+        case Supervisor::End::command: break;
+    }
+    return child_->exited()->code();
+}
+
+const char* Runner::outcome() const {
+    if (start_failure_) return *start_failure_ == options_.lost_exit_code ? "lost" : "not_started";
+    switch (supervisor_.end()) {
+        case Supervisor::End::lost: return "lost";
+        case Supervisor::End::max_run: return "max_run";
+        case Supervisor::End::command: break;
+    }
+    return child_->exited()->signalled ? "signalled" : "exited";
+}
+
+nlohmann::json Runner::details() const {
+    nlohmann::json object = {{"token", lock_.token()},
+                             {"node", lock_.node()},
+                             {"wait_ms", in_ms(lock_.waited())},
+                             {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))}};
+    if (!start_failure_ && child_ && child_->exited()) {
+        const ExitStatus& status = *child_->exited();
+        object["child"] = {{status.signalled ? "signal" : "code", status.number}};
+    }
+    if (!supervisor_.lost_reason().empty()) object["reason"] = supervisor_.lost_reason();
+    return object;
+}
+
+void Runner::tell_the_end() {
+    if (start_failure_) return;
+    if (supervisor_.end() == Supervisor::End::lost) {
+        console_.error("lost " + options_.lock + " while the command ran: " + supervisor_.lost_reason() +
+                       "; the command was stopped");
+    } else if (supervisor_.end() == Supervisor::End::max_run) {
+        console_.error("the command ran longer than " + format_duration(*options_.max_run) + " and was stopped");
+    }
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "zklock/lock_session.hpp"
+#include "zklock/supervised_child.hpp"
+#include "zklock/supervisor.hpp"
+#include "zklock/terminal.hpp"
+
+namespace zkrecipes::zklock {
+
+/// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on the
+/// main thread that tells the Supervisor what happens and does what it says.
+class Runner {
+public:
+    Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
+           DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree);
+    ~Runner();
+
+    /// Answers the exit code. Throws Failure, or Interrupted when a signal came before the command was started.
+    int run();
+
+    const char* outcome() const;
+    nlohmann::json details() const;  ///< for --result
+
+private:
+    void wait_for_a_lease_worth_starting();
+    std::vector<std::string> environment() const;
+    void start();
+    void loop();
+    void wait(Instant until);
+    void read_lease();
+    void read_inbox();
+    void read_signals();
+    void read_start();
+    void read_children();
+    void stop_with_the_job(int signal);
+    void perform(const Actions& actions);
+    int exit_code() const;
+    void tell_the_end();
+
+    const Options& options_;
+    Console& console_;
+    EventLog& events_;
+    Signals& signals_;
+    LockSession& lock_;
+    DeadMansSwitch& dead_man_;
+    const Inheritance& inheritance_;
+    const bool whole_tree_;
+    Nanoseconds session_timeout_;
+    Nanoseconds kill_after_;
+    Terminal terminal_;
+    Supervisor supervisor_;
+    std::unique_ptr<SupervisedChild> child_;
+    bool starting_ = true;        // the exec pipe has not spoken yet
+    bool start_spoke_ = false;    // something can be read from it
+    UniqueFd timer_;
+    std::optional<int> start_failure_;  // exit code
+    std::optional<Nanoseconds> held_;
+    Nanoseconds drain_pause_ = std::chrono::milliseconds(5);
+};
+
+}  // namespace zkrecipes::zklock

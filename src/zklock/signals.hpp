@@ -1,0 +1,35 @@
+#pragma once
+
+#include <signal.h>
+
+#include <optional>
+
+#include "zklock/unique_fd.hpp"
+
+namespace zkrecipes::zklock {
+
+/// Signals as readable events. They are blocked from the constructor on, in all threads made later: make it before the
+/// session. What was ignored when zklock was started (nohup) stays ignored.
+class Signals {
+public:
+    Signals();
+
+    int fd() const noexcept { return fd_.get(); }
+    /// The next one that has come; empty: none. Does not block.
+    std::optional<int> next() noexcept;
+
+    /// Whether it ends a process that does nothing about it: TERM, INT, HUP, QUIT, USR1, USR2.
+    static bool ends(int signal) noexcept;
+    /// Ends this process by the signal, so that the parent sees what happened (WIFSIGNALED).
+    [[noreturn]] static void die_of(int signal);
+
+private:
+    UniqueFd fd_;
+};
+
+/// Thrown while nothing has been started yet: clean up, then die of this signal.
+struct Interrupted {
+    int signal;
+};
+
+}  // namespace zkrecipes::zklock

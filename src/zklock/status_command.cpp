@@ -1,0 +1,77 @@
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/describe.hpp"
+#include "zklock/events.hpp"
+#include "zklock/look_commands.hpp"
+#include "zklock/outside.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+std::string block(const Participant& participant, const std::string& title,
+                  std::chrono::system_clock::time_point now) {
+    std::string text = title + describe(participant, now) + "\n";
+    text += "           node  " + printable(node_path(participant)) + "\n";
+    text += "           token " + std::to_string(participant.token) + "\n";
+    for (const auto& [key, value] : participant.labels) {
+        text += "           " + printable(key) + "=" + printable(value) + "\n";
+    }
+    return text;
+}
+
+}  // namespace
+
+int status_command(const Options& options, Console& console) {
+    Outside outside(options, console);
+    const LockView view = inspect_lock(outside.session(), options.lock, Outside::answer_by());
+    const auto now = std::chrono::system_clock::now();
+    const bool held = !holders(view).empty();
+    if (options.json) {
+        print(dump(to_json(view, now)) + "\n");
+    } else if (!options.quiet) {
+        const bool color = options.color && ::isatty(STDOUT_FILENO);
+        const std::string state = held ? "held" : "free";
+        std::string text = options.lock + ": " + (color ? (held ? "\x1b[33m" : "\x1b[32m") + state + "\x1b[0m" : state);
+        text += "\n";
+        for (const Participant& holder : holders(view)) text += block(holder, "  holder   ", now);
+        int position = 0;
+        for (const Participant& waiter : waiters(view)) {
+            text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
+        }
+        print(text);
+    }
+    return held ? kBusy : kOk;
+}
+
+int ls_command(const Options& options, Console& console) {
+    Outside outside(options, console);
+    const std::vector<LockView> locks = find_locks(outside.session(), options.lock, Outside::answer_by());
+    const auto now = std::chrono::system_clock::now();
+    if (options.json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const LockView& lock : locks) {
+            nlohmann::json object = to_json(lock, now);
+            object.erase("v");
+            list.push_back(std::move(object));
+        }
+        print(dump({{"v", 1}, {"prefix", options.lock}, {"locks", std::move(list)}}) + "\n");
+        return kOk;
+    }
+    std::string text;
+    for (const LockView& lock : locks) {
+        text += printable(lock.path);
+        if (!options.names_only) {
+            const std::vector<Participant> held = holders(lock);
+            text += held.empty() ? "\tfree" : "\theld by " + describe(held.front(), now);
+            if (const std::size_t waiting = waiters(lock).size()) text += ", " + std::to_string(waiting) + " waiting";
+        }
+        text += "\n";
+    }
+    print(text);
+    return kOk;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,89 @@
+#include "zklock/supervised_child.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "zklock/process_table.hpp"
+
+namespace zkrecipes::zklock {
+
+SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree)
+    : child_(std::move(child)), dead_man_(dead_man), whole_tree_(whole_tree) {}
+
+SupervisedChild::~SupervisedChild() {
+    if (gone_) return;
+    kill_tree();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
+    dead_man_.disarm();
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
+}
+
+ExecResult SupervisedChild::take_exec_result() noexcept {
+    const ExecResult result = read_exec_result(child_.exec_pipe.get());
+    child_.exec_pipe.reset();
+    return result;
+}
+
+void SupervisedChild::signal(int number) noexcept {
+    if (!gone_) ::kill(-child_.pid, number);
+}
+
+void SupervisedChild::kill_tree() noexcept {
+    signal(SIGKILL);
+    static std::vector<ProcessEntry> scratch(32768);
+    kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), scratch);
+}
+
+void SupervisedChild::kill_escaped() noexcept {
+    if (!whole_tree_) return;
+    std::vector<ProcessEntry> scratch(32768);
+    // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time hangs
+    // in the kernel, and nothing can be done about it.
+    for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), scratch) > 0; ++round) {
+        const timespec pause{0, 2'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+void SupervisedChild::look() {
+    siginfo_t info{};
+    if (!exited_ && ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == child_.pid) {
+        exited_ = ExitStatus{info.si_code != CLD_EXITED, info.si_status};
+    }
+    // As the subreaper we get the orphans of the command.
+    if (exited_) {
+        reap_adopted(child_.pid, dead_man_.pid());
+        return;
+    }
+    for (;;) {
+        info = {};
+        if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+        if (info.si_pid == child_.pid || info.si_pid == dead_man_.pid()) return;
+        ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
+    }
+}
+
+int SupervisedChild::take_stop_signal() noexcept {
+    siginfo_t info{};
+    if (gone_ || ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WSTOPPED | WNOHANG) != 0) return 0;
+    return info.si_pid == child_.pid && info.si_code == CLD_STOPPED ? info.si_status : 0;
+}
+
+bool SupervisedChild::finish_if_gone() {
+    if (gone_) return true;
+    if (!exited_ || group_alive(child_.pid)) return false;
+    dead_man_.disarm();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
+    gone_ = true;
+    return true;
+}
+
+}  // namespace zkrecipes::zklock
