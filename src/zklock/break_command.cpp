@@ -38,7 +38,8 @@ int break_command(const Options& options, Console& console) {
         if (selected(options, participant)) victims.push_back(participant);
     }
     if (victims.empty()) {
-        if (!options.break_node.empty()) throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
+        if (!options.break_node.empty())
+            throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
         if (!options.quiet) print(options.lock + " is free: there is nothing to remove\n");
         return kOk;
     }
@@ -49,7 +50,8 @@ int break_command(const Options& options, Console& console) {
                 hex(victim.session_id) + "\n";
         if (!is_ours(victim)) {
             text +=
-                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one will go on as "
+                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one will go on "
+                "as "
                 "if it held the lock. Stop it first.\n";
         }
     }

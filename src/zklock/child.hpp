@@ -13,9 +13,9 @@ namespace zkrecipes::zklock {
 
 /// How the world was before zklock touched it: what the command shall find again.
 struct Inheritance {
-    sigset_t mask{};                 ///< blocked signals
-    struct sigaction child_action{};  ///< of SIGCHLD; zklock itself needs the default
-    std::vector<int> descriptors;    ///< open and not close-on-exec, sorted
+    sigset_t mask{};                   ///< blocked signals
+    struct sigaction child_action {};  ///< of SIGCHLD; zklock itself needs the default
+    std::vector<int> descriptors;      ///< open and not close-on-exec, sorted
 
     /// Call first thing in main.
     static Inheritance capture();
@@ -31,8 +31,8 @@ struct ChildSpec {
 
 /// The process in which the command is about to run.
 struct Child {
-    pid_t pid = -1;     ///< also its process group
-    UniqueFd pidfd;     ///< readable when it has ended; empty where the kernel has none
+    pid_t pid = -1;      ///< also its process group
+    UniqueFd pidfd;      ///< readable when it has ended; empty where the kernel has none
     UniqueFd exec_pipe;  ///< readable: see read_exec_result
 };
 
@@ -42,8 +42,8 @@ struct ExecResult {
     int error = 0;  ///< errno of setup and exec
 };
 
-/// Forks; the new process puts itself into its own group, makes sure that it dies with zklock, reports to the switch, takes
-/// the terminal, and executes the command, all by itself, so that zklock may be stopped at any point in between.
+/// Forks; the new process puts itself into its own group, makes sure that it dies with zklock, reports to the switch,
+/// takes the terminal, and executes the command, all by itself, so that zklock may be stopped at any point in between.
 ///
 /// Call on the main thread only: the kernel sends the parent-death signal when the forking *thread* ends. Throws
 /// std::system_error when it cannot fork.

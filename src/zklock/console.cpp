@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <ctime>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
+#include <nlohmann/json.hpp>
 
 #include "zklock/options.hpp"
 
@@ -40,8 +40,7 @@ std::string timestamp_now() {
     return std::string(text, size) + fraction;
 }
 
-Console::Console(const Options& options)
-    : quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
+Console::Console(const Options& options) : quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
     const bool terminal = ::isatty(2) != 0;
     progress_ = options.progress == Progress::always || (options.progress == Progress::automatic && terminal);
     if (quiet_ || json_) progress_ = false;

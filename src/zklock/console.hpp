@@ -13,8 +13,8 @@ namespace zkrecipes::zklock {
 
 struct Options;
 
-/// Writes to `fd` if that is possible at once. False: nobody reads, and the text is dropped; a terminal that was stopped
-/// with Ctrl-S or a full pipe must not keep us from watching the lock.
+/// Writes to `fd` if that is possible at once. False: nobody reads, and the text is dropped; a terminal that was
+/// stopped with Ctrl-S or a full pipe must not keep us from watching the lock.
 bool write_if_ready(int fd, std::string_view text) noexcept;
 
 /// Everything zklock says, on stderr: stdout is the command's. Safe for concurrent use.

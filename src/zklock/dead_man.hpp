@@ -33,15 +33,16 @@ struct SwitchBoard {
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between processes");
 
-/// A second, minimal process that kills the command when the lock's time is over, so that the command cannot outlive the
-/// lock when zklock itself is stopped, swapped out or traced. It also kills the command's whole group when zklock dies.
+/// A second, minimal process that kills the command when the lock's time is over, so that the command cannot outlive
+/// the lock when zklock itself is stopped, swapped out or traced. It also kills the command's whole group when zklock
+/// dies.
 ///
-/// Not for concurrent use. Make it before the first thread: the process is a fork that never executes another program; it
-/// holds nothing open but its own pipe and timer, and stands in its own session, out of reach of the terminal.
+/// Not for concurrent use. Make it before the first thread: the process is a fork that never executes another program;
+/// it holds nothing open but its own pipe and timer, and stands in its own session, out of reach of the terminal.
 class DeadMansSwitch {
 public:
-    /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so all of them may be killed.
-    /// Throws std::system_error.
+    /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so all of them may be
+    /// killed. Throws std::system_error.
     explicit DeadMansSwitch(bool whole_tree);
     ~DeadMansSwitch();
     DeadMansSwitch(const DeadMansSwitch&) = delete;

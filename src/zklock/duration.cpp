@@ -36,7 +36,8 @@ std::string format_duration(std::chrono::nanoseconds duration) {
     char text[64];
     const long long total = duration_cast<seconds>(duration).count();
     if (duration < seconds(1)) {
-        std::snprintf(text, sizeof text, "%lldms", static_cast<long long>(duration_cast<milliseconds>(duration).count()));
+        std::snprintf(text, sizeof text, "%lldms",
+                      static_cast<long long>(duration_cast<milliseconds>(duration).count()));
     } else if (total < 10) {
         const long long tenths = duration_cast<milliseconds>(duration).count() / 100;
         std::snprintf(text, sizeof text, "%lld.%llds", tenths / 10, tenths % 10);

@@ -8,17 +8,17 @@ namespace zkrecipes::zklock {
 /// for it.
 enum ExitCode : int {
     kOk = 0,
-    kUsage = 64,        ///< EX_USAGE
-    kBadData = 65,      ///< EX_DATAERR: the lock directory holds something that zklock cannot use
-    kUnavailable = 69,  ///< EX_UNAVAILABLE: no ZooKeeper
-    kInternal = 70,     ///< EX_SOFTWARE
-    kOsError = 71,      ///< EX_OSERR: fork, pipe
-    kCannotCreate = 73, ///< EX_CANTCREAT: the lock path cannot be made
-    kBusy = 75,         ///< EX_TEMPFAIL: somebody else holds the lock
-    kNoPermission = 77, ///< EX_NOPERM
-    kConfig = 78,       ///< EX_CONFIG
-    kLost = 79,         ///< the lock was lost while the command ran
-    kMaxRun = 124,      ///< as timeout(1)
+    kUsage = 64,         ///< EX_USAGE
+    kBadData = 65,       ///< EX_DATAERR: the lock directory holds something that zklock cannot use
+    kUnavailable = 69,   ///< EX_UNAVAILABLE: no ZooKeeper
+    kInternal = 70,      ///< EX_SOFTWARE
+    kOsError = 71,       ///< EX_OSERR: fork, pipe
+    kCannotCreate = 73,  ///< EX_CANTCREAT: the lock path cannot be made
+    kBusy = 75,          ///< EX_TEMPFAIL: somebody else holds the lock
+    kNoPermission = 77,  ///< EX_NOPERM
+    kConfig = 78,        ///< EX_CONFIG
+    kLost = 79,          ///< the lock was lost while the command ran
+    kMaxRun = 124,       ///< as timeout(1)
     kNotExecutable = 126,
     kNotFound = 127,
     kSignalBase = 128

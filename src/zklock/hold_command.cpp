@@ -86,9 +86,13 @@ int hold_command(const Options& options, Console& console, Signals& signals) {
     lock.release();
     events.write("released", {{"held_ms", held.count()}});
     if (!options.result.empty()) {
-        nlohmann::json object = {{"v", 1},          {"ts", timestamp_now()},  {"path", options.lock},
+        nlohmann::json object = {{"v", 1},
+                                 {"ts", timestamp_now()},
+                                 {"path", options.lock},
                                  {"outcome", end == End::lost ? "lost" : "released"},
-                                 {"exit_code", code}, {"token", lock.token()}, {"node", lock.node()},
+                                 {"exit_code", code},
+                                 {"token", lock.token()},
+                                 {"node", lock.node()},
                                  {"held_ms", held.count()}};
         if (!reason.empty()) object["reason"] = reason;
         if (!write_result(options.result, object)) {

@@ -6,7 +6,8 @@
 
 namespace zkrecipes::zklock {
 
-/// `zklock hold`: holds the lock until stdin ends, or a signal comes. Answers the exit code; throws Failure, Interrupted.
+/// `zklock hold`: holds the lock until stdin ends, or a signal comes. Answers the exit code; throws Failure,
+/// Interrupted.
 int hold_command(const Options& options, Console& console, Signals& signals);
 
 }  // namespace zkrecipes::zklock

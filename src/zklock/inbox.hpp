@@ -25,8 +25,8 @@ struct StateChange {
     Instant at;
 };
 
-/// What other threads tell the main thread. They only put it here and make the descriptor readable; all decisions are made
-/// on the main thread.
+/// What other threads tell the main thread. They only put it here and make the descriptor readable; all decisions are
+/// made on the main thread.
 class Inbox {
 public:
     struct Mail {

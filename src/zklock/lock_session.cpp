@@ -34,8 +34,7 @@ SessionOptions session_options(const Options& options, Console& console) {
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
     : options_(options), console_(console), events_(events), signals_(signals) {
     session_.emplace(session_options(options, console));
-    subscription_.emplace(
-        session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
+    subscription_.emplace(session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
     LockOptions lock_options;
     lock_options.name = options.name;
     lock_options.labels = options.meta;
@@ -116,9 +115,9 @@ void LockSession::connect() {
         await(until);
     }
     const SessionInfo info = session_->info();
-    events_.write("connected", {{"server", info.server},
-                                {"session", hex(info.session_id)},
-                                {"session_timeout_ms", info.timeout.count()}});
+    events_.write(
+        "connected",
+        {{"server", info.server}, {"session", hex(info.session_id)}, {"session_timeout_ms", info.timeout.count()}});
 }
 
 void LockSession::check_negotiated() const {
@@ -250,8 +249,8 @@ void LockSession::watch_queue() {
 }
 
 void LockSession::show_queue(const QueueView& view) {
-    std::string line = "zklock: waiting for " + options_.lock + " – position " + std::to_string(view.position) + " of " +
-                       std::to_string(view.total);
+    std::string line = "zklock: waiting for " + options_.lock + " – position " + std::to_string(view.position) +
+                       " of " + std::to_string(view.total);
     if (!view.holder.empty()) line += " – held by " + view.holder;
     console_.progress(line);
     if (view.position == shown_position_) return;

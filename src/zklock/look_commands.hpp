@@ -5,7 +5,8 @@
 
 namespace zkrecipes::zklock {
 
-// The commands that look at locks from outside. They print on stdout, answer the exit code, and throw Failure and Error.
+// The commands that look at locks from outside. They print on stdout, answer the exit code, and throw Failure and
+// Error.
 
 int status_command(const Options& options, Console& console);
 int ls_command(const Options& options, Console& console);

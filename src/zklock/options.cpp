@@ -137,12 +137,12 @@ private:
         app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
         app_.add_flag("-x,-e,--exclusive", exclusive_, "An exclusive lock (the default)");
         app_.add_option("--name", options_.name, "What status shows (the command's name)")->type_name("TEXT");
-        app_.add_option("--meta", meta_, "Shown by status; may be repeated")->type_name("KEY=VALUE")
+        app_.add_option("--meta", meta_, "Shown by status; may be repeated")
+            ->type_name("KEY=VALUE")
             ->allow_extra_args(false);
         app_.add_flag("--no-create", no_create_, "Does not create the lock's directory");
         app_.add_option("--progress", progress_, "The waiting line: auto, never, always")->type_name("WHEN");
-        app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")
-            ->type_name("FD|FILE");
+        app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")->type_name("FD|FILE");
         app_.add_option("--result", options_.result, "Writes one JSON object at the end")->type_name("FILE");
     }
 
@@ -202,8 +202,9 @@ private:
         options_.color = !no_color_ && !std::getenv("NO_COLOR");
         if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
         if (command != Command::ping && !options_.lock.starts_with('/')) {
-            usage(options_.lock.empty() ? "the lock is missing"
-                                        : "\"" + options_.lock + "\" is neither a command of zklock nor an absolute path");
+            usage(options_.lock.empty()
+                      ? "the lock is missing"
+                      : "\"" + options_.lock + "\" is neither a command of zklock nor an absolute path");
         }
         if (command == Command::break_lock &&
             int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
@@ -262,9 +263,10 @@ private:
         const Settings settings(std::move(given));
         for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
             if (const auto tls = settings.find(key)) {
-                throw Failure(kConfig, tls->origin +
-                                           ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
-                                           "zklock and connect to that");
+                throw Failure(kConfig,
+                              tls->origin +
+                                  ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
+                                  "zklock and connect to that");
             }
         }
         if (const auto timeout = settings.find("session-timeout")) {

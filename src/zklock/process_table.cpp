@@ -82,8 +82,8 @@ std::size_t read_process_table(std::span<ProcessEntry> out) noexcept {
 
 std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept {
     const std::size_t count = read_process_table(scratch);
-    // Parents may stand behind their children in the table, so marking goes round until nothing is added. A marked entry
-    // has its parent replaced by the root.
+    // Parents may stand behind their children in the table, so marking goes round until nothing is added. A marked
+    // entry has its parent replaced by the root.
     for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t i = 0; i < count; ++i) {

@@ -17,8 +17,8 @@ struct ProcessEntry {
     bool alive() const noexcept { return state != 'Z' && state != 'X'; }
 };
 
-/// Reads the whole process table with plain system calls: the dead man's switch calls it in a process that was forked off
-/// and may not allocate. What does not fit is left out.
+/// Reads the whole process table with plain system calls: the dead man's switch calls it in a process that was forked
+/// off and may not allocate. What does not fit is left out.
 std::size_t read_process_table(std::span<ProcessEntry> out) noexcept;
 
 /// Sends SIGKILL to every live descendant of `root`, except `spare` and what is below it. Answers how many there were.

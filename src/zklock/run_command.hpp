@@ -7,7 +7,8 @@
 
 namespace zkrecipes::zklock {
 
-/// `zklock run`: answers the exit code. Throws Failure and Interrupted. Call on the main thread, before there are others.
+/// `zklock run`: answers the exit code. Throws Failure and Interrupted. Call on the main thread, before there are
+/// others.
 int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals);
 
 }  // namespace zkrecipes::zklock

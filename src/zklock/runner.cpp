@@ -36,9 +36,9 @@ std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<mil
 
 /// Not for the command: where our secrets are, and what an outer zklock said about its own lock.
 bool stripped(std::string_view variable) {
-    for (const std::string_view name : {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
-                                        "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=",
-                                        "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
+    for (const std::string_view name :
+         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
+          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
         if (variable.starts_with(name)) return true;
     }
     return false;
@@ -113,7 +113,8 @@ void Runner::start() {
     const ChildSpec spec{options_.argv, environment(), terminal_.to_hand_over()};
     dead_man_.feed(lock_.sure_until());
     try {
-        child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
+        child_ =
+            std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
     } catch (const std::system_error& error) {
         throw Failure(kOsError, std::string("cannot start the command: ") + error.what());
     }

@@ -13,8 +13,8 @@
 
 namespace zkrecipes::zklock {
 
-/// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on the
-/// main thread that tells the Supervisor what happens and does what it says.
+/// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on
+/// the main thread that tells the Supervisor what happens and does what it says.
 class Runner {
 public:
     Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
@@ -56,8 +56,8 @@ private:
     Terminal terminal_;
     Supervisor supervisor_;
     std::unique_ptr<SupervisedChild> child_;
-    bool starting_ = true;        // the exec pipe has not spoken yet
-    bool start_spoke_ = false;    // something can be read from it
+    bool starting_ = true;      // the exec pipe has not spoken yet
+    bool start_spoke_ = false;  // something can be read from it
     UniqueFd timer_;
     std::optional<int> start_failure_;  // exit code
     std::optional<Nanoseconds> held_;

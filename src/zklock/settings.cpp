@@ -113,8 +113,7 @@ std::vector<Auth> read_auth_file(const std::string& where) {
         if (!file) throw Failure(kConfig, "cannot read the auth file " + where + ": " + std::strerror(errno));
         struct stat status {};
         if (::fstat(file.get(), &status) != 0 || (S_ISREG(status.st_mode) && (status.st_mode & 077) != 0)) {
-            throw Failure(kConfig,
-                          "the auth file " + where + " can be read or written by others: chmod 600 " + where);
+            throw Failure(kConfig, "the auth file " + where + " can be read or written by others: chmod 600 " + where);
         }
     }
     std::string text;

@@ -11,8 +11,8 @@ namespace zkrecipes::zklock {
 
 /// What may stand in the environment or in a configuration file instead of on the command line.
 struct Setting {
-    const char* key;                        ///< in a file, and "--key" as an option
-    std::vector<const char*> environment;   ///< first come, first served
+    const char* key;                       ///< in a file, and "--key" as an option
+    std::vector<const char*> environment;  ///< first come, first served
 };
 extern const std::vector<Setting> kSettings;
 
@@ -22,8 +22,8 @@ struct Found {
     std::string origin;
 };
 
-/// Finds settings in the order: options, environment, --config, the user's file, the system's file. Each setting is looked up
-/// by itself, so that a file may give the servers and the environment the rest.
+/// Finds settings in the order: options, environment, --config, the user's file, the system's file. Each setting is
+/// looked up by itself, so that a file may give the servers and the environment the rest.
 class Settings {
 public:
     /// `options`: what the command line said, by key. Throws Failure 78 when a file cannot be read.

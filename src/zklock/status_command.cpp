@@ -11,8 +11,7 @@
 namespace zkrecipes::zklock {
 namespace {
 
-std::string block(const Participant& participant, const std::string& title,
-                  std::chrono::system_clock::time_point now) {
+std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
     std::string text = title + describe(participant, now) + "\n";
     text += "           node  " + printable(node_path(participant)) + "\n";
     text += "           token " + std::to_string(participant.token) + "\n";

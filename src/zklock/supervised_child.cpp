@@ -43,8 +43,8 @@ void SupervisedChild::kill_tree() noexcept {
 void SupervisedChild::kill_escaped() noexcept {
     if (!whole_tree_) return;
     std::vector<ProcessEntry> scratch(32768);
-    // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time hangs
-    // in the kernel, and nothing can be done about it.
+    // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time
+    // hangs in the kernel, and nothing can be done about it.
     for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), scratch) > 0; ++round) {
         const timespec pause{0, 2'000'000};
         ::nanosleep(&pause, nullptr);

@@ -102,8 +102,8 @@ Actions Supervisor::job_continued(Instant now) {
     Actions actions;
     check(now, actions);
     if (!std::exchange(job_stopped_, false) || lost_ || phase_ >= Phase::lingering) return actions;
-    // While we were stopped nobody looked after the lock: the command goes on when it has been checked, as after a broken
-    // connection.
+    // While we were stopped nobody looked after the lock: the command goes on when it has been checked, as after a
+    // broken connection.
     suspended_ = true;
     paused_ = true;
     if (connected_) verify_after_ = now;
@@ -168,7 +168,8 @@ void Supervisor::stop(Instant now, End why, Actions& actions) {
 
 void Supervisor::kill_by(Instant when) {
     if (killing_) return;
-    kill_at_ = kill_at_ ? std::min(*kill_at_, when) : when; }
+    kill_at_ = kill_at_ ? std::min(*kill_at_, when) : when;
+}
 
 std::optional<Instant> Supervisor::next() const {
     if (phase_ == Phase::finished) return std::nullopt;

@@ -44,8 +44,8 @@ using Actions = std::vector<Action>;
 
 /// Decides what becomes of a command that runs under a lock. Pure: told what happened, and when.
 ///
-/// The rule that it enforces: at the deadline D (until when the lock is surely ours) no process of the command's group is
-/// alive; and the lock is not given back before that is so for another reason. So TERM goes out at D - K, KILL at D.
+/// The rule that it enforces: at the deadline D (until when the lock is surely ours) no process of the command's group
+/// is alive; and the lock is not given back before that is so for another reason. So TERM goes out at D - K, KILL at D.
 class Supervisor {
 public:
     enum class End {
@@ -103,7 +103,7 @@ private:
     Instant sure_until_;
     Instant dead_by_;
     std::optional<Instant> max_run_at_;
-    std::optional<Instant> kill_at_;  // moves forward while the group survives
+    std::optional<Instant> kill_at_;       // moves forward while the group survives
     std::optional<Instant> verify_after_;  // a check that was sent later than this ends the suspension
     bool connected_ = true;
     bool suspended_ = false;    // since a disconnect, until the lock was checked on a new connection

@@ -1,0 +1,171 @@
+#include "zklock/child.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "support/await.hpp"
+#include "zklock/supervised_child.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::await;
+
+class ChildTest : public testing::Test {
+protected:
+    void SetUp() override { dead_man_.feed(BootClock::now() + 1h); }
+
+    std::unique_ptr<SupervisedChild> start(std::vector<std::string> argv,
+                                           std::vector<std::string> environment = {"PATH=/usr/bin:/bin"}) {
+        const ChildSpec spec{std::move(argv), std::move(environment), -1};
+        return std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, false);
+    }
+    static ExecResult result_of(SupervisedChild& child) {
+        pollfd ready{child.exec_pipe(), POLLIN, 0};
+        EXPECT_EQ(::poll(&ready, 1, static_cast<int>(test::kMaxWait.count())), 1);
+        return child.take_exec_result();
+    }
+    static ExitStatus ended(SupervisedChild& child) {
+        EXPECT_TRUE(await([&] {
+            child.look();
+            return child.finish_if_gone();
+        }));
+        return child.exited().value_or(ExitStatus{});
+    }
+    /// What a shell command prints, run as the command of zklock.
+    std::string output_of(const std::string& command, std::vector<std::string> environment = {"PATH=/usr/bin:/bin"}) {
+        const std::string file =
+            std::filesystem::temp_directory_path() / ("zklock-child-" + std::to_string(::getpid()));
+        auto child = start({"/bin/sh", "-c", "{ " + command + " ; } >" + file + " 2>&1"}, std::move(environment));
+        result_of(*child);
+        ended(*child);
+        std::ifstream stream(file);
+        std::string text{std::istreambuf_iterator<char>(stream), {}};
+        std::filesystem::remove(file);
+        return text;
+    }
+
+    Inheritance inheritance_ = Inheritance::capture();
+    DeadMansSwitch dead_man_{false};
+};
+
+TEST_F(ChildTest, ExitCodesAndSignalsComeThrough) {
+    auto child = start({"sh", "-c", "exit 42"});
+    EXPECT_EQ(result_of(*child).stage, ExecResult::started);
+    EXPECT_EQ(ended(*child).code(), 42);
+    child = start({"sh", "-c", "kill -USR1 $$"});
+    result_of(*child);
+    EXPECT_EQ(ended(*child).code(), 128 + SIGUSR1);
+}
+
+TEST_F(ChildTest, WhatCannotBeExecutedIsReportedWithItsErrno) {
+    auto child = start({"/nonexistent/command"});
+    ExecResult result = result_of(*child);
+    EXPECT_EQ(result.stage, ExecResult::exec);
+    EXPECT_EQ(result.error, ENOENT);
+    ended(*child);
+    child = start({"/etc/passwd"});
+    result = result_of(*child);
+    EXPECT_EQ(result.stage, ExecResult::exec);
+    EXPECT_EQ(result.error, EACCES);
+    ended(*child);
+}
+
+TEST_F(ChildTest, TheCommandHasItsOwnGroupAndTheGivenEnvironment) {
+    const std::string text = output_of("echo $$ $(ps -o pgid= -p $$) $HELLO", {"PATH=/usr/bin:/bin", "HELLO=world"});
+    int pid = 0;
+    int group = 1;
+    char word[16] = {};
+    ASSERT_EQ(std::sscanf(text.c_str(), "%d %d %15s", &pid, &group, word), 3) << text;
+    EXPECT_EQ(pid, group);
+    EXPECT_STREQ(word, "world");
+}
+
+TEST_F(ChildTest, DescriptorsThatZklockOpenedAreNotInherited) {
+    const int null = ::open("/dev/null", O_RDWR);
+    const int ours = ::fcntl(null, F_DUPFD, 83);  // as the C client's socket: without close-on-exec
+    ::close(null);
+    ASSERT_GE(ours, 0);
+    const std::string text = output_of("ls /proc/self/fd");
+    ::close(ours);
+    EXPECT_EQ(text.find("83"), std::string::npos) << text;
+    EXPECT_NE(text.find("1\n"), std::string::npos) << text;
+}
+
+TEST_F(ChildTest, DescriptorsThatZklockInheritedArePassedOn) {
+    const int theirs = ::fcntl(::open("/dev/null", O_RDWR), F_DUPFD, 57);
+    inheritance_ = Inheritance::capture();
+    EXPECT_NE(output_of("ls /proc/self/fd").find("57"), std::string::npos);
+    inheritance_.withhold(theirs);
+    EXPECT_EQ(output_of("ls /proc/self/fd").find("57"), std::string::npos);
+    ::close(theirs);
+}
+
+TEST_F(ChildTest, TheSignalMaskIsTheOneBeforeZklock) {
+    sigset_t term;
+    sigset_t before;
+    ::sigemptyset(&term);
+    ::sigaddset(&term, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &term, &before);
+    auto child = start({"sleep", "60"});
+    EXPECT_EQ(result_of(*child).stage, ExecResult::started);
+    child->signal(SIGTERM);
+    EXPECT_EQ(ended(*child).code(), 128 + SIGTERM);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_F(ChildTest, TheGroupIsNotGoneWhileAGrandchildLives) {
+    auto child = start({"sh", "-c", "sleep 60 & exit 3"});
+    result_of(*child);
+    EXPECT_TRUE(await([&] {
+        child->look();
+        return child->exited().has_value();
+    }));
+    EXPECT_FALSE(child->finish_if_gone());
+    child->signal(SIGTERM);
+    EXPECT_EQ(ended(*child).code(), 3);
+}
+
+TEST_F(ChildTest, ACommandIsNotStartedWhenTheLockIsOver) {
+    dead_man_.feed(BootClock::now() - 1s);
+    auto child = start({"true"});
+    EXPECT_EQ(result_of(*child).stage, ExecResult::too_late);
+    ended(*child);
+}
+
+TEST_F(ChildTest, TheCommandDiesWithItsParent) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+        ::close(ends[0]);
+        DeadMansSwitch dead_man(false);
+        dead_man.feed(BootClock::now() + 1h);
+        // The command holds the pipe's other end open as long as it lives, and so does its grandchild.
+        const ChildSpec spec{
+            {"/bin/sh", "-c", "trap '' TERM HUP; sleep 300 & echo ready >&" + std::to_string(ends[1]) + "; wait"},
+            {"PATH=/usr/bin:/bin"},
+            -1};
+        const Child child = spawn(spec, Inheritance::capture(), dead_man.board());
+        for (;;) ::pause();
+    }
+    ::close(ends[1]);
+    char text[8];
+    ASSERT_GT(::read(ends[0], text, sizeof text), 0);
+    ::kill(parent, SIGKILL);
+    ::waitpid(parent, nullptr, 0);
+    pollfd end{ends[0], POLLIN, 0};
+    ASSERT_EQ(::poll(&end, 1, static_cast<int>(test::kMaxWait.count())), 1);
+    EXPECT_EQ(::read(ends[0], text, sizeof text), 0) << "somebody of the group still lives";
+    ::close(ends[0]);
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

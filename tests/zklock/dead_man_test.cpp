@@ -1,0 +1,148 @@
+#include "zklock/dead_man.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "support/await.hpp"
+#include "zklock/child.hpp"
+#include "zklock/process_table.hpp"
+#include "zklock/supervised_child.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+using test::await;
+
+std::unique_ptr<SupervisedChild> start(DeadMansSwitch& dead_man, const std::string& command) {
+    const ChildSpec spec{{"/bin/sh", "-c", command}, {"PATH=/usr/bin:/bin"}, -1};
+    auto child =
+        std::make_unique<SupervisedChild>(spawn(spec, Inheritance::capture(), dead_man.board()), dead_man, false);
+    pollfd ready{child->exec_pipe(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, static_cast<int>(test::kMaxWait.count())), 1);
+    EXPECT_EQ(child->take_exec_result().stage, ExecResult::started);
+    return child;
+}
+
+bool exited(SupervisedChild& child) {
+    child.look();
+    return child.exited().has_value();
+}
+
+TEST(DeadManTest, KillsTheGroupAtTheDeadlineWithoutHelp) {
+    DeadMansSwitch dead_man(false);
+    dead_man.feed(BootClock::now() + 1h);
+    auto child = start(dead_man, "trap '' TERM; sleep 300 & sleep 300");
+    const Instant deadline = BootClock::now() + 200ms;
+    dead_man.feed(deadline);  // nothing is done here any more until the group is gone
+    EXPECT_TRUE(await([&] { return exited(*child); }));
+    EXPECT_GE(BootClock::now(), deadline);
+    EXPECT_EQ(child->exited()->code(), 128 + SIGKILL);
+    EXPECT_TRUE(await([&] { return child->finish_if_gone(); }));
+    EXPECT_TRUE(dead_man.fired());
+}
+
+TEST(DeadManTest, WhileItIsFedItDoesNothing) {
+    DeadMansSwitch dead_man(false);
+    dead_man.feed(BootClock::now() + 10s);
+    auto child = start(dead_man, "sleep 0.6");
+    const Instant end = BootClock::now() + 500ms;
+    while (BootClock::now() < end) {
+        dead_man.feed(BootClock::now() + 10s);
+        std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_TRUE(await([&] { return exited(*child); }));
+    EXPECT_EQ(child->exited()->code(), 0);
+    EXPECT_TRUE(await([&] { return child->finish_if_gone(); }));
+    EXPECT_FALSE(dead_man.fired());
+}
+
+TEST(DeadManTest, AfterItFiredNoCommandStarts) {
+    DeadMansSwitch dead_man(false);
+    dead_man.feed(BootClock::now());
+    EXPECT_TRUE(await([&] { return dead_man.fired(); }));
+    dead_man.feed(BootClock::now() + 1h);
+    EXPECT_FALSE(dead_man.board().claim(12345));
+}
+
+TEST(DeadManTest, ADisarmedSwitchKillsNobody) {
+    DeadMansSwitch dead_man(false);
+    dead_man.feed(BootClock::now() + 1h);
+    ASSERT_TRUE(dead_man.board().claim(::getpgrp()));  // it would hit this very test
+    dead_man.disarm();
+    dead_man.feed(BootClock::now());
+    EXPECT_TRUE(await([&] { return dead_man.fired(); }));
+}
+
+TEST(DeadManTest, ItFindsThoseWhoLeftTheGroup) {
+    // In a process of its own, because whole_tree means all descendants.
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+        DeadMansSwitch dead_man(true);
+        dead_man.feed(BootClock::now() + 1h);
+        auto child = start(dead_man, "setsid sh -c 'trap \"\" TERM; setsid sleep 300 & sleep 300' & sleep 300");
+        std::vector<ProcessEntry> table(32768);
+        const auto descendants = [&] {
+            std::size_t count = read_process_table(table);
+            std::size_t sleeping = 0;
+            for (std::size_t i = 0; i < count; ++i)
+                sleeping += table[i].group != child->group() && table[i].parent > 1 && table[i].alive() && [&] {
+                    for (pid_t up = table[i].parent; up > 1;) {
+                        if (up == child->group()) return true;
+                        pid_t next = 0;
+                        for (std::size_t j = 0; j < count; ++j) {
+                            if (table[j].pid == up) next = table[j].parent;
+                        }
+                        up = next;
+                    }
+                    return false;
+                }();
+            return sleeping;
+        };
+        if (!await([&] { return descendants() >= 3; })) ::_exit(2);
+        dead_man.feed(BootClock::now());
+        if (!await([&] { return dead_man.board().fired.load() == 1; })) ::_exit(3);
+        if (!await([&] { return exited(*child) && child->finish_if_gone(); })) ::_exit(4);
+        ::_exit(descendants() == 0 ? 0 : 5);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(DeadManTest, ItIsReplacedWhenSomebodyKillsIt) {
+    DeadMansSwitch dead_man(false);
+    EXPECT_FALSE(dead_man.revive());
+    dead_man.feed(BootClock::now() + 1h);
+    const pid_t first = dead_man.pid();
+    auto child = start(dead_man, "sleep 300");
+    ::kill(first, SIGKILL);
+    EXPECT_TRUE(await([&] { return dead_man.revive(); }));
+    EXPECT_NE(dead_man.pid(), first);
+    dead_man.feed(BootClock::now());
+    EXPECT_TRUE(await([&] { return exited(*child); }));
+    EXPECT_TRUE(await([&] { return child->finish_if_gone(); }));
+}
+
+TEST(DeadManTest, ItHoldsNothingOpen) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    DeadMansSwitch dead_man(false);
+    ::close(ends[1]);
+    pollfd end{ends[0], POLLIN, 0};
+    ASSERT_EQ(::poll(&end, 1, static_cast<int>(test::kMaxWait.count())), 1);
+    char c = 0;
+    EXPECT_EQ(::read(ends[0], &c, 1), 0);
+    ::close(ends[0]);
+    EXPECT_TRUE(await([&] { return ::getsid(dead_man.pid()) == dead_man.pid(); })) << "the terminal's signals reach it";
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

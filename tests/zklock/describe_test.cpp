@@ -1,0 +1,75 @@
+#include "zklock/describe.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+using WallTime = std::chrono::system_clock::time_point;
+
+const WallTime kNow{1'700'000'000s};
+
+Participant ours() {
+    Participant p;
+    p.path = "/locks/deploy/_c_u-lock-0000000007";
+    p.node = "_c_u-lock-0000000007";
+    p.holder = true;
+    p.token = 4294967302;
+    p.session_id = 0x10000abcd;
+    p.since = kNow - 192s;
+    p.id = "web1:4711";
+    p.host = "web1";
+    p.pid = 4711;
+    p.user = "ops";
+    p.name = "deploy.sh";
+    p.raw = R"({"v":1,"id":"web1:4711"})";
+    return p;
+}
+
+Participant foreign() {
+    Participant p;
+    p.path = "/locks/deploy";
+    p.node = "x-lock-0000000008";
+    p.since = kNow + 5s;  // its server's clock is ahead
+    p.raw = "10.0.0.7\x1b[2J";
+    return p;
+}
+
+TEST(DescribeTest, SaysWhoHoldsAndForHowLong) {
+    EXPECT_EQ(describe(ours(), kNow), "web1 pid 4711 \"deploy.sh\" (ops) for 3m12s");
+    EXPECT_EQ(describe(foreign(), kNow), "\"10.0.0.7?[2J\" session 0x0 for 0ms");
+}
+
+TEST(DescribeTest, NodesHaveOnePath) {
+    EXPECT_EQ(node_path(ours()), "/locks/deploy/_c_u-lock-0000000007");
+    EXPECT_EQ(node_path(foreign()), "/locks/deploy/x-lock-0000000008");
+}
+
+TEST(DescribeTest, StatusAsJson) {
+    LockView view{"/locks/deploy", {ours(), foreign()}, true};
+    const nlohmann::json json = to_json(view, kNow);
+    EXPECT_EQ(json["v"], 1);
+    EXPECT_EQ(json["state"], "held");
+    EXPECT_EQ(json["mode"], "exclusive");
+    EXPECT_EQ(json["count"], 1);
+    ASSERT_EQ(json["holders"].size(), 1u);
+    const auto& holder = json["holders"][0];
+    EXPECT_EQ(holder["fencing_token"], 4294967302);
+    EXPECT_EQ(holder["session"], "0x10000abcd");
+    EXPECT_EQ(holder["age_ms"], 192000);
+    EXPECT_EQ(holder["ctime"], "2023-11-14T22:10:08Z");
+    EXPECT_EQ(holder["payload"]["id"], "web1:4711");
+    EXPECT_TRUE(holder["payload_raw"].is_null());
+    ASSERT_EQ(json["waiters"].size(), 1u);
+    EXPECT_EQ(json["waiters"][0]["position"], 1);
+    EXPECT_TRUE(json["waiters"][0]["payload"].is_null());
+    EXPECT_EQ(json["waiters"][0]["payload_raw"], foreign().raw);
+    EXPECT_EQ(json["waiters"][0]["age_ms"], 0);
+    EXPECT_EQ(to_json(LockView{"/l", {}, false}, kNow)["state"], "free");
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,42 @@
+#include "zklock/duration.hpp"
+
+#include <gtest/gtest.h>
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(DurationTest, NumberWithoutSuffixCountsSeconds) {
+    EXPECT_EQ(parse_duration("0"), 0ns);
+    EXPECT_EQ(parse_duration("10"), 10s);
+    EXPECT_EQ(parse_duration("1.5"), 1500ms);
+    EXPECT_EQ(parse_duration(".5"), 500ms);
+}
+
+TEST(DurationTest, SuffixesCountMillisecondsToHours) {
+    EXPECT_EQ(parse_duration("250ms"), 250ms);
+    EXPECT_EQ(parse_duration("2s"), 2s);
+    EXPECT_EQ(parse_duration("1.5m"), 90s);
+    EXPECT_EQ(parse_duration("24h"), 24h);
+}
+
+TEST(DurationTest, WhatIsNotADurationIsRefused) {
+    for (const char* text : {"", " ", "s", "-1", "+1", "1x", "1 s", " 1", "1e3", "0x10", "inf", "nan", "1s2", "1d",
+                             "99999999999", "1..5", "1,5"}) {
+        EXPECT_EQ(parse_duration(text), std::nullopt) << text;
+    }
+}
+
+TEST(DurationTest, PeopleReadTwoUnitsAtMost) {
+    EXPECT_EQ(format_duration(-1s), "0ms");
+    EXPECT_EQ(format_duration(250ms), "250ms");
+    EXPECT_EQ(format_duration(3450ms), "3.4s");
+    EXPECT_EQ(format_duration(59s), "59s");
+    EXPECT_EQ(format_duration(192s), "3m12s");
+    EXPECT_EQ(format_duration(2h + 5min), "2h05m");
+    EXPECT_EQ(format_duration(99h), "4d03h");
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

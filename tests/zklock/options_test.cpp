@@ -1,0 +1,205 @@
+#include "zklock/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class OptionsTest : public testing::Test {
+protected:
+    void SetUp() override {
+        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
+                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "XDG_CONFIG_HOME", "SHELL"}) {
+            ::unsetenv(name);
+        }
+        ::setenv("HOME", "/nonexistent", 1);
+        ::setenv("ZKLOCK_CONNECT", "zk:2181", 1);
+    }
+
+    static Options parse(std::vector<const char*> arguments) {
+        arguments.insert(arguments.begin(), "zklock");
+        return parse_options(static_cast<int>(arguments.size()), arguments.data());
+    }
+    /// The exit code and the text of the refusal.
+    static std::pair<int, std::string> refusal(std::vector<const char*> arguments) {
+        try {
+            parse(std::move(arguments));
+        } catch (const Failure& failure) {
+            return {failure.code, failure.what()};
+        }
+        return {0, "accepted"};
+    }
+};
+
+TEST_F(OptionsTest, TheWordRunMayBeLeftOut) {
+    for (const Options& options : {parse({"/l", "echo", "hi"}), parse({"run", "/l", "echo", "hi"})}) {
+        EXPECT_EQ(options.command, Command::run);
+        EXPECT_EQ(options.lock, "/l");
+        EXPECT_THAT(options.argv, ElementsAre("echo", "hi"));
+        EXPECT_EQ(options.name, "echo");
+        EXPECT_EQ(options.conflict_exit_code, 75);
+        EXPECT_EQ(options.lost_exit_code, 79);
+        EXPECT_EQ(options.session_timeout, 15s);
+        EXPECT_EQ(options.stop_signal, SIGTERM);
+        EXPECT_EQ(options.on_suspend, OnSuspend::ride);
+    }
+}
+
+TEST_F(OptionsTest, EverythingAfterTheLockIsTheCommandUntouched) {
+    EXPECT_THAT(parse({"-n", "/l", "cmd", "-n", "--bogus", "--", "-w", "5"}).argv,
+                ElementsAre("cmd", "-n", "--bogus", "--", "-w", "5"));
+    EXPECT_THAT(parse({"/l", "--", "-odd", "--"}).argv, ElementsAre("-odd", "--"));
+    EXPECT_THAT(parse({"/l", "status"}).argv, ElementsAre("status"));
+    EXPECT_THAT(parse({"/l", "/bin/cmd", "-c", "x"}).argv, ElementsAre("/bin/cmd", "-c", "x"));
+    EXPECT_THAT(parse({"--", "/l", "cmd"}).argv, ElementsAre("cmd"));
+}
+
+TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
+    for (const char* option : {"--bogus", "-s", "--shared", "-j", "-L", "-Z"}) {
+        const auto [code, text] = refusal({option, "/l", "cmd"});
+        EXPECT_EQ(code, 64) << option;
+        EXPECT_THAT(text, HasSubstr(std::string("unknown option ") + option));
+    }
+    EXPECT_EQ(refusal({"status", "--bogus", "/l"}).first, 64);
+}
+
+TEST_F(OptionsTest, ALockIsAnAbsolutePath) {
+    EXPECT_EQ(refusal({"leader", "/l"}).first, 64);
+    EXPECT_THAT(refusal({"locks/x", "cmd"}).second, HasSubstr("neither a command of zklock nor an absolute path"));
+    EXPECT_EQ(refusal({"status", "x"}).first, 64);
+    EXPECT_EQ(refusal({"-n"}).first, 64);
+    EXPECT_EQ(refusal({"/l"}).first, 64);
+    EXPECT_EQ(refusal({}).first, 64);
+    EXPECT_EQ(refusal({"/l", ""}).first, 64);
+}
+
+TEST_F(OptionsTest, ShellStringsAsInFlock) {
+    EXPECT_THAT(parse({"/l", "-c", "a | b"}).argv, ElementsAre("/bin/sh", "-c", "a | b"));
+    ::setenv("SHELL", "/bin/dash", 1);
+    EXPECT_THAT(parse({"-c", "a | b", "/l"}).argv, ElementsAre("/bin/dash", "-c", "a | b"));
+    EXPECT_EQ(parse({"/l", "-c", "a"}).name, "dash");
+    EXPECT_EQ(refusal({"/l", "-c", "a", "b"}).first, 64);
+    EXPECT_EQ(refusal({"/l", "-c"}).first, 64);
+    EXPECT_EQ(refusal({"-c", "a", "/l", "b"}).first, 64);
+}
+
+TEST_F(OptionsTest, WaitingIsBoundedOrNot) {
+    EXPECT_FALSE(parse({"/l", "c"}).wait_limit);
+    EXPECT_EQ(parse({"-w", "1.5", "/l", "c"}).wait_limit, 1500ms);
+    EXPECT_EQ(parse({"--wait=2m", "/l", "c"}).wait_limit, 2min);
+    EXPECT_TRUE(parse({"-w", "0", "/l", "c"}).nonblock);
+    for (const char* flag : {"-n", "--nb", "--nonblock", "--nonblocking"}) {
+        EXPECT_TRUE(parse({flag, "/l", "c"}).nonblock) << flag;
+    }
+    EXPECT_EQ(refusal({"-w", "x", "/l", "c"}).first, 64);
+    EXPECT_EQ(refusal({"-w", "-1", "/l", "c"}).first, 64);
+    EXPECT_EQ(refusal({"-n", "-w", "3", "/l", "c"}).first, 64);
+}
+
+TEST_F(OptionsTest, ExitCodesAreFrom0To255) {
+    EXPECT_EQ(parse({"-E", "0", "/l", "c"}).conflict_exit_code, 0);
+    EXPECT_EQ(parse({"-E", "255", "/l", "c"}).conflict_exit_code, 255);
+    EXPECT_EQ(parse({"--lost-exit-code", "99", "/l", "c"}).lost_exit_code, 99);
+    for (const char* number : {"256", "-1", "x", "1x", ""}) EXPECT_EQ(refusal({"-E", number, "/l", "c"}).first, 64);
+}
+
+TEST_F(OptionsTest, TheCommandMustBeDeadBeforeTheLockIsFree) {
+    EXPECT_EQ(refusal({"--session-timeout", "10", "-k", "5", "/l", "c"}).first, 64);
+    EXPECT_EQ(parse({"--session-timeout", "10", "-k", "4.9", "/l", "c"}).kill_after, 4900ms);
+    EXPECT_EQ(refusal({"--session-timeout", "10ms", "/l", "c"}).first, 64);
+    EXPECT_EQ(refusal({"--session-timeout", "25h", "/l", "c"}).first, 64);
+}
+
+TEST_F(OptionsTest, SignalsByNameOrNumber) {
+    EXPECT_EQ(parse_signal("TERM"), SIGTERM);
+    EXPECT_EQ(parse_signal("SIGUSR1"), SIGUSR1);
+    EXPECT_EQ(parse_signal("9"), SIGKILL);
+    for (const char* text : {"", "0", "99", "term", "NOPE", "SIG"}) EXPECT_THROW(parse_signal(text), Failure) << text;
+}
+
+TEST_F(OptionsTest, PoliciesAndLimits) {
+    EXPECT_EQ(parse({"--on-suspend", "pause", "/l", "c"}).on_suspend, OnSuspend::pause);
+    EXPECT_EQ(parse({"--on-suspend=stop", "/l", "c"}).on_suspend, OnSuspend::stop);
+    EXPECT_EQ(refusal({"--on-suspend", "hope", "/l", "c"}).first, 64);
+    EXPECT_EQ(parse({"--max-run", "2h", "--min-hold", "1m", "/l", "c"}).max_run, 2h);
+    EXPECT_FALSE(parse({"--max-run", "0", "/l", "c"}).max_run);
+    EXPECT_EQ(parse({"--min-hold", "1m", "/l", "c"}).min_hold, 1min);
+    EXPECT_EQ(parse({"--connect-timeout", "3", "/l", "c"}).connect_timeout, 3s);
+    EXPECT_FALSE(parse({"--connect-timeout", "0", "/l", "c"}).connect_timeout);
+}
+
+TEST_F(OptionsTest, ArgumentsOfTheCommandAreNeverShownToOthers) {
+    const Options options = parse({"/l", "/opt/bin/deploy.sh", "--password=secret"});
+    EXPECT_EQ(options.name, "deploy.sh");
+    EXPECT_EQ(parse({"--name", "release", "/l", "c"}).name, "release");
+}
+
+TEST_F(OptionsTest, MetaMayBeRepeatedAndDoesNotSwallowTheLock) {
+    const Options options = parse({"--meta", "a=1", "--meta", "b=x=y", "/l", "c"});
+    EXPECT_THAT(options.meta, ElementsAre(testing::Pair("a", "1"), testing::Pair("b", "x=y")));
+    EXPECT_EQ(options.lock, "/l");
+    EXPECT_EQ(refusal({"--meta", "novalue", "/l", "c"}).first, 64);
+    EXPECT_EQ(refusal({"--meta", "=x", "/l", "c"}).first, 64);
+}
+
+TEST_F(OptionsTest, NoServersAnywhereIsAConfigurationError) {
+    ::unsetenv("ZKLOCK_CONNECT");
+    const auto [code, text] = refusal({"/l", "c"});
+    EXPECT_EQ(code, 78);
+    EXPECT_THAT(text, HasSubstr("ZKLOCK_CONNECT"));
+    EXPECT_EQ(refusal({"ping"}).first, 78);
+}
+
+TEST_F(OptionsTest, TlsIsRefusedWithTheRemedy) {
+    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
+    EXPECT_EQ(code, 78);
+    EXPECT_THAT(text, HasSubstr("--tls-ca: this ZooKeeper client has no TLS"));
+    EXPECT_THAT(text, HasSubstr("stunnel"));
+    ::setenv("ZKLOCK_TLS_CA", "x", 1);
+    EXPECT_EQ(refusal({"status", "/l"}).first, 78);
+}
+
+TEST_F(OptionsTest, BreakNeedsToKnowWhom) {
+    EXPECT_TRUE(parse({"break", "/l", "--holder", "--yes"}).break_holder);
+    EXPECT_EQ(parse({"break", "--node", "n-1", "/l"}).break_node, "n-1");
+    EXPECT_TRUE(parse({"break", "--all", "/l"}).break_all);
+    EXPECT_EQ(refusal({"break", "/l"}).first, 64);
+    EXPECT_EQ(refusal({"break", "/l", "--holder", "--all"}).first, 64);
+}
+
+TEST_F(OptionsTest, LsLooksFromTheRootUnlessTold) {
+    EXPECT_EQ(parse({"ls"}).lock, "/");
+    EXPECT_EQ(parse({"ls", "/locks"}).lock, "/locks");
+    EXPECT_TRUE(parse({"ls", "--complete"}).names_only);
+}
+
+TEST_F(OptionsTest, AccessLists) {
+    EXPECT_EQ(parse_acl("open"), Acl::open());
+    EXPECT_EQ(parse_acl("creator"), Acl::creator_all());
+    const std::vector<Acl> acl = parse_acl("digest:ops:Vzwq=:rwcda,ip:10.0.0.0/8:r");
+    ASSERT_EQ(acl.size(), 2u);
+    EXPECT_EQ(acl[0], (Acl{Acl::all, "digest", "ops:Vzwq="}));
+    EXPECT_EQ(acl[1], (Acl{Acl::read, "ip", "10.0.0.0/8"}));
+    for (const char* text : {"", "world", "world:anyone", "world:anyone:", "world:anyone:x", "open,open"}) {
+        EXPECT_THROW(parse_acl(text), Failure) << text;
+    }
+}
+
+TEST_F(OptionsTest, HelpAndVersionNeedNoServers) {
+    ::unsetenv("ZKLOCK_CONNECT");
+    EXPECT_EQ(parse({"--help"}).command, Command::help);
+    EXPECT_THAT(parse({"run", "--help"}).help_text, HasSubstr("--kill-after"));
+    EXPECT_THAT(parse({"status", "-h"}).help_text, HasSubstr("--json"));
+    EXPECT_EQ(parse({"--version"}).command, Command::version);
+    EXPECT_TRUE(parse({"--version", "--json"}).json);
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,151 @@
+#include "zklock/settings.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "zklock/options.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using testing::HasSubstr;
+
+const std::map<std::string, std::string> kNoOptions;
+
+class SettingsTest : public testing::Test {
+protected:
+    void SetUp() override {
+        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
+                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "XDG_CONFIG_HOME"}) {
+            ::unsetenv(name);
+        }
+        std::string name = (std::filesystem::temp_directory_path() / "zklock-settings-XXXXXX").string();
+        ASSERT_NE(::mkdtemp(name.data()), nullptr);
+        directory_ = name;
+        ::setenv("HOME", directory_.c_str(), 1);
+    }
+    void TearDown() override { std::filesystem::remove_all(directory_); }
+
+    std::string write(const std::string& name, const std::string& text, mode_t mode = 0600) {
+        const std::filesystem::path path = directory_ / name;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << text;
+        ::chmod(path.c_str(), mode);
+        return path.string();
+    }
+
+    std::filesystem::path directory_;
+};
+
+TEST_F(SettingsTest, OptionBeforeEnvironmentBeforeConfigBeforeUserFile) {
+    write(".config/zklock.conf", "connect = user:1\nprefix = /user\nsession-timeout = 1\nconnect-timeout = 4\n");
+    const std::string config = write("c.conf", "connect = config:1\nprefix=/config\nsession-timeout = 2\n");
+    ::setenv("ZKLOCK_CONNECT", "environment:1", 1);
+    ::setenv("ZKLOCK_PREFIX", "/environment", 1);
+    const Settings settings(std::map<std::string, std::string>{{"config", config}, {"connect", "option:1"}});
+    EXPECT_EQ(settings.find("connect")->value, "option:1");
+    EXPECT_EQ(settings.find("connect")->origin, "--connect");
+    EXPECT_EQ(settings.find("prefix")->value, "/environment");
+    EXPECT_EQ(settings.find("prefix")->origin, "ZKLOCK_PREFIX");
+    EXPECT_EQ(settings.find("session-timeout")->value, "2");
+    EXPECT_EQ(settings.find("connect-timeout")->value, "4");
+    EXPECT_FALSE(settings.find("acl"));
+}
+
+TEST_F(SettingsTest, OtherToolsVariablesComeLast) {
+    ::setenv("ZKHOSTS", "c:1", 1);
+    EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "c:1");
+    ::setenv("ZK_HOSTS", "b:1", 1);
+    EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "b:1");
+    ::setenv("ZKLOCK_CONNECT", "a:1", 1);
+    EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "a:1");
+}
+
+TEST_F(SettingsTest, ListsOfServersSurviveTheFileFormat) {
+    write(".config/zklock.conf",
+          "# comment\n; comment\n\n[zklock]\nconnect = a:2181,b:2181,[::1]:2181/chroot\nprefix = \"/a b\"\n");
+    const Settings settings(kNoOptions);
+    EXPECT_EQ(settings.find("connect")->value, "a:2181,b:2181,[::1]:2181/chroot");
+    EXPECT_EQ(settings.find("prefix")->value, "/a b");
+}
+
+TEST_F(SettingsTest, XdgConfigHomeReplacesTheHomeDirectory) {
+    write(".config/zklock.conf", "connect = home:1\n");
+    write("xdg/zklock.conf", "connect = xdg:1\n");
+    ::setenv("XDG_CONFIG_HOME", (directory_ / "xdg").c_str(), 1);
+    EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "xdg:1");
+}
+
+TEST_F(SettingsTest, AMissingConfigFileIsAnErrorOnlyWhenNamed) {
+    EXPECT_FALSE(Settings(kNoOptions).find("connect"));
+    try {
+        const Settings settings(std::map<std::string, std::string>{{"config", "/nonexistent/file"}});
+        FAIL();
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.code, 78);
+        EXPECT_THAT(failure.what(), HasSubstr("/nonexistent/file"));
+    }
+}
+
+TEST_F(SettingsTest, UnknownSettingsAreNamed) {
+    const std::string config = write("c.conf", "conect = a:1\n");
+    try {
+        const Settings settings(std::map<std::string, std::string>{{"config", config}});
+        FAIL();
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.code, 78);
+        EXPECT_THAT(failure.what(), HasSubstr("conect"));
+    }
+}
+
+TEST_F(SettingsTest, CredentialsComeFromAFileThatOnlyItsOwnerMayRead) {
+    const std::string good = write("auth", "# who\ndigest:ops:pass:word\n\nip:x\n", 0600);
+    const std::vector<Auth> auth = read_auth_file(good);
+    ASSERT_EQ(auth.size(), 2u);
+    EXPECT_EQ(auth[0].scheme, "digest");
+    EXPECT_EQ(auth[0].credential, "ops:pass:word");
+    for (const mode_t mode : {0640, 0604, 0660, 0610}) {
+        const std::string bad = write("bad", "digest:ops:secret\n", mode);
+        try {
+            read_auth_file(bad);
+            ADD_FAILURE() << mode;
+        } catch (const Failure& failure) {
+            EXPECT_EQ(failure.code, 78);
+            EXPECT_THAT(failure.what(), HasSubstr("chmod 600"));
+        }
+    }
+}
+
+TEST_F(SettingsTest, ASecretIsNeverRepeatedInAnError) {
+    const std::string bad = write("auth", "topsecret\n");
+    try {
+        read_auth_file(bad);
+        FAIL();
+    } catch (const Failure& failure) {
+        EXPECT_THAT(failure.what(), HasSubstr("line 1"));
+        EXPECT_THAT(failure.what(), testing::Not(HasSubstr("topsecret")));
+    }
+    EXPECT_THROW(read_auth_file(write("empty", "\n")), Failure);
+    EXPECT_THROW(read_auth_file("/nonexistent"), Failure);
+}
+
+TEST_F(SettingsTest, CredentialsComeFromADescriptorThatIsClosedAfterwards) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    ASSERT_EQ(::write(ends[1], "digest:a:b\n", 11), 11);
+    ::close(ends[1]);
+    EXPECT_EQ(read_auth_file("fd:" + std::to_string(ends[0])).at(0).credential, "a:b");
+    EXPECT_EQ(::fcntl(ends[0], F_GETFD), -1);
+    EXPECT_THROW(read_auth_file("fd:999"), Failure);
+    EXPECT_THROW(read_auth_file("fd:x"), Failure);
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock
