@@ -178,13 +178,13 @@ private:
         const bool shell_after = !rest.empty() && (rest.front() == "-c" || rest.front() == "--command");
         if (shell_after) {
             if (rest.size() != 2) usage("-c takes exactly one string, and nothing may follow it");
-            if (!shell_.empty()) usage("-c was given twice");
+            if (given("--command")) usage("-c was given twice");
             shell_ = rest[1];
             rest.clear();
         } else if (!rest.empty() && rest.front() == "--") {
             rest.erase(rest.begin());
         }
-        if (shell_given() || shell_after) {
+        if (given("--command") || shell_after) {
             if (!rest.empty()) usage("-c and a command exclude each other");
             const char* shell = std::getenv("SHELL");
             options_.argv = {shell && *shell ? shell : "/bin/sh", "-c", shell_};
@@ -195,7 +195,10 @@ private:
         }
         if (options_.argv.front().empty()) usage("the command is empty");
     }
-    bool shell_given() const { return app_.get_option("--command")->count() > 0; }
+    bool given(const char* name) const {
+        const CLI::Option* option = app_.get_option_no_throw(name);
+        return option && option->count() > 0;
+    }
 
     void finish() {
         const Command command = options_.command;
@@ -210,9 +213,9 @@ private:
             int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
             usage("break needs exactly one of --holder, --node and --all");
         }
-        if (!conflict_.empty()) options_.conflict_exit_code = exit_code("-E", conflict_);
-        if (!lost_.empty()) options_.lost_exit_code = exit_code("--lost-exit-code", lost_);
-        if (!wait_.empty()) options_.wait_limit = duration("--timeout", wait_);
+        if (given("--conflict-exit-code")) options_.conflict_exit_code = exit_code("-E", conflict_);
+        if (given("--lost-exit-code")) options_.lost_exit_code = exit_code("--lost-exit-code", lost_);
+        if (given("--timeout")) options_.wait_limit = duration("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
         options_.create_parents = !no_create_;
@@ -241,16 +244,16 @@ private:
     }
 
     void take_supervision() {
-        if (!signal_.empty()) options_.stop_signal = parse_signal(signal_);
-        if (!kill_after_.empty()) options_.kill_after = duration("--kill-after", kill_after_);
-        if (!max_run_.empty()) options_.max_run = duration("--max-run", max_run_);
+        if (given("--signal")) options_.stop_signal = parse_signal(signal_);
+        if (given("--kill-after")) options_.kill_after = duration("--kill-after", kill_after_);
+        if (given("--max-run")) options_.max_run = duration("--max-run", max_run_);
         if (options_.max_run == Nanoseconds(0)) options_.max_run.reset();  // as timeout(1)
-        if (!min_hold_.empty()) options_.min_hold = duration("--min-hold", min_hold_);
+        if (given("--min-hold")) options_.min_hold = duration("--min-hold", min_hold_);
         if (on_suspend_ == "stop") {
             options_.on_suspend = OnSuspend::stop;
         } else if (on_suspend_ == "pause") {
             options_.on_suspend = OnSuspend::pause;
-        } else if (!on_suspend_.empty() && on_suspend_ != "ride") {
+        } else if (given("--on-suspend") && on_suspend_ != "ride") {
             usage("--on-suspend: ride, stop or pause, not " + on_suspend_);
         }
     }

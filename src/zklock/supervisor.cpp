@@ -169,6 +169,7 @@ void Supervisor::stop(Instant now, End why, Actions& actions) {
 void Supervisor::kill_by(Instant when) {
     if (killing_) return;
     kill_at_ = kill_at_ ? std::min(*kill_at_, when) : when;
+    if (lost_) dead_by_ = std::min(dead_by_, *kill_at_);
 }
 
 std::optional<Instant> Supervisor::next() const {

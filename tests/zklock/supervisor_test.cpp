@@ -138,7 +138,7 @@ TEST_F(SupervisorTest, ALossWhileFrozenKillsAtOnce) {
     supervisor.disconnected(at(1s));
     supervisor.reconnected(at(2s));
     EXPECT_THAT(supervisor.lost(at(2s), "gone"), ElementsAre(lost("gone"), stopping(SIGKILL), kKill));
-    EXPECT_THAT(renewed(supervisor, 3s), IsEmpty());
+    EXPECT_THAT(renewed(supervisor, 3s), ElementsAre(kKill)) << "never SIGCONT";
 }
 
 TEST_F(SupervisorTest, NobodyThawsAFrozenCommandFromOutside) {
@@ -254,7 +254,7 @@ TEST_F(SupervisorTest, AfterCtrlZForTooLongTheCommandIsKilledAndNeverContinued) 
     supervisor.job_stopped(at(1s));
     EXPECT_THAT(supervisor.tick(at(60s)), ElementsAre(lost(kUnconfirmed), stopping(SIGKILL), kKill));
     EXPECT_THAT(supervisor.job_continued(at(60s)), IsEmpty());
-    EXPECT_THAT(renewed(supervisor, 61s), IsEmpty());
+    EXPECT_THAT(renewed(supervisor, 61s), ElementsAre(kKill)) << "never SIGCONT";
     end(supervisor, 61s);
     EXPECT_EQ(supervisor.end(), Supervisor::End::lost);
 }
