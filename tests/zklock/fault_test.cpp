@@ -1,0 +1,253 @@
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "zklock/zklock_test.hpp"
+
+namespace zkrecipes::zklock::test {
+namespace {
+
+using testenv::Gate;
+using testing::HasSubstr;
+
+/// The holder reaches the server through a gate, everybody else directly. Its command and all descendants hold a flock
+/// on a file as long as one of them is alive, and so the next holder can see whether they are.
+class ZklockFaultTest : public ZklockTest {
+protected:
+    void SetUp() override {
+        ZklockTest::SetUp();
+        if (IsSkipped()) return;
+        ZKRECIPES_NEEDS_OWN_SERVER();
+        session_timeout_ = "2s";
+        gate_ = std::make_unique<Gate>(server().endpoint());
+    }
+
+    enum class Kind { obedient, with_stubborn_grandchild, with_escaped_grandchild };
+    /// Starts the holder; it is in its command on return.
+    std::unique_ptr<ZklockProcess> hold(std::vector<std::string> options, Kind kind = Kind::obedient) {
+        std::string command = "exec 9>" + (scratch_ / "alive") + "; flock 9; ";
+        if (kind == Kind::with_stubborn_grandchild) command += "(trap '' TERM INT HUP; while :; do sleep 1; done) & ";
+        if (kind == Kind::with_escaped_grandchild) {
+            command += "setsid sh -c \"trap '' TERM INT HUP; touch " + (scratch_ / "escaped") +
+                       "; while :; do sleep 1; done\" & while [ ! -e " + (scratch_ / "escaped") +
+                       " ]; do sleep 0.02; done; ";
+        }
+        command +=
+            "touch " + (scratch_ / "held") + "; while :; do echo x >>" + (scratch_ / "ticks") + "; sleep 0.02; done";
+        std::vector<std::string> arguments = {"--events", scratch_ / "events", "--result", scratch_ / "result"};
+        arguments.insert(arguments.end(), options.begin(), options.end());
+        arguments.insert(arguments.end(), {lock(), "-c", command});
+        auto holder = std::make_unique<ZklockProcess>(with(arguments, gate_->connect_string()));
+        EXPECT_TRUE(await([&] { return exists(scratch_ / "held"); })) << holder->err();
+        return holder;
+    }
+    /// Takes the lock as soon as it can. Its exit code: 0, nobody of the former holder's was alive at that time.
+    std::unique_ptr<ZklockProcess> rival() {
+        auto process = start(
+            {lock(), "-c", "touch " + (scratch_ / "rival") + "; exec flock -n " + (scratch_ / "alive") + " true"});
+        EXPECT_TRUE(await([&] { return queue_length() == 2; }));
+        return process;
+    }
+    std::size_t ticks() const { return read_file(scratch_ / "ticks").size(); }
+    std::string last_reason() const {
+        const auto lost = events_named(scratch_ / "events", "lost");
+        return lost.empty() ? "" : lost.back()["reason"].get<std::string>();
+    }
+
+    std::unique_ptr<Gate> gate_;
+};
+
+class ZklockPartitionTest : public ZklockFaultTest, public testing::WithParamInterface<int> {};
+
+TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLock) {
+    const auto holder = hold({}, static_cast<Kind>(GetParam()));
+    const auto next = rival();
+    gate_->blackhole();
+    EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
+    EXPECT_EQ(holder->wait(), 79) << holder->err();
+    EXPECT_THAT(holder->err(), HasSubstr("lost " + lock()));
+    EXPECT_EQ(last_reason(), "no server confirmed it in time");
+    const auto stopping = events_named(scratch_ / "events", "stopping");
+    EXPECT_EQ(stopping.at(0)["signal"], SIGTERM);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "lost");
+}
+
+TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLockWhileZklockIsStopped) {
+    const auto holder = hold({}, static_cast<Kind>(GetParam()));
+    const auto next = rival();
+    holder->signal(SIGSTOP);
+    EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
+    holder->signal(SIGCONT);
+    EXPECT_EQ(holder->wait(), 79) << holder->err();
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, ZklockPartitionTest, testing::Values(0, 1, 2));
+
+TEST_F(ZklockFaultTest, AfterAFreezeOfTheWholeMachineTheCommandIsKilledAtOnce) {
+    const auto holder = hold({});
+    // As a frozen machine: zklock, its switch and its command all stand still.
+    std::vector<pid_t> frozen = {holder->pid()};
+    for (std::size_t i = 0; i < frozen.size(); ++i) {
+        std::ifstream children("/proc/" + std::to_string(frozen[i]) + "/task/" + std::to_string(frozen[i]) +
+                               "/children");
+        for (pid_t child = 0; children >> child;) frozen.push_back(child);
+    }
+    ASSERT_GE(frozen.size(), 3u);
+    const auto next = start({lock(), "true"});
+    for (const pid_t pid : frozen) ::kill(pid, SIGSTOP);
+    EXPECT_EQ(next->wait(), 0);
+    for (auto pid = frozen.begin(); pid != frozen.end(); ++pid) ::kill(*pid, SIGCONT);
+    EXPECT_EQ(holder->wait(), 79);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
+}
+
+TEST_F(ZklockFaultTest, RideSurvivesAShortDisconnect) {
+    session_timeout_ = "20s";
+    const auto holder = hold({"--on-suspend", "ride"});
+    gate_->refuse();
+    gate_->reset_all();
+    ASSERT_TRUE(await([&] { return !events_named(scratch_ / "events", "suspended").empty(); }));
+    EXPECT_GT(events_named(scratch_ / "events", "suspended")[0]["lease_left_ms"], 0);
+    gate_->pass();
+    EXPECT_TRUE(await([&] { return !events_named(scratch_ / "events", "resumed").empty(); }));
+    const std::size_t before = ticks();
+    EXPECT_TRUE(await([&] { return ticks() > before; }));
+    holder->signal(SIGTERM);
+    EXPECT_EQ(holder->wait(), 128 + SIGTERM);
+}
+
+TEST_F(ZklockFaultTest, StopActsAtTheFirstDisconnect) {
+    session_timeout_ = "20s";
+    const auto holder = hold({"--on-suspend", "stop", "-k", "300ms"});
+    gate_->refuse();
+    gate_->reset_all();
+    EXPECT_EQ(holder->wait(), 79);
+    EXPECT_EQ(last_reason(), "the connection broke");
+}
+
+TEST_F(ZklockFaultTest, PauseFreezesTheCommandUntilTheLockIsSure) {
+    session_timeout_ = "20s";
+    const auto holder = hold({"--on-suspend", "pause"});
+    gate_->refuse();
+    gate_->reset_all();
+    ASSERT_TRUE(await([&] { return !events_named(scratch_ / "events", "suspended").empty(); }));
+    // Whatever it wrote was written before the stop took effect; then nothing more.
+    std::size_t last = 0;
+    ASSERT_TRUE(await([&] {
+        const std::size_t before = std::exchange(last, ticks());
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        return ticks() == last && before == last;
+    }));
+    gate_->pass();
+    EXPECT_TRUE(await([&] { return ticks() > last; }));
+    EXPECT_EQ(events_named(scratch_ / "events", "resumed").size(), 1u);
+    holder->signal(SIGTERM);
+    EXPECT_EQ(holder->wait(), 128 + SIGTERM);
+}
+
+TEST_F(ZklockFaultTest, PauseKillsAtTheDeadline) {
+    const auto holder = hold({"--on-suspend", "pause"}, Kind::with_stubborn_grandchild);
+    const auto next = rival();
+    gate_->refuse();
+    gate_->reset_all();
+    EXPECT_EQ(next->wait(), 0);
+    EXPECT_EQ(holder->wait(), 79);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
+}
+
+TEST_F(ZklockFaultTest, AnExpiredSessionStopsTheCommand) {
+    session_timeout_ = "20s";
+    const auto holder = hold({"-k", "300ms"}, Kind::with_stubborn_grandchild);
+    gate_->expire(gate_->sessions().back());
+    EXPECT_EQ(holder->wait(), 79);
+    EXPECT_THAT(last_reason(), HasSubstr("expired"));
+}
+
+TEST_F(ZklockFaultTest, BreakStopsTheCommandAndLetsTheNextOneIn) {
+    session_timeout_ = "20s";
+    const auto holder = hold({"--lost-exit-code", "99"});
+    const std::string node = contenders().at(0);
+    // A hold shorter than half a second is not watched; ticks show that it has got that old.
+    ASSERT_TRUE(await([&] { return ticks() > 80; }));
+    EXPECT_EQ(run({"break", lock(), "--holder"}).code, 64) << "without a terminal it must be told --yes";
+    EXPECT_EQ(run({"break", lock(), "--node", "nobody", "--yes"}).code, 65);
+    const Outcome broken = zklock({"break", "--connect", connect_string(), lock(), "--holder", "--yes"});
+    EXPECT_EQ(broken.code, 0) << broken.err;
+    EXPECT_THAT(broken.out, HasSubstr(node));
+    EXPECT_EQ(holder->wait(), 99);
+    EXPECT_THAT(last_reason(), HasSubstr("is gone"));
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockFaultTest, AWaiterKeepsItsPlaceThroughABrokenConnection) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    ZklockProcess waiter(with({lock(), "-c", "echo mine"}, gate_->connect_string()));
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const auto before = contenders();
+    gate_->refuse();
+    gate_->reset_all();
+    holder->signal(SIGTERM);
+    holder->wait();
+    gate_->pass();
+    EXPECT_EQ(waiter.wait(), 0);
+    EXPECT_EQ(waiter.out(), "mine\n");
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockFaultTest, AWaiterWhoseSessionExpiresGoesToTheBackOfTheQueue) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    ZklockProcess waiter(with({lock(), "-c", "echo mine"}, gate_->connect_string()));
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const auto before = contenders();
+    gate_->expire(gate_->sessions().back());
+    ASSERT_TRUE(await([&] {
+        const auto now = contenders();
+        return now.size() == 2 &&
+               std::set<std::string>(now.begin(), now.end()) != std::set<std::string>(before.begin(), before.end());
+    }));
+    EXPECT_TRUE(await([&] { return waiter.err().find("back of the queue") != std::string::npos; }));
+    holder->signal(SIGTERM);
+    EXPECT_EQ(waiter.wait(), 0);
+}
+
+TEST_F(ZklockFaultTest, AWaitThatEndsDisconnectedIs69) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    ZklockProcess waiter(with({"-w", "4s", lock(), "true"}, gate_->connect_string()));
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    gate_->refuse();
+    gate_->reset_all();
+    EXPECT_EQ(waiter.wait(), 69) << waiter.err();
+}
+
+TEST_F(ZklockFaultTest, ATermWhileWaitingDisconnectedEndsItSoon) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    ZklockProcess waiter(with({lock(), "true"}, gate_->connect_string()));
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    gate_->refuse();
+    gate_->reset_all();
+    waiter.signal(SIGINT);
+    EXPECT_EQ(waiter.wait(), -SIGINT);
+}
+
+TEST_F(ZklockFaultTest, AReleaseThatTheServersDoNotConfirmIsSaidAndChangesNoExitCode) {
+    session_timeout_ = "20s";
+    ZklockProcess holder(with(
+        {"--events", scratch_ / "events", lock(), "-c",
+         "touch " + (scratch_ / "held") + "; while [ ! -e " + (scratch_ / "go") + " ]; do sleep 0.05; done; exit 5"},
+        gate_->connect_string()));
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    gate_->refuse();
+    gate_->reset_all();
+    ASSERT_TRUE(await([&] { return !events_named(scratch_ / "events", "suspended").empty(); }));
+    std::ofstream(scratch_ / "go") << "";
+    EXPECT_EQ(holder.wait(), 5);
+    EXPECT_THAT(holder.err(), HasSubstr("it is free after 20s at the latest"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock::test

@@ -1,0 +1,117 @@
+#include <fstream>
+
+#include "zklock/zklock_test.hpp"
+
+namespace zkrecipes::zklock::test {
+namespace {
+
+using testing::HasSubstr;
+
+class ZklockLookTest : public ZklockTest {};
+
+TEST_F(ZklockLookTest, StatusIs0WhenFreeAnd75WhenHeld) {
+    Outcome outcome = run({"status", lock()});
+    EXPECT_EQ(outcome.code, 64) << "options come after the word";
+    const auto status = [&](std::vector<std::string> more) {
+        std::vector<std::string> arguments = {"status", "--connect", connect_string()};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return zklock(arguments);
+    };
+    EXPECT_EQ(status({lock()}).code, 0);
+    const auto holder = hold_with_command({"--name", "deploy", "--meta", "ticket=OPS-7"});
+    const auto waiter = start({lock(), "true"});
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    outcome = status({lock()});
+    EXPECT_EQ(outcome.code, 75);
+    EXPECT_THAT(outcome.out, HasSubstr("\"deploy\""));
+    EXPECT_THAT(outcome.out, HasSubstr("ticket=OPS-7"));
+    EXPECT_THAT(outcome.out, HasSubstr("waiter 1"));
+    outcome = status({"--json", lock()});
+    EXPECT_EQ(outcome.code, 75);
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["state"], "held");
+    EXPECT_EQ(json["path"], lock());
+    ASSERT_EQ(json["holders"].size(), 1u);
+    EXPECT_EQ(json["holders"][0]["payload"]["name"], "deploy");
+    EXPECT_GT(json["holders"][0]["fencing_token"], 0);
+    EXPECT_EQ(json["waiters"][0]["position"], 1);
+    EXPECT_EQ(status({"-q", lock()}).out, "");
+}
+
+TEST_F(ZklockLookTest, LsFindsLocksBelowAPath) {
+    const auto holder = hold_with_command();
+    Outcome outcome = zklock({"ls", "--connect", connect_string(), root()});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr(lock() + "\theld by "));
+    EXPECT_EQ(zklock({"ls", "--complete", "--connect", connect_string(), root()}).out, lock() + "\n");
+    outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
+    const auto json = nlohmann::json::parse(outcome.out);
+    ASSERT_EQ(json["locks"].size(), 1u);
+    EXPECT_EQ(json["locks"][0]["path"], lock());
+    EXPECT_EQ(json["locks"][0]["state"], "held");
+}
+
+TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
+    EXPECT_EQ(zklock({"wait", "--connect", connect_string(), lock()}).code, 0);
+    auto holder = hold_with_command();
+    EXPECT_EQ(zklock({"wait", "-w", "300ms", "--connect", connect_string(), lock()}).code, 75);
+    ZklockProcess waiting({"wait", "--connect", connect_string(), lock()});
+    EXPECT_TRUE(waiting.running());
+    holder->signal(SIGTERM);
+    EXPECT_EQ(waiting.wait(), 0);
+}
+
+TEST_F(ZklockLookTest, PingNamesServerTimeoutAndFeatures) {
+    const auto json = nlohmann::json::parse(zklock({"ping", "--json", "--connect", connect_string()}).out);
+    EXPECT_THAT(json["server"].get<std::string>(), HasSubstr(connect_string().substr(0, connect_string().find(':'))));
+    EXPECT_EQ(json["session_timeout_ms"], 15000);
+    EXPECT_TRUE(json["features"].is_array());
+    EXPECT_THAT(zklock({"ping", "--connect", connect_string()}).out, HasSubstr("connected to "));
+    EXPECT_TRUE(nlohmann::json::parse(zklock({"--version", "--json"}).out)["features"].is_array());
+    EXPECT_THAT(zklock({"--version"}).out, HasSubstr("zklock "));
+    EXPECT_EQ(zklock({"ping", "--connect", "127.0.0.1:1", "--connect-timeout", "300ms"}).code, 69);
+}
+
+TEST_F(ZklockLookTest, HoldHoldsUntilStdinEnds) {
+    ZklockProcess::Setup open;
+    open.keep_input = true;
+    ZklockProcess hold({"hold", "--connect", connect_string(), lock()}, open);
+    ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
+    EXPECT_THAT(hold.out(), testing::MatchesRegex(".*/lock/_c_[^ ]* [0-9]+\n"));
+    EXPECT_EQ(run({"-n", lock(), "true"}).code, 75);
+    hold.end_input();
+    EXPECT_EQ(hold.wait(), 0);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockLookTest, HoldEndsWithASignalOrWithTheLock) {
+    ZklockProcess::Setup open;
+    open.keep_input = true;
+    ZklockProcess hold({"hold", "--json", "--connect", connect_string(), lock()}, open);
+    ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
+    EXPECT_GT(nlohmann::json::parse(hold.out())["fencing_token"], 0);
+    hold.signal(SIGTERM);
+    EXPECT_EQ(hold.wait(), 0);
+    ZklockProcess lost({"hold", "--connect", connect_string(), lock()}, open);
+    ASSERT_TRUE(await([&] { return lost.out().find('\n') != std::string::npos; }));
+    // Only after half a second the node is watched; before that, the next heartbeat sees that it is gone.
+    EXPECT_EQ(zklock({"break", "--all", "--yes", "--connect", connect_string(), lock()}).code, 0);
+    EXPECT_EQ(lost.wait(), 79);
+    EXPECT_THAT(lost.err(), HasSubstr("is gone"));
+}
+
+TEST_F(ZklockLookTest, BreakWarnsAboutHoldersThatDoNotWatchTheirNode) {
+    testenv::RawClient curator(connect_string());
+    curator.create(root());
+    curator.create(lock());
+    curator.create(lock() + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "10.0.0.7",
+                   testenv::CreateMode::ephemeral_sequential);
+    const Outcome outcome = zklock({"break", "--connect", connect_string(), lock(), "--holder", "--yes"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("10.0.0.7"));
+    EXPECT_THAT(outcome.out, HasSubstr("do not watch their own nodes"));
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock::test

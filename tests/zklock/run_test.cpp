@@ -1,0 +1,280 @@
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "zklock/zklock_test.hpp"
+
+namespace zkrecipes::zklock::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ZklockRunTest : public ZklockTest {};
+
+TEST_F(ZklockRunTest, TheCommandsExitCodeIsPassedThrough) {
+    for (const int code : {0, 1, 42, 75, 255}) {
+        EXPECT_EQ(run({lock(), "sh", "-c", "exit " + std::to_string(code)}).code, code);
+    }
+
+    EXPECT_EQ(run({lock(), "-c", "kill -USR1 $$"}).code, 128 + SIGUSR1);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, StdinStdoutAndStderrAreTheCommands) {
+    ZklockProcess::Setup setup;
+    setup.input = "hello\n";
+    const Outcome outcome = run({lock(), "-c", "cat; echo oops >&2"}, setup);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.out, "hello\n");
+    EXPECT_EQ(outcome.err, "oops\n");
+}
+
+TEST_F(ZklockRunTest, WhatCannotRunIs126Or127AndTheLockIsFreeAgain) {
+    Outcome outcome = run({lock(), "/nonexistent/command"});
+    EXPECT_EQ(outcome.code, 127);
+    EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/command"));
+    EXPECT_EQ(run({lock(), "no-such-command-in-path"}).code, 127);
+    EXPECT_EQ(run({lock(), "/etc/passwd"}).code, 126);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, TheCommandLearnsAboutItsLockAndNotAboutSecrets) {
+    std::ofstream(scratch_ / "auth") << "digest:ops:secret\n";
+    ::chmod((scratch_ / "auth").c_str(), 0600);
+    ZklockProcess::Setup setup;
+    setup.environment = {"ZKLOCK_AUTH_FILE=" + (scratch_ / "auth"), "ZKLOCK_PID=1", "ZKLOCK_NODE=/outer"};
+    const Outcome outcome = run({lock(), "-c", "env; echo PARENT=$PPID; ls -l /proc/self/fd"}, setup);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_HELD=1\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_PATH=" + lock() + "\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_NODE=" + lock() + "/_c_"));
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_MODE=exclusive\n"));
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_SESSION_ID=0x"));
+    EXPECT_THAT(outcome.out, HasSubstr("ZKLOCK_SESSION_TIMEOUT_MS=10000\n"));
+    EXPECT_THAT(outcome.out, testing::ContainsRegex("ZKLOCK_FENCING_TOKEN=[1-9][0-9]*\n"));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("ZKLOCK_AUTH_FILE")));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("/outer")));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("socket:"))) << "the session's socket is open in the command";
+    const auto value = [&](const std::string& name) {
+        const std::size_t begin = outcome.out.find(name + "=") + name.size() + 1;
+        return outcome.out.substr(begin, outcome.out.find('\n', begin) - begin);
+    };
+    EXPECT_EQ(value("ZKLOCK_PID"), value("PARENT"));
+}
+
+TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
+    const auto holder = hold_with_command({"--name", "deploy"});
+    Outcome outcome = run({"-n", lock(), "true"});
+    EXPECT_EQ(outcome.code, 75);
+    EXPECT_THAT(outcome.err, HasSubstr("\"deploy\""));
+    EXPECT_EQ(run({"-q", "-w", "0", lock(), "true"}).err, "");
+    EXPECT_EQ(run({"-n", "-E", "3", lock(), "true"}).code, 3);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(run({"-w", "400ms", lock(), "true"}).code, 75);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400));
+    EXPECT_TRUE(await([&] { return queue_length() == 1; })) << "those who gave up left something behind";
+}
+
+TEST_F(ZklockRunTest, AWaiterRunsWhenTheHolderIsDone) {
+    auto holder = hold_with_command();
+    auto waiter = start({"--events", scratch_ / "events", lock(), "-c", "echo mine"});
+    EXPECT_TRUE(await([&] { return queue_length() == 2; }));
+    EXPECT_TRUE(await([&] { return !events_named(scratch_ / "events", "waiting").empty(); }));
+    EXPECT_EQ(events_named(scratch_ / "events", "waiting")[0]["position"], 2);
+    EXPECT_EQ(waiter->out(), "");
+    holder->signal(SIGTERM);
+    EXPECT_EQ(holder->wait(), 128 + SIGTERM);
+    EXPECT_EQ(waiter->wait(), 0);
+    EXPECT_EQ(waiter->out(), "mine\n");
+}
+
+TEST_F(ZklockRunTest, StoppedWhileWaitingItDiesOfTheSignalAndLeavesNoNode) {
+    const auto holder = hold_with_command();
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+        auto waiter = start({"--result", scratch_ / "result", lock(), "touch", scratch_ / "ran"});
+        ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+        waiter->signal(signal);
+        EXPECT_EQ(waiter->wait(), -signal) << waiter->err();
+        EXPECT_EQ(queue_length(), 1u) << "its node outlives it";
+        EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "interrupted");
+    }
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockRunTest, SignalsGoToTheCommandAndTheLockIsKeptUntilItEnds) {
+    auto holder = start({lock(), "-c",
+                         "trap 'while [ ! -e " + (scratch_ / "go") + " ]; do sleep 0.05; done; exit 7' TERM; touch " +
+                             (scratch_ / "held") + "; while :; do sleep 0.05; done"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    holder->signal(SIGTERM);
+    EXPECT_EQ(run({"-n", lock(), "true"}).code, 75);
+    std::ofstream(scratch_ / "go") << "";
+    EXPECT_EQ(holder->wait(), 7);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, ASecondTermArmsTheKill) {
+    auto holder = start(
+        {"-k", "200ms", lock(), "-c", "trap '' TERM; touch " + (scratch_ / "held") + "; while :; do sleep 1; done"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    holder->signal(SIGTERM);
+    ASSERT_TRUE(await([&] { return holder->running(); }));
+    holder->signal(SIGINT);
+    EXPECT_EQ(holder->wait(), 128 + SIGKILL);
+}
+
+TEST_F(ZklockRunTest, TheLockIsKeptWhileAnyoneOfTheGroupLives) {
+    auto holder = start({lock(), "-c", "sleep 300 & touch " + (scratch_ / "held") + "; exit 3"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    EXPECT_EQ(run({"-w", "300ms", lock(), "true"}).code, 75);
+    holder->signal(SIGTERM);
+    EXPECT_EQ(holder->wait(), 3);
+}
+
+TEST_F(ZklockRunTest, MaxRunIs124AlsoForACommandThatIgnoresTerm) {
+    const Outcome outcome = run({"--max-run", "200ms", "-k", "200ms", "--events", scratch_ / "events", lock(), "-c",
+                                 "trap '' TERM; while :; do sleep 1; done"});
+    EXPECT_EQ(outcome.code, 124);
+    EXPECT_THAT(outcome.err, HasSubstr("longer than 200ms"));
+    EXPECT_EQ(events_named(scratch_ / "events", "stopping").at(0)["signal"], SIGTERM);
+    EXPECT_EQ(events_named(scratch_ / "events", "child_exited").at(0)["signal"], SIGKILL);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, MinHoldKeepsTheLockAfterAFastCommand) {
+    auto holder = start({"--min-hold", "60", lock(), "touch", scratch_ / "ran"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "ran"); }));
+    EXPECT_EQ(run({"-w", "300ms", lock(), "true"}).code, 75);
+    holder->signal(SIGTERM);
+    EXPECT_EQ(holder->wait(), 0);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, SigkillOfZklockKillsTheCommandAndItsGroup) {
+    auto holder = start({lock(), "-c",
+                         "exec 9>" + (scratch_ / "alive") + "; flock 9; (trap '' TERM HUP; sleep 300) & touch " +
+                             (scratch_ / "held") + "; sleep 300"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    const std::string probe = "flock -n " + (scratch_ / "alive") + " true";
+    EXPECT_NE(std::system(probe.c_str()), 0);
+    holder->signal(SIGKILL);
+    EXPECT_EQ(holder->wait(), -SIGKILL);
+    EXPECT_TRUE(await([&] { return std::system(probe.c_str()) == 0; })) << "somebody of the group lives on";
+}
+
+TEST_F(ZklockRunTest, WhatIsIgnoredStaysIgnored) {
+    ZklockProcess::Setup nohup;
+    nohup.ignored_signals = {SIGHUP};
+    auto holder = start({lock(), "-c",
+                         "touch " + (scratch_ / "held") + "; while [ ! -e " + (scratch_ / "go") +
+                             " ]; do sleep 0.05; done; kill -HUP $$; echo survived"},
+                        nohup);
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    holder->signal(SIGHUP);
+    std::ofstream(scratch_ / "go") << "";
+    EXPECT_EQ(holder->wait(), 0);
+    EXPECT_EQ(holder->out(), "survived\n");
+}
+
+TEST_F(ZklockRunTest, EventsAndResultTellTheWholeStory) {
+    const Outcome outcome =
+        run({"--events", scratch_ / "events", "--result", scratch_ / "result", lock(), "-c", "exit 75"});
+    EXPECT_EQ(outcome.code, 75);
+    std::vector<std::string> names;
+    for (const auto& event : read_events(scratch_ / "events")) {
+        EXPECT_EQ(event["v"], 1);
+        EXPECT_TRUE(event.contains("ts"));
+        names.push_back(event["event"]);
+    }
+    EXPECT_THAT(names, testing::ElementsAre("connected", "acquired", "child_started", "child_exited", "released"));
+    EXPECT_EQ(events_named(scratch_ / "events", "child_exited")[0]["code"], 75);
+    const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+    EXPECT_EQ(result["outcome"], "exited");
+    EXPECT_EQ(result["child"]["code"], 75);
+    EXPECT_EQ(result["exit_code"], 75);
+    EXPECT_EQ(result["token"], events_named(scratch_ / "events", "acquired")[0]["token"]);
+    EXPECT_THAT(result["node"].get<std::string>(), HasSubstr(lock() + "/_c_"));
+    const auto holder = hold_with_command();
+    EXPECT_EQ(run({"--result", scratch_ / "result", "-n", lock(), "true"}).code, 75);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "busy");
+}
+
+TEST_F(ZklockRunTest, EventsOnADescriptorAreNotTheCommands) {
+    const std::string file = scratch_ / "events";
+    ZklockProcess::Setup setup;
+    setup.launcher = {"sh", "-c", "exec 5>" + file + "; exec \"$@\"", "sh"};
+    EXPECT_EQ(run({"--events", "5", lock(), "-c", "[ ! -e /proc/self/fd/5 ]"}, setup).code, 0);
+    EXPECT_EQ(events_named(file, "released").size(), 1u);
+}
+
+TEST_F(ZklockRunTest, NoServerIs69AndNoConfigurationIs78) {
+    EXPECT_EQ(zklock({"--connect", "127.0.0.1:1", "--connect-timeout", "300ms", lock(), "true"}).code, 69);
+    EXPECT_EQ(zklock({"status", "--connect", "127.0.0.1:1", "--connect-timeout", "300ms", lock()}).code, 69);
+    EXPECT_EQ(zklock({"--connect", "127.0.0.1:1", "-w", "300ms", lock(), "true"}).code, 69);
+    ZklockProcess::Setup nothing;
+    nothing.environment = {"HOME=/nonexistent"};
+    EXPECT_EQ(zklock({lock(), "true"}, nothing).code, 78);
+    EXPECT_EQ(zklock({"--connect", "a:b:c:99999", lock(), "true"}).code, 78);
+    EXPECT_EQ(zklock({"--bogus", lock(), "true"}).code, 64);
+    EXPECT_EQ(run({"/a//b", "true"}).code, 64);
+}
+
+TEST_F(ZklockRunTest, AStopWhileConnectingIsASignalToo) {
+    ZklockProcess process({"--connect", "127.0.0.1:1", "--connect-timeout", "0", "-v", lock(), "true"});
+    // Signals are blocked before the session is made; from then on this must hold.
+    ASSERT_TRUE(await([&] {
+        return read_file("/proc/" + std::to_string(process.pid()) + "/status").find("SigBlk:\t0000000000000000") ==
+               std::string::npos;
+    }));
+    process.signal(SIGTERM);
+    EXPECT_EQ(process.wait(), -SIGTERM);
+}
+
+TEST_F(ZklockRunTest, TheServersMayComeFromAFileOrTheEnvironment) {
+    std::ofstream(scratch_ / "zklock.conf") << "connect = " << connect_string() << "\nprefix = " << root() << "/p\n";
+    EXPECT_EQ(zklock({"--config", scratch_ / "zklock.conf", "/x", "true"}).code, 0);
+    ZklockProcess::Setup setup;
+    setup.environment = {"ZKLOCK_CONNECT=" + connect_string(), "ZKLOCK_CONFIG=" + (scratch_ / "zklock.conf")};
+    EXPECT_EQ(zklock({"/x", "-c", "[ $ZKLOCK_PATH = /x ]"}, setup).code, 0);
+    EXPECT_TRUE(testenv::RawClient(connect_string()).exists(root() + "/p/x")) << "the prefix was not used";
+}
+
+TEST_F(ZklockRunTest, AMissingDirectoryThatMayNotBeMadeIs73) {
+    EXPECT_EQ(run({"--no-create", path("a/b"), "true"}).code, 73);
+    EXPECT_EQ(run({path("a/b"), "true"}).code, 0);
+}
+
+TEST_F(ZklockRunTest, WhatTheAccessListForbidsIs77) {
+    std::ofstream(scratch_ / "auth") << "digest:ops:secret\n";
+    std::ofstream(scratch_ / "bad") << "nosuchscheme:x\n";
+    ::chmod((scratch_ / "auth").c_str(), 0600);
+    ::chmod((scratch_ / "bad").c_str(), 0600);
+    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", path("private"), "true"}).code, 0);
+    const Outcome outcome = run({path("private"), "touch", scratch_ / "ran"});
+    EXPECT_EQ(outcome.code, 77) << outcome.err;
+    EXPECT_EQ(run({"--auth-file", scratch_ / "bad", lock(), "touch", scratch_ / "ran"}).code, 77);
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", "-n", path("private"), "true"}).code, 0);
+}
+
+TEST_F(ZklockRunTest, WithoutProcItRefusesToStart) {
+    const std::string unshare = "unshare -m sh -c 'umount -l /proc' 2>/dev/null";
+    if (std::system(unshare.c_str()) != 0) GTEST_SKIP() << "needs the right to make a mount namespace";
+    ZklockProcess::Setup setup;
+    setup.launcher = {"unshare", "-m", "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"};
+    const Outcome outcome = run({lock(), "true"}, setup);
+    EXPECT_EQ(outcome.code, 71);
+    EXPECT_THAT(outcome.err, HasSubstr("/proc is not mounted"));
+}
+
+TEST_F(ZklockRunTest, ASessionTimeoutThatTheServersChangedIsSaid) {
+    session_timeout_ = "100s";  // the server gives 60
+    EXPECT_THAT(run({lock(), "true"}).err, HasSubstr("the servers gave 1m00s"));
+    const Outcome outcome = run({"-k", "40", lock(), "true"});
+    EXPECT_EQ(outcome.code, 64) << outcome.err;
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock::test

@@ -1,0 +1,179 @@
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "zklock/zklock_test.hpp"
+
+namespace zkrecipes::zklock::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// A program on a terminal of its own.
+class OnTerminal {
+public:
+    explicit OnTerminal(std::vector<std::string> argv) {
+        std::vector<char*> pointers;
+        for (std::string& text : argv) pointers.push_back(text.data());
+        pointers.push_back(nullptr);
+        const pid_t parent = ::getpid();
+        pid_ = ::forkpty(&master_, nullptr, nullptr, nullptr);
+        if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (::getppid() != parent) ::_exit(1);
+            ::setenv("PS1", "PROMPT> ", 1);
+            ::setenv("TERM", "dumb", 1);
+            ::execvp(pointers[0], pointers.data());
+            ::_exit(99);
+        }
+        ::fcntl(master_, F_SETFD, FD_CLOEXEC);
+        ::fcntl(master_, F_SETFL, O_NONBLOCK);
+    }
+    ~OnTerminal() {
+        if (pid_ > 0) {
+            ::close(master_);  // HUP for all of them
+            ::kill(pid_, SIGKILL);
+            ::waitpid(pid_, nullptr, 0);
+        }
+        if (testing::Test::HasFailure()) std::fprintf(stderr, "--- terminal:\n%s---\n", seen_.c_str());
+    }
+    void type(const std::string& text) {
+        mark_ = seen_.size();
+        ASSERT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    }
+    /// Waits until this appears after what was typed last.
+    bool shows(const std::string& text) {
+        return await([&] {
+            read_all();
+            return seen_.find(text, mark_) != std::string::npos;
+        });
+    }
+    int wait() {
+        int status = 0;
+        const bool ended = await([&] {
+            read_all();
+            return ::waitpid(pid_, &status, WNOHANG) == pid_;
+        });
+        if (!ended) return 1000;
+        pid_ = -1;
+        read_all();
+        return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    pid_t foreground() const { return ::tcgetpgrp(master_); }
+    pid_t pid() const { return pid_; }
+    const std::string& seen() const { return seen_; }
+
+private:
+    void read_all() {
+        char buffer[4096];
+        for (ssize_t size = 0; (size = ::read(master_, buffer, sizeof buffer)) > 0;) {
+            seen_.append(buffer, static_cast<std::size_t>(size));
+        }
+    }
+
+    pid_t pid_ = -1;
+    int master_ = -1;
+    std::string seen_;
+    std::size_t mark_ = 0;
+};
+
+class ZklockTerminalTest : public ZklockTest {
+protected:
+    std::vector<std::string> command(std::vector<std::string> rest) const {
+        rest = with(std::move(rest));
+        rest.insert(rest.begin(), ZKLOCK_BINARY);
+        return rest;
+    }
+    std::string command_line(std::vector<std::string> rest) const {
+        std::string line;
+        for (const std::string& word : command(std::move(rest))) line += (line.empty() ? "'" : " '") + word + "'";
+        return line;
+    }
+};
+
+TEST_F(ZklockTerminalTest, TheCommandReadsFromTheTerminalAndGetsCtrlC) {
+    OnTerminal terminal(command(
+        {lock(), "-c", "read line; echo got $line; trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done"}));
+    terminal.type("hello\n");
+    ASSERT_TRUE(terminal.shows("got hello"));
+    ASSERT_TRUE(terminal.shows("ready"));
+    EXPECT_NE(terminal.foreground(), terminal.pid()) << "the command has the terminal";
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.wait(), 9);
+}
+
+TEST_F(ZklockTerminalTest, CtrlCWhileWaitingEndsZklockAndRemovesTheWaitingLine) {
+    const auto holder = hold_with_command({"--name", "deploy"});
+    OnTerminal terminal(command({lock(), "true"}));
+    ASSERT_TRUE(terminal.shows("position 2 of 2"));
+    EXPECT_THAT(terminal.seen(), HasSubstr("zklock: waiting for " + lock().substr(0, 20)));
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.wait(), -SIGINT);
+    EXPECT_EQ(queue_length(), 1u);
+}
+
+TEST_F(ZklockTerminalTest, CtrlZAndFgStopAndContinueCommandAndLock) {
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; " +
+               command_line({lock(), "-c", "echo rea''dy; while read line; do echo got $line; done; echo en''ded"}) +
+               "\n");
+    ASSERT_TRUE(shell.shows("ready"));
+    shell.type("one\n");
+    ASSERT_TRUE(shell.shows("got one"));
+    shell.type("\x1a");
+    ASSERT_TRUE(shell.shows("may be lost while the command is stopped"));
+    ASSERT_TRUE(shell.shows("Stopped"));
+    shell.type("fg\n");
+    shell.type("two\n");
+    ASSERT_TRUE(shell.shows("got two"));
+    shell.type("\x04");
+    ASSERT_TRUE(shell.shows("ended"));
+    shell.type("echo code=$?\n");
+    EXPECT_TRUE(shell.shows("code=0"));
+}
+
+TEST_F(ZklockTerminalTest, AfterCtrlZForTooLongTheCommandIsNotContinued) {
+    session_timeout_ = "1s";
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; " + command_line({lock(), "-c", "echo rea''dy; while read line; do echo got $line; done"}) +
+               "\n");
+    ASSERT_TRUE(shell.shows("ready"));
+    shell.type("\x1a");
+    ASSERT_TRUE(shell.shows("Stopped"));
+    ASSERT_EQ(run({lock(), "true"}).code, 0) << "the lock is free after the session timeout";
+    shell.type("fg\n");
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("echo code=$?\n");
+    EXPECT_TRUE(shell.shows("code=79"));
+}
+
+TEST_F(ZklockTerminalTest, InTheBackgroundItDoesNotTakeTheTerminal) {
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; " + command_line({lock(), "-c", "touch " + (scratch_ / "held") + "; exec sleep 300"}) +
+               " & \n");
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    EXPECT_EQ(shell.foreground(), shell.pid());
+    shell.type("kill %1; wait %1; echo code=$?\n");
+    EXPECT_TRUE(shell.shows("code=143"));
+}
+
+TEST_F(ZklockTerminalTest, WhenTheTerminalGoesAwayTheCommandGetsHup) {
+    {
+        OnTerminal terminal(
+            command({lock(), "-c",
+                     "trap 'touch " + (scratch_ / "hup") + "; exit 1' HUP; echo ready; while :; do sleep 0.05; done"}));
+        ASSERT_TRUE(terminal.shows("ready"));
+        ::kill(terminal.pid(), SIGHUP);
+        EXPECT_TRUE(await([&] { return exists(scratch_ / "hup"); }));
+        EXPECT_EQ(terminal.wait(), 1);
+    }
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock::test
