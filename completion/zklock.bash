@@ -1,0 +1,78 @@
+# bash completion for zklock(1)
+
+_zklock_locks() {
+    # Asks the servers, but not for long: a shell that hangs on Tab is worse than no help.
+    timeout 1 "${COMP_WORDS[0]}" ls --complete 2>/dev/null
+}
+
+_zklock() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local words="run hold status ls wait break ping"
+    local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
+    local output="-v --verbose -q --quiet --json --no-color -h --help --version"
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive --name --meta
+        --no-create --progress --events --result"
+    local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
+    local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
+        -E --conflict-exit-code --lost-exit-code --name --meta --progress --events --result -c --command --signal -k
+        --kill-after --on-suspend --min-hold --max-run --node "
+    with_value=${with_value//$'\n'/ }
+    COMPREPLY=()
+
+    case $prev in
+        --on-suspend) mapfile -t COMPREPLY < <(compgen -W "ride stop pause" -- "$cur"); return ;;
+        --progress) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$cur"); return ;;
+        --signal) mapfile -t COMPREPLY < <(compgen -A signal -- "$cur"); return ;;
+        --auth-file | --config | --events | --result) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+    esac
+    [[ $with_value == *" $prev "* ]] && return
+
+    # Where are we: which word, and is the lock there already?
+    local command=run first=1 lock=0 i
+    case ${COMP_WORDS[1]} in
+        run | hold | status | ls | wait | break | ping)
+            if ((COMP_CWORD > 1)); then
+                command=${COMP_WORDS[1]}
+                first=2
+            fi
+            ;;
+    esac
+    for ((i = first; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} == /* && $with_value != *" ${COMP_WORDS[i - 1]} "* ]]; then
+            lock=$i
+            break
+        fi
+    done
+
+    if [[ $command == run ]] && ((lock > 0)); then
+        # The rest is another command's line.
+        i=$((lock + 1))
+        [[ ${COMP_WORDS[i]} == -- ]] && ((i < COMP_CWORD)) && i=$((i + 1))
+        if declare -F _command_offset >/dev/null; then
+            _command_offset "$i"
+        elif ((i == COMP_CWORD)); then
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
+        return
+    fi
+
+    local options="$connection $output"
+    case $command in
+        run) options+=" $waiting $running" ;;
+        hold) options+=" $waiting" ;;
+        wait) options+=" -w --timeout" ;;
+        break) options+=" --holder --node --all --yes" ;;
+    esac
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+    else
+        local candidates=""
+        ((COMP_CWORD == 1)) && candidates=$words
+        [[ $command != ping ]] && ((lock == 0)) && candidates+=" $(_zklock_locks)"
+        mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$cur")
+    fi
+}
+
+complete -F _zklock zklock
