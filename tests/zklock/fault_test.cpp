@@ -170,9 +170,17 @@ TEST_F(ZklockFaultTest, BreakStopsTheCommandAndLetsTheNextOneIn) {
     const std::string node = contenders().at(0);
     // A hold shorter than half a second is not watched; ticks show that it has got that old.
     ASSERT_TRUE(await([&] { return ticks() > 80; }));
-    EXPECT_EQ(run({"break", lock(), "--holder"}).code, 64) << "without a terminal it must be told --yes";
-    EXPECT_EQ(run({"break", lock(), "--node", "nobody", "--yes"}).code, 65);
-    const Outcome broken = zklock({"break", "--connect", connect_string(), lock(), "--holder", "--yes"});
+    const auto break_with = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), {"break", "--connect", connect_string(), lock()});
+        return zklock(options);
+    };
+    const Outcome refused = break_with({"--holder"});
+    EXPECT_EQ(refused.code, 64);
+    EXPECT_THAT(refused.err, HasSubstr("needs --yes"));
+    EXPECT_THAT(refused.out, HasSubstr(node)) << "it says whom it would have hit";
+    EXPECT_EQ(break_with({"--node", "nobody", "--yes"}).code, 65);
+    EXPECT_EQ(queue_length(), 1u);
+    const Outcome broken = break_with({"--holder", "--yes"});
     EXPECT_EQ(broken.code, 0) << broken.err;
     EXPECT_THAT(broken.out, HasSubstr(node));
     EXPECT_EQ(holder->wait(), 99);

@@ -117,7 +117,7 @@ TEST_F(ZklockRunTest, SignalsGoToTheCommandAndTheLockIsKeptUntilItEnds) {
 
 TEST_F(ZklockRunTest, ASecondTermArmsTheKill) {
     auto holder = start(
-        {"-k", "200ms", lock(), "-c", "trap '' TERM; touch " + (scratch_ / "held") + "; while :; do sleep 1; done"});
+        {"-k", "200ms", lock(), "-c", "trap '' TERM INT; touch " + (scratch_ / "held") + "; while :; do sleep 1; done"});
     ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
     holder->signal(SIGTERM);
     ASSERT_TRUE(await([&] { return holder->running(); }));
