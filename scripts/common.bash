@@ -70,7 +70,7 @@ build_preset() { # LOG JOBS PRESET TARGET...
     local log=$1 jobs=$2 preset=$3
     shift 3
     if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
-        export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+        export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
     fi
     logged "$log" "Configuring ($preset)" cmake --preset "$preset" || return
     logged "$log" "Building ($preset)" cmake --build "build/$preset" --parallel "$jobs" ${1:+--target "$@"}
