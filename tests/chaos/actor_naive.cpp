@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
@@ -31,30 +33,66 @@ public:
 
     RawHandle& handle() noexcept { return handle_; }
 
-    /// Reads the node of the first hold from now on, as often as the library sends its heartbeats.
-    void start(std::string node) {
+    /// Reads, or for the two-thirds rule checks, the node of the first hold from now on, as often as the library sends
+    /// its heartbeats. Its create was sent at `sent_at`.
+    void start(std::string node, Stamp sent_at) {
         if (reader_.joinable()) return;
         node_ = std::move(node);
         timeout_ = from_ms(zoo_recv_timeout(handle_.get()));
         answered_at_ = stamp_now();
+        committed_sent_at_ = sent_at;
         reader_ = std::jthread([this](std::stop_token stop) {
             std::mutex mutex;
             std::condition_variable_any stopped;
             std::unique_lock lock(mutex);
             while (!stop.stop_requested()) {
-                zoo_aexists(handle_.get(), node_.c_str(), 0, &NaiveLease::on_answer, this);
+                if (rule_ == "two-thirds") {
+                    check();
+                } else {
+                    zoo_aexists(handle_.get(), node_.c_str(), 0, &NaiveLease::on_answer, this);
+                }
                 stopped.wait_for(lock, stop, std::chrono::nanoseconds(timeout_ / 6), [] { return false; });
             }
         });
     }
 
     bool held() {
-        const bool fresh = rule_ == "suspended" || stamp_now() < answered_at_ + timeout_;
-        if (!fresh) over_ = true;
+        if (!fresh()) over_ = true;
         return !over_;
     }
 
 private:
+    /// One committed check on its way. The C client wants the operation and its result to live until the answer.
+    struct Check {
+        NaiveLease* lease = nullptr;
+        Stamp sent_at = 0;
+        zoo_op_t operation{};
+        zoo_op_result_t result{};
+    };
+
+    bool fresh() const {
+        if (rule_ == "suspended") return true;
+        if (rule_ == "two-thirds") return stamp_now() < committed_sent_at_ + timeout_ * 2 / 3;
+        return stamp_now() < answered_at_ + timeout_;
+    }
+
+    void check() {
+        auto check = std::make_unique<Check>();
+        check->lease = this;
+        check->sent_at = stamp_now();
+        zoo_check_op_init(&check->operation, node_.c_str(), -1);
+        auto* raw = check.get();
+        if (zoo_amulti(handle_.get(), 1, &raw->operation, &raw->result, &NaiveLease::on_checked, raw) == ZOK) {
+            check.release();  // on_checked has it now
+        }
+    }
+
+    static void on_checked(int rc, const void* context) {
+        const std::unique_ptr<Check> check(static_cast<Check*>(const_cast<void*>(context)));
+        if (rc == ZOK)
+            check->lease->committed_sent_at_ = std::max(check->lease->committed_sent_at_.load(), check->sent_at);
+    }
+
     static void on_answer(int rc, const struct Stat*, const void* context) {
         auto& self = *static_cast<NaiveLease*>(const_cast<void*>(context));
         if (rc == ZOK) self.answered_at_ = stamp_now();
@@ -71,6 +109,7 @@ private:
     std::string node_;
     std::atomic<Stamp> timeout_{0};
     std::atomic<Stamp> answered_at_{0};
+    std::atomic<Stamp> committed_sent_at_{0};
     std::atomic<bool> over_{false};
     RawHandle handle_;
     std::jthread reader_;
@@ -125,6 +164,7 @@ private:
         std::string directory;
         std::string node;  // last component
         std::int64_t czxid = 0;
+        Stamp sent_at = 0;  // of the create
     };
 
     zhandle_t* handle() { return lease_.handle().get(); }
@@ -150,6 +190,7 @@ private:
         char made[512] = {};
         Stat stat{};
         const std::string prefix = place.directory + "/" + node_name();
+        place.sent_at = stamp_now();
         const int rc = zoo_create2(handle(), prefix.c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE,
                                    made, sizeof(made), &stat);
         if (rc != ZOK) reply_.say("error lock " + std::to_string(lock) + ": create: " + zerror(rc));
@@ -174,7 +215,7 @@ private:
     bool grant(const Place& place) {
         const Stamp now = stamp_now();
         const std::string path = place.directory + "/" + place.node;
-        lease_.start(path);
+        lease_.start(path, place.sent_at);
         holds_.add(place.lock, now, place.czxid, place.node,
                    {[this] { return lease_.held(); },
                     [this, path] {

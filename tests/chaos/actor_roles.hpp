@@ -20,6 +20,8 @@ int run_worker(const ActorOptions& options, Board& board, Reply& reply);
 /// naive: holds the locks by a rule that the harness must catch, written on the C client alone.
 ///   rule=last-answer  last answer to a read + session timeout
 ///   rule=suspended    until the C client says that it is disconnected (the advice for Curator and kazoo)
+///   rule=two-thirds   send time of the last committed write + two thirds of the timeout, whatever went before that
+///   write
 /// Commands and replies as for client.
 int run_naive(const ActorOptions& options, Board& board, Reply& reply);
 

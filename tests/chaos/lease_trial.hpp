@@ -28,7 +28,8 @@ const char* to_string(Fault fault) noexcept;
 enum class Rule {
     library,
     last_answer,  // control: last answer to a read + full session timeout
-    suspended     // control: until the C client says that it is disconnected
+    suspended,    // control: until the C client says that it is disconnected
+    two_thirds    // control: last committed write + two thirds of the timeout, whatever went before that write
 };
 const char* to_string(Rule rule) noexcept;
 
@@ -47,8 +48,8 @@ struct FaultOptions {
     /// While the leader is frozen nobody can queue up, so for faults of the leader it is always `settled`.
     Moment moment = Moment::settled;
     std::chrono::milliseconds timeout{4000};
-    int holds = 10;         // for each rule; all of them meet one fault
-    bool controls = false;  // let the naive rules meet the same fault
+    int holds = 10;                          // for each rule; all of them meet one fault
+    std::vector<Rule> rules{Rule::library};  // of holders that meet the same fault
     /// The fault ends before the servers could do anything about it, where there is a difference: the leader thaws
     /// before its followers give it up, the follower is joined before it notices.
     bool brief = false;
