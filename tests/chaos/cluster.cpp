@@ -7,27 +7,32 @@ namespace zkrecipes::chaos {
 
 namespace {
 
-testenv::EnsembleOptions stock() {
+testenv::EnsembleOptions stock(Cluster::Links links) {
     auto options = testenv::EnsembleOptions::stock(Cluster::kSize);
-    options.gated_links = true;
+    options.gated_links = links == Cluster::Links::gated;
     return options;
 }
 
 }  // namespace
 
 struct Cluster::State {
-    testenv::ZkEnsemble ensemble{stock()};
+    explicit State(Links how) : links(how), ensemble(stock(how)) {}
+
+    const Links links;
+    testenv::ZkEnsemble ensemble;
     std::vector<testenv::Gate> gates;  // one in front of each member
     int turn = 0;
 };
 
-Cluster::Cluster() : state_(std::make_unique<State>()) {
+Cluster::Cluster(Links links) : state_(std::make_unique<State>(links)) {
     testenv::GateOptions raw;
     raw.raw = true;
     for (int i = 0; i < kSize; ++i) state_->gates.emplace_back(state_->ensemble.member(i).endpoint(), raw);
 }
 
 Cluster::~Cluster() = default;
+
+Cluster::Links Cluster::links() const { return state_->links; }
 
 std::string Cluster::server(int index) const { return state_->ensemble.connect_string(index); }
 std::string Cluster::gated(int index) const { return state_->gates[static_cast<std::size_t>(index)].connect_string(); }

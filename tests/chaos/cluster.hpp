@@ -12,8 +12,18 @@ class Cluster {
 public:
     static constexpr int kSize = 3;
 
-    Cluster();
+    /// How the servers reach each other.
+    enum class Links {
+        plain,
+        /// Through gates, as cut_off() needs it. What is different then: to connect to a server that does not listen is
+        /// not refused but ends after the fact, which a follower does not try again. An election may so take an init
+        /// limit (20 s) more.
+        gated
+    };
+    explicit Cluster(Links links);
     ~Cluster();
+
+    Links links() const;
 
     std::string server(int index) const;  // "host:port", for clients
     std::string gated(int index) const;   // the same server behind the gate that black_hole() closes
@@ -26,7 +36,7 @@ public:
 
     void black_hole(int index);  // both directions of the gate; its connections stay open and silent
     void pass(int index);
-    void cut_off(int index);  // the server from its peers; its clients keep it
+    void cut_off(int index);  // the server from its peers, with gated links; its clients keep it
     void join(int index);
     void freeze(int index);
     void thaw(int index);

@@ -33,7 +33,7 @@ protected:
     static void SetUpTestSuite() {
         std::signal(SIGPIPE, SIG_IGN);  // an actor that has ended is noticed by what it did not say
         try {
-            cluster_ = new Cluster;
+            cluster_ = new Cluster(Cluster::Links::plain);
         } catch (const testenv::MissingDependency& error) {
             missing_ = error.what();
         }

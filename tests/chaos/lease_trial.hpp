@@ -20,8 +20,11 @@ enum class Fault {
     server_frozen,         // the holder's follower
     holder_stopped         // the holding process, by SIGSTOP
 };
-inline constexpr Fault kFaults[] = {Fault::black_hole,           Fault::follower_cut_off, Fault::leader_frozen,
-                                    Fault::leader_frozen_behind, Fault::server_frozen,    Fault::holder_stopped};
+inline constexpr Fault kFaults[] = {Fault::black_hole,    Fault::leader_frozen,  Fault::leader_frozen_behind,
+                                    Fault::server_frozen, Fault::holder_stopped, Fault::follower_cut_off};
+inline Cluster::Links links_for(Fault fault) {
+    return fault == Fault::follower_cut_off ? Cluster::Links::gated : Cluster::Links::plain;
+}
 const char* to_string(Fault fault) noexcept;
 
 /// Whose rule decides how long a holder believes.

@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
-#include <set>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 #include <zkrecipes/testenv/error.hpp>
@@ -278,8 +279,14 @@ private:
 
     bool meet_once(const FaultOptions& options) {
         try {
-            report_.add(options.fault, run_fault(cluster_, options, random_));
+            if (cluster_ == nullptr || cluster_->links() != links_for(options.fault)) {
+                cluster_.reset();  // first: two ensembles at a time are more than a small machine likes
+                cluster_ = std::make_unique<Cluster>(links_for(options.fault));
+            }
+            report_.add(options.fault, run_fault(*cluster_, options, random_));
             return true;
+        } catch (const zkrecipes::testenv::MissingDependency&) {
+            throw;
         } catch (const std::exception& error) {
             std::printf("NOT CARRIED OUT (%s, %s): %s\n", to_string(options.fault), to_string(options.moment),
                         error.what());
@@ -290,7 +297,7 @@ private:
 
     const Arguments& arguments_;
     std::mt19937_64 random_;
-    Cluster cluster_;
+    std::unique_ptr<Cluster> cluster_;
     Report report_;
     bool carried_out_ = true;
 };
