@@ -1,0 +1,294 @@
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <type_traits>
+
+#include "server/exclusive_mutex_support.hpp"
+
+namespace zkrecipes::test {
+
+/// Runs what blocks on threads of its own.
+struct OnThreads {
+    template <class Work>
+    static std::function<void()> start(Work work) {
+        auto thread = std::make_shared<std::thread>(std::move(work));
+        return [thread] { thread->join(); };
+    }
+};
+/// Runs what blocks on fibers of the test's own thread.
+struct OnFibers {
+    template <class Work>
+    static std::function<void()> start(Work work) {
+        auto fiber = std::make_shared<boost::fibers::fiber>(std::move(work));
+        return [fiber] { fiber->join(); };
+    }
+};
+
+/// What every lock promises, whatever its recipe. A recipe joins with a type like this:
+///   struct ExclusiveCase {
+///       using Lock = ExclusiveMutex;                      // has the std requirements TimedLockable, and acquire_before
+///       static constexpr bool reentrant = true;
+///       static Lock make(Session& session, const std::string& path);
+///       static std::size_t nodes(const std::vector<std::string>& children);  // contenders among the children of the path
+///   };
+template <class Param>
+class LockContract : public ExclusiveMutexServerTest {
+protected:
+    using Case = typename Param::Case;
+    using Agents = typename Param::Agents;
+    using Lock = typename Case::Lock;
+
+    Lock make(Session& s) { return Case::make(s, lock_path()); }
+    std::size_t contenders() { return Case::nodes(nodes()); }
+    /// As await(), and lets fibers run.
+    template <class Condition>
+    static bool eventually(Condition condition) {
+        const auto limit = std::chrono::steady_clock::now() + kMaxWait;
+        while (!condition()) {
+            if (std::chrono::steady_clock::now() >= limit) return condition();
+            boost::this_fiber::sleep_for(1ms);
+        }
+        return true;
+    }
+    /// Waits for all at the end of a scope.
+    class Crowd {
+    public:
+        ~Crowd() { join(); }
+        template <class Work>
+        void add(Work work) {
+            joins_.push_back(Agents::start(std::move(work)));
+        }
+        void join() {
+            for (auto& join_one : std::exchange(joins_, {})) join_one();
+        }
+
+    private:
+        std::vector<std::function<void()>> joins_;
+    };
+};
+TYPED_TEST_SUITE_P(LockContract);
+
+TYPED_TEST_P(LockContract, AnUnprotectedCounterLosesNothing) {
+    auto one = this->session(), two = this->session();
+    auto a = this->make(one), b = this->make(two);
+    int counter = 0, inside = 0, overlaps = 0;
+    {
+        typename TestFixture::Crowd crowd;
+        for (int agent = 0; agent < 8; ++agent) {
+            crowd.add([&, agent] {
+                auto& lock = agent % 2 == 0 ? a : b;
+                for (int i = 0; i < 25; ++i) {
+                    const std::lock_guard guard(lock);
+                    overlaps += inside++;
+                    const int seen = counter;
+                    boost::this_fiber::yield();
+                    counter = seen + 1;
+                    --inside;
+                }
+            });
+        }
+    }
+    EXPECT_EQ(counter, 200);
+    EXPECT_EQ(overlaps, 0);
+    EXPECT_TRUE(this->eventually([&] { return this->contenders() == 0; }));
+}
+
+TYPED_TEST_P(LockContract, WhoeverComesFirstIsServedFirst) {
+    auto s = this->session();
+    auto lock = this->make(s);
+    lock.lock();
+    std::mutex mutex;
+    std::vector<int> order;
+    typename TestFixture::Crowd crowd;
+    for (int i = 0; i < 4; ++i) {
+        crowd.add([&, i] {
+            lock.lock();
+            {
+                const std::lock_guard guard(mutex);
+                order.push_back(i);
+            }
+            lock.unlock();
+        });
+        ASSERT_TRUE(this->eventually([&] { return this->contenders() == static_cast<std::size_t>(i) + 2; }));
+    }
+    lock.unlock();
+    crowd.join();
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TYPED_TEST_P(LockContract, ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline) {
+    auto s = this->session();
+    auto lock = this->make(s);
+    lock.lock();
+    typename TestFixture::Crowd crowd;
+    crowd.add([&] {
+        EXPECT_FALSE(lock.try_lock());
+        const auto start = std::chrono::steady_clock::now();
+        EXPECT_FALSE(lock.try_lock_for(30ms));
+        EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
+        EXPECT_FALSE(lock.try_lock_until(std::chrono::system_clock::now() + 10ms));
+        EXPECT_FALSE(lock.try_lock_until(std::chrono::steady_clock::now() - 1h));
+        EXPECT_FALSE(lock.acquire_before(10ms));
+    });
+    crowd.join();
+    EXPECT_TRUE(this->eventually([&] { return this->contenders() == 1; }));
+    lock.unlock();
+}
+
+TYPED_TEST_P(LockContract, AStopEndsAWaitAndOnlyThatOne) {  // H39
+    auto s = this->session();
+    auto lock = this->make(s);
+    Grant held = lock.acquire_before(kMaxWait);
+    ASSERT_TRUE(held);
+    std::stop_source stop;
+    bool stopped = false;
+    bool served = false;
+    typename TestFixture::Crowd crowd;
+    crowd.add([&] {
+        EXPECT_FALSE(lock.acquire_before(Deadline::never(), stop.get_token()));
+        stopped = true;
+        EXPECT_FALSE(lock.acquire_before(Deadline::never(), stop.get_token()));  // requested before
+    });
+    crowd.add([&] { served = lock.acquire_before(kMaxWait).held(); });
+    ASSERT_TRUE(this->eventually([&] { return this->contenders() == 3; }));
+    stop.request_stop();
+    ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
+    held.release();
+    crowd.join();
+    EXPECT_TRUE(stopped);
+    EXPECT_TRUE(served);
+}
+
+TYPED_TEST_P(LockContract, TheStandardGuardsWork) {
+    auto s = this->session();
+    auto lock = this->make(s);
+    {
+        std::unique_lock guard(lock, 10s);
+        EXPECT_TRUE(guard.owns_lock());
+        guard.unlock();
+        EXPECT_TRUE(guard.try_lock());
+    }
+    {
+        std::unique_lock guard(lock, std::defer_lock);
+        EXPECT_TRUE(guard.try_lock_until(std::chrono::system_clock::now() + 10s));
+    }
+    auto other = TestFixture::Case::make(s, this->path("other"));
+    { const std::scoped_lock both(lock, other); }
+    EXPECT_TRUE(this->eventually([&] { return this->contenders() == 0; }));
+}
+
+TYPED_TEST_P(LockContract, AGrantIsGivenBackByWhoeverHasIt) {  // H36
+    auto s = this->session();
+    auto lock = this->make(s);
+    Grant grant = lock.acquire_before(kMaxWait);
+    const auto token = grant.token();
+    typename TestFixture::Crowd crowd;
+    crowd.add([&, moved = std::move(grant)]() mutable {
+        EXPECT_TRUE(moved.held());
+        moved.release();
+        Grant next = lock.acquire_before(kMaxWait);
+        EXPECT_GT(next.token(), token);
+    });
+    crowd.join();
+    EXPECT_TRUE(lock.try_lock());
+    lock.unlock();
+}
+
+TYPED_TEST_P(LockContract, ReEntryFollowsTheAgent) {
+    auto s = this->session();
+    auto lock = this->make(s);
+    lock.lock();
+    typename TestFixture::Crowd crowd;
+    if constexpr (TestFixture::Case::reentrant) {
+        lock.lock();
+        EXPECT_TRUE(lock.try_lock());
+        lock.unlock();
+        lock.unlock();
+    }
+    EXPECT_EQ(this->contenders(), 1u);
+    crowd.add([&] { EXPECT_FALSE(lock.try_lock()); });
+    crowd.join();
+    lock.unlock();
+    crowd.add([&] {
+        EXPECT_TRUE(lock.try_lock_for(kMaxWait));
+        lock.unlock();
+    });
+}
+
+TYPED_TEST_P(LockContract, TheObjectMayBeDestroyedWhileOthersWaitAndHold) {
+    auto s = this->session();
+    Grant grant;
+    bool served = false;
+    typename TestFixture::Crowd crowd;
+    {
+        auto lock = std::make_unique<typename TestFixture::Lock>(this->make(s));
+        grant = lock->acquire_before(kMaxWait);
+        crowd.add([&served, raw = lock.get()] { served = raw->acquire_before(kMaxWait).held(); });
+        ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
+    }
+    EXPECT_TRUE(grant.held());
+    grant.release();
+    crowd.join();
+    EXPECT_TRUE(served);
+}
+
+TYPED_TEST_P(LockContract, AnAsynchronousAcquireIsServedInTheSameQueue) {
+    auto s = this->session();
+    auto lock = this->make(s);
+    lock.lock();
+    std::atomic<int> answers{0};
+    Grant got;
+    lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
+        got = std::move(result.grant);
+        ++answers;
+    });
+    ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
+    EXPECT_EQ(answers, 0);
+    lock.unlock();
+    ASSERT_TRUE(this->eventually([&] { return answers == 1; }));
+    EXPECT_TRUE(got.held());
+    EXPECT_FALSE(lock.try_lock());
+    got.release();
+    EXPECT_TRUE(lock.try_lock_for(kMaxWait));
+    lock.unlock();
+}
+
+TYPED_TEST_P(LockContract, ClosingTheSessionEndsEveryWait) {
+    auto s = this->session(), other = this->session();
+    auto held = this->make(other), lock = this->make(s);
+    held.lock();
+    int closed = 0;
+    typename TestFixture::Crowd crowd;
+    for (int i = 0; i < 3; ++i) {
+        crowd.add([&] {
+            try {
+                lock.lock();
+            } catch (const Error& error) {
+                static std::mutex mutex;
+                const std::lock_guard guard(mutex);
+                closed += error.errc() == Errc::closed;
+            }
+        });
+    }
+    ASSERT_TRUE(this->eventually([&] { return this->contenders() == 4; }));
+    s.close();
+    crowd.join();
+    EXPECT_EQ(closed, 3);
+    EXPECT_TRUE(this->eventually([&] { return this->contenders() == 1; }));
+    held.unlock();
+}
+
+REGISTER_TYPED_TEST_SUITE_P(LockContract, AnUnprotectedCounterLosesNothing, WhoeverComesFirstIsServedFirst,
+                            ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline, AStopEndsAWaitAndOnlyThatOne,
+                            TheStandardGuardsWork, AGrantIsGivenBackByWhoeverHasIt, ReEntryFollowsTheAgent,
+                            TheObjectMayBeDestroyedWhileOthersWaitAndHold,
+                            AnAsynchronousAcquireIsServedInTheSameQueue, ClosingTheSessionEndsEveryWait);
+
+template <class CaseType, class AgentsType>
+struct ContractOf {
+    using Case = CaseType;
+    using Agents = AgentsType;
+};
+
+}  // namespace zkrecipes::test
