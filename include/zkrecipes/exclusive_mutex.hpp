@@ -38,7 +38,8 @@ struct AcquireResult {
 /// round trip and two requests, release one request that nobody waits for, re-entry none.
 class ZKRECIPES_API ExclusiveMutex {
 public:
-    /// Throws Error bad_path. Does not block and sends nothing.
+    /// Throws Error bad_path, and bad_option (labels that do not fit into 512 bytes, an empty access list). Does not block
+    /// and sends nothing.
     ExclusiveMutex(Session& session, std::string path, LockOptions options = {});
     ExclusiveMutex(ExclusiveMutex&&) noexcept;
     ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
@@ -51,11 +52,12 @@ public:
     /// one attempt that costs one read when somebody holds the lock. Throws as acquire() does.
     Grant acquire_before(Deadline deadline, std::stop_token stop = {});
     /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. The grant is
-    /// owned by nobody in particular: it is never re-entrant.
+    /// owned by nobody in particular: it is never re-entrant. Throws Error at once where nothing can follow: closed;
+    /// bad_option for an empty callback. What the callback throws is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    void lock();               ///< acquire(), given back by unlock() of the same fiber or thread
-    bool try_lock();           ///< one attempt; false also when no server answers
+    void lock();      ///< acquire(), given back by unlock() of the same fiber or thread
+    bool try_lock();  ///< one attempt; false also when no server answers
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
         return lock_before(deadline_in(saturated(wait)));
@@ -65,11 +67,11 @@ public:
         return lock_before(Deadline(at));
     }
     bool lock_before(Deadline deadline, std::stop_token stop = {});
-    /// Does not block. By a fiber or thread that holds nothing: an assertion in debug builds; logged and ignored
-    /// otherwise.
+    /// Gives back one lock(). Does not block. By a fiber or thread that has locked nothing (a grant does not count): an
+    /// assertion in debug builds; logged and ignored otherwise. After a loss it restores the pairing.
     void unlock() noexcept;
 
-    /// The hold of the calling fiber or thread: its grant's view without ownership.
+    /// What the calling fiber or thread holds, by lock() or by grants that it acquired.
     bool held_by_caller() const noexcept;
     FencingToken token() const noexcept;  ///< of the caller's hold; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none

@@ -56,7 +56,7 @@ public:
     void release() noexcept;
 
     /// Gives it back and blocks until the servers have confirmed that the node is gone. False: not confirmed by the
-    /// deadline; the session goes on trying.
+    /// deadline; the session goes on trying. True at once when empty, or when re-entrant calls still hold it.
     bool release_and_wait(Deadline deadline);
 
 private:
