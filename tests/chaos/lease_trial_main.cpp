@@ -248,7 +248,7 @@ private:
     void meet(Fault fault) {
         // An unproven hold has to be made up for, but not for ever.
         const int enough = (arguments_.holds + arguments_.per_fault - 1) / arguments_.per_fault;
-        for (int i = 0; i < 2 * enough && report_.holds(fault) < arguments_.holds; ++i) {
+        for (int i = 0; i < 3 * enough && report_.holds(fault) < arguments_.holds; ++i) {
             FaultOptions options;
             options.fault = fault;
             options.timeout = arguments_.timeout;
