@@ -58,7 +58,10 @@ void SimServer::become_leader(std::int64_t epoch) {
     apply_to(log_.size());
     committed_ = applied_;
     // Every session gets its full timeout again.
-    for (const auto& [session, timeout_ms] : tree_.sessions()) touch_timer(session, timeout_ms);
+    for (const auto& [session, timeout_ms] : tree_.sessions()) {
+        timers_[session];
+        touch_timer(session, timeout_ms);
+    }
     const SimTime tick = ensemble_.options().tick_ms * kMilli;
     last_tick_ = actor_.local_now();
     grace_ticks_ = 0;
@@ -106,8 +109,9 @@ void SimServer::on_ping_reply(int follower, const std::vector<std::pair<SessionI
 // ---- sessions --------------------------------------------------------------------------------------------------
 
 bool SimServer::touch_timer(SessionId session, std::int64_t timeout_ms) {
-    Timer& timer = timers_[session];
-    if (timer.closing) return false;
+    const auto found = timers_.find(session);
+    if (found == timers_.end() || found->second.closing) return false;
+    Timer& timer = found->second;
     timer.timeout_ms = timeout_ms;
     // Sessions end together, once per tick: the end is rounded up to the next one.
     const std::int64_t tick = ensemble_.options().tick_ms;
@@ -139,7 +143,7 @@ void SimServer::close_session(SessionId session) {
 
 void SimServer::on_revalidate(int follower, std::uint64_t connection, SessionId session, std::int64_t timeout_ms) {
     if (role_ != Role::leader) return;
-    const bool valid = timers_.count(session) != 0 && touch_timer(session, timeout_ms);
+    const bool valid = touch_timer(session, timeout_ms);
     // From now on requests that are still on their way from the former server are refused.
     if (valid) owners_[session] = follower;
     if (follower == id_) return finish_connect(connection, session, timeout_ms, valid);
@@ -412,6 +416,7 @@ Txn SimServer::prepare(const Forwarded& request) {
         txn.kind = Txn::Kind::create_session;
         txn.session = (static_cast<SessionId>(id_ + 1) << 56) | (term_ << 24) | static_cast<SessionId>(next_session_++);
         txn.timeout_ms = asked.timeout_ms;
+        timers_[txn.session];
         touch_timer(txn.session, txn.timeout_ms);
         owners_[txn.session] = request.server;
         return txn;
