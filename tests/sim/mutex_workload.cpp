@@ -232,10 +232,10 @@ void MutexWorkload::lock_and_unlock(Worker& worker, int path, ExclusiveMutex& mu
     }
     judge_.call_ends(call);
     if (!locked) return;
-    if (!mutex.held_by_caller()) judge_.violation("owner", worker.name + ": locked, but not held by the caller");
+    if (mutex.token() == 0) judge_.violation("owner", worker.name + ": locked, but the caller has no hold");
     world_.sleep(&worker.process.actor(), hold_time(worker.rng));
     mutex.unlock();
-    if (mutex.held_by_caller()) judge_.violation("owner", worker.name + ": unlocked, but still held by the caller");
+    if (mutex.token() != 0) judge_.violation("owner", worker.name + ": unlocked, but the caller still has a hold");
 }
 
 void MutexWorkload::hold(Worker& worker, int path, ExclusiveMutex& mutex, Grant grant, bool owned) {
