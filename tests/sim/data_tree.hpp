@@ -58,6 +58,7 @@ struct Txn {
     std::int64_t timeout_ms = 0;  // create_session
     std::vector<Effect> effects;
     bool multi = false;
+    bool by_operator = false;
     int server = -1;               // that took the request; -1: the leader itself
     std::uint64_t connection = 0;  // on that server
     std::int64_t xid = 0;

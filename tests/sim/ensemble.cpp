@@ -120,7 +120,7 @@ void SimEnsemble::heal() {
 }
 
 void SimEnsemble::expire(SessionId session) {
-    if (SimServer* const now_leading = leader()) now_leading->close_session(session);
+    if (SimServer* const now_leading = leader()) now_leading->close_session(session, true);
 }
 
 void SimEnsemble::remove(const std::string& path) {

@@ -56,6 +56,10 @@ public:
     /// An operator deletes the node, and what is below it.
     void remove(const std::string& path);
 
+    /// Told of each of these transactions that is committed, by every server that applies it. A deletion or an end that
+    /// was only proposed may be lost with its leader.
+    std::function<void(const Txn&)> on_operator_txn;
+
     // ---- what is true
     const DataTree& committed() const;  // of the server that has applied most
     bool settled() const;               // one leader, everyone follows, nothing under way

@@ -19,6 +19,11 @@ bool Judge::believes(const Held& held) {
     return !held.process->dead() && world_.as_world([&] { return held.grant->held(); });
 }
 
+void Judge::operator_acts(const Txn& committed) {
+    if (committed.kind == Txn::Kind::close_session) ended_sessions_.try_emplace(committed.session, world_.now());
+    for (const Effect& effect : committed.effects) deleted_.try_emplace(effect.path, world_.now());
+}
+
 bool Judge::excused(const Held& held) {
     const auto node = deleted_.find(held.grant->node());
     const auto session = ended_sessions_.find(held.grant->session_id());
@@ -73,9 +78,9 @@ bool Judge::act(Ticket ticket) {
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));
     Lock& lock = locks_[ticket->path];
-    if (lock.last_believed > ticket->number && excused(*ticket)) {
-        if (ticket->token < lock.fence) ++result_.fenced;
-        return true;  // refused by the register that checks tokens
+    if (excused(*ticket)) {
+        if (ticket->token < lock.fence) ++result_.fenced;  // refused by the register that checks tokens
+        return true;
     }
     if (lock.last_believed > ticket->number) {
         violation("exclusion", describe(*ticket) + " acts though a later holder was granted");

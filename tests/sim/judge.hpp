@@ -36,12 +36,9 @@ public:
     bool act(Ticket ticket);
     void ended(Ticket ticket);
 
-    /// An operator has deleted this node. Its holder is told, but not before: for at most the lease it may act beside
-    /// the next.
-    void operator_deleted(const std::string& node) { deleted_[node] = world_.now(); }
-
-    /// Somebody has ended the session from outside, as closing a second handle of it does: the same.
-    void session_ended(std::int64_t session) { ended_sessions_[session] = world_.now(); }
+    /// An operator has deleted nodes, or ended a session from outside as closing a second handle of it does. The holder
+    /// is told, but not before: for at most the lease it may act beside the next one.
+    void operator_acts(const Txn& committed);
 
     void violation(const std::string& check, const std::string& text);
 

@@ -134,11 +134,13 @@ void SimServer::expire_tick() {
     after((next - now) * kMilli, &SimServer::expire_tick);
 }
 
-void SimServer::close_session(SessionId session) {
+void SimServer::close_session(SessionId session, bool by_operator) {
     const auto timer = timers_.find(session);
     if (role_ != Role::leader || timer == timers_.end() || timer->second.closing) return;
     timer->second.closing = true;
-    propose(prepare_close(session, ++next_zxid_));
+    Txn txn = prepare_close(session, ++next_zxid_);
+    txn.by_operator = by_operator;
+    propose(std::move(txn));
 }
 
 void SimServer::on_revalidate(int follower, std::uint64_t connection, SessionId session, std::int64_t timeout_ms) {
@@ -503,6 +505,7 @@ void SimServer::remove_as_operator(const std::string& path) {
     Txn txn;
     txn.zxid = zxid;
     txn.time_ms = clock_ms();
+    txn.by_operator = true;
     Effect effect;
     effect.kind = Effect::Kind::remove;
     effect.path = path;

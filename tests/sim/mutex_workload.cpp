@@ -55,8 +55,7 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
 
 void MutexWorkload::run() {
     Nemesis nemesis(ensemble_, plan_, processes_, paths_, result_);
-    nemesis.on_delete = [this](const std::string& node) { judge_.operator_deleted(node); };
-    nemesis.on_expire = [this](std::int64_t session) { judge_.session_ended(session); };
+    ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
     for (auto& worker : workers_) {
         ++working_;
         world_.spawn(&worker->process.actor(), "fiber " + worker->name, [this, &worker = *worker] {

@@ -142,7 +142,6 @@ void Nemesis::expire(Rng& rng) {
     if (process.dead() || process.closing) return;
     const std::int64_t session = process.session().info().session_id;
     if (session == 0) return;
-    on_expire(session);
     ensemble_.expire(session);
 }
 
@@ -153,7 +152,6 @@ void Nemesis::delete_node(Rng& rng) {
     auto child = directory->children.begin();
     std::advance(child, static_cast<std::ptrdiff_t>(rng.below(directory->children.size())));
     world_.note(nullptr, "an operator deletes a node");
-    on_delete(path + "/" + *child);
     ensemble_.remove(path + "/" + *child);
 }
 
@@ -163,10 +161,7 @@ void Nemesis::delete_all(Rng& rng) {
     if (directory == nullptr) return;
     world_.note(nullptr, "an operator deletes a directory");
     const auto children = directory->children;
-    for (const std::string& child : children) {
-        on_delete(path + "/" + child);
-        ensemble_.remove(path + "/" + child);
-    }
+    for (const std::string& child : children) ensemble_.remove(path + "/" + child);
     ensemble_.remove(path);
 }
 

@@ -18,10 +18,6 @@ public:
             std::vector<std::string> paths, RunResult& result);
     void start();
     void stop();
-    /// Told each node that the operator deletes.
-    std::function<void(const std::string&)> on_delete;
-    /// … and each session that is ended from outside.
-    std::function<void(std::int64_t)> on_expire;
 
 private:
     using Act = void (Nemesis::*)(Rng&);

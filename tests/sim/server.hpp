@@ -63,8 +63,8 @@ public:
     int leader_id() const noexcept { return leader_; }
 
     // ---- leader's own transactions
-    void close_session(SessionId session);
-    void remove_as_operator(const std::string& path);
+    void close_session(SessionId session, bool by_operator = false);
+    void remove_as_operator(const std::string& path);  // the reaper does the same
 
     SimTime fsync_most = 2 * kMilli;  // a slow disk
 
