@@ -36,8 +36,8 @@ namespace zkrecipes::internal {
 /// It lives as long as the core, and until the last handle is closed. The core is what the recipes keep alive; the
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
-/// Files: session_life.cpp (state, handles, close), session_requests.cpp (requests, watches, directories),
-/// session_lease.cpp (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
+/// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_strand.cpp (timers),
+/// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
 class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
                           private WatchTable::Port,
                           private Reaper::Port {
@@ -139,16 +139,20 @@ private:
     void on_suspended();
     void on_session_over();
     void on_closed(Errc errc, const std::string& detail);
-    void begin_close();
-    void continue_close();
     void update_info();
     void wake_connect_waiters();
     void plan_probe();
     void start_probe();
     void on_probed(std::uint64_t round, const std::vector<std::string>& answering);
     void restore_servers();
+
+    // session_close.cpp
+    void begin_close();
+    void continue_close();
     bool wait_closed(bool bounded);
     void stop_lanes(bool may_wait) noexcept;
+
+    // session_strand.cpp
     void settle();
     void on_time();
     void arm(Instant when);
@@ -203,8 +207,8 @@ private:
     Instant housekeeping_at_ = Instant::max();
 
     Nudge nudge_;
-    // Surely before the connect request of the present connection went out: when the handle was opened, or when the last
-    // request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
+    // Surely before the connect request of the present connection went out: when the handle was opened, or when the
+    // last request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
     Instant before_connect_ = Instant::min();
     Instant last_request_ = Instant::min();
     LeaseClock lease_;

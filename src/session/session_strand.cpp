@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <utility>
+
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+
+void SessionImpl::post_inside(std::function<void()> work) {
+    runtime_->post(Lane::protocol, [self = shared_from_this(), work = std::move(work)] { self->internally(work); });
+}
+
+void SessionImpl::notify(std::function<void()> callback) {
+    runtime_->post(Lane::notifier, [logger = logger_, callback = std::move(callback)] {
+        const NotifierThread mark;
+        try {
+            callback();
+        } catch (const std::exception& error) {
+            logger->error("a callback threw: {}", error.what());
+        } catch (...) {
+            logger->error("a callback threw");
+        }
+    });
+}
+
+TimerId SessionImpl::at(Instant when, std::function<void()> work) {
+    const TimerId id = ++last_timer_;
+    UserTimer timer;
+    timer.work = std::move(work);
+    if (when != Instant::max()) {
+        timer.runtime_timer = runtime_->at(when, [weak = weak_from_this(), id] {
+            const auto self = weak.lock();
+            if (!self) return;
+            self->internally([&] {
+                auto node = self->timers_.extract(id);
+                if (!node.empty()) node.mapped().work();
+            });
+        });
+    }
+    timers_.emplace(id, std::move(timer));
+    return id;
+}
+
+bool SessionImpl::cancel(TimerId id) {
+    auto node = timers_.extract(id);
+    if (node.empty()) return false;
+    if (node.mapped().runtime_timer != 0) runtime_->cancel(node.mapped().runtime_timer);
+    return true;
+}
+
+/// At the end of each stay in the strand: one timer stands for all that the pure parts wait for. It is moved only to
+/// come earlier; when it comes too early it is set anew.
+void SessionImpl::settle() {
+    continue_close();
+    if (fsm_.finished() && !last_handle_closing_) handle_closed();
+    const Instant lease_end = holds_.empty() ? Instant::max() : lease_.sure_until();
+    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
+                  touch_due_at(), connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
+}
+
+void SessionImpl::arm(Instant when) {
+    if (when >= housekeeping_at_) return;
+    if (housekeeping_ != 0) runtime_->cancel(housekeeping_);
+    housekeeping_at_ = when;
+    housekeeping_ = runtime_->at(when, [weak = weak_from_this(), when] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->internally([&] {
+            if (self->housekeeping_at_ == when) {
+                self->housekeeping_ = 0;
+                self->housekeeping_at_ = Instant::max();
+            }
+            self->on_time();
+        });
+    });
+}
+
+void SessionImpl::on_time() {
+    const Instant now = runtime_->now();
+    // First of all: nothing that is done below may find a hold that is over.
+    if (!holds_.empty() && lease_.passed(now)) lose_all("no committed heartbeat within the lease");
+    apply(fsm_.on_time(now));
+    if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
+    for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_node(hold);
+    if (now >= heartbeat_at_) {
+        heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
+        if (!holds_.empty() && connected() && checks_open_ == 0) start_heartbeat(now);
+    }
+    if (connected() && now >= reaper_.wake_at()) reaper_.go_on();
+    if (now >= probe_at_) start_probe();
+}
+
+}  // namespace zkrecipes::internal
