@@ -80,6 +80,8 @@ int Runner::run() {
 /// A command that is started must not be stopped at once because little is left of the lease, and one that nobody wants
 /// any more must not be started.
 void Runner::wait_for_a_lease_worth_starting() {
+    const Instant limit = BootClock::now() + session_timeout_;
+    const Nanoseconds pause = session_timeout_ / 24;
     for (;;) {
         while (const auto signal = signals_.next()) {
             if (Signals::ends(*signal)) throw Interrupted{*signal};
@@ -87,8 +89,14 @@ void Runner::wait_for_a_lease_worth_starting() {
         const Instant now = BootClock::now();
         const Instant until = lock_.sure_until();
         if (until <= now) throw Failure(options_.lost_exit_code, "the lock was lost before the command was started");
-        if (until - now > kill_after_ + session_timeout_ / 24) return;
-        wait(now + session_timeout_ / 24);
+        if (until - now > kill_after_ + pause) return;
+        if (now >= limit) {
+            throw Failure(kUnavailable,
+                          "the servers are too slow to confirm the lock in time: use a longer --session-timeout or a "
+                          "shorter --kill-after");
+        }
+        pollfd signals{signals_.fd(), POLLIN, 0};
+        ::poll(&signals, 1, static_cast<int>(in_ms(pause)) + 1);
     }
 }
 
@@ -128,7 +136,7 @@ void Runner::loop() {
         read_inbox();
         read_start();
         read_children();
-        if (supervisor_.finished()) return;
+        if (supervisor_.finished() || (start_failure_ && child_->gone())) return;
         // A lease that is never looked at is a lease that seems to end.
         Instant until = BootClock::now() + std::max<Nanoseconds>(session_timeout_ / 12, milliseconds(5));
         if (const auto next = supervisor_.next()) until = std::min(until, *next);

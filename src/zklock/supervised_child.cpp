@@ -17,9 +17,14 @@ SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool who
 
 SupervisedChild::~SupervisedChild() {
     if (gone_) return;
+    // Something went wrong in zklock. The lock is given back after this, so nobody may be alive then.
     kill_tree();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
+    for (int round = 0; round < 1000 && group_alive(child_.pid); ++round) {
+        const timespec pause{0, 5'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
     dead_man_.disarm();
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
 }

@@ -231,6 +231,17 @@ TEST_F(ZklockFaultTest, AWaitThatEndsDisconnectedIs69) {
     EXPECT_EQ(waiter.wait(), 69) << waiter.err();
 }
 
+TEST_F(ZklockFaultTest, ATryThatLosesContactIs69AndNot75) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    const testenv::Fault fault = gate_->hold_reply(testenv::Match::any().path(lock()));
+    ZklockProcess trying(with({"-n", lock(), "true"}, gate_->connect_string()));
+    ASSERT_TRUE(fault.wait_reached());
+    gate_->refuse();
+    fault.drop();
+    EXPECT_EQ(trying.wait(), 69) << trying.err();
+}
+
 TEST_F(ZklockFaultTest, ATermWhileWaitingDisconnectedEndsItSoon) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();
