@@ -65,13 +65,20 @@ logged() { # LOG WHAT COMMAND...
     return 1
 }
 
-# Compiles a preset; with TARGETs only these.
-build_preset() { # LOG JOBS PRESET TARGET...
-    local log=$1 jobs=$2 preset=$3
-    shift 3
+configure_preset() { # LOG PRESET
     if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
         export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
     fi
-    logged "$log" "Configuring ($preset)" cmake --preset "$preset" || return
+    logged "$1" "Configuring ($2)" cmake --preset "$2"
+}
+
+# Builds everything, or the named targets alone.
+build_targets() { # LOG JOBS PRESET TARGET...
+    local log=$1 jobs=$2 preset=$3
+    shift 3
     logged "$log" "Building ($preset)" cmake --build "build/$preset" --parallel "$jobs" ${1:+--target "$@"}
+}
+
+build_preset() { # LOG JOBS PRESET TARGET...
+    configure_preset "$1" "$3" && build_targets "$@"
 }
