@@ -1,8 +1,8 @@
 #include "child_process.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
+#include <csignal>
 
 #include <cerrno>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace zkrecipes::testenv::internal {
 
 namespace {
 
-// All threads of the process are in state T. SIGSTOP takes effect asynchronously, thread by thread.
+// All threads of the process are stopped (T, t) or dead (Z, X). SIGSTOP takes effect asynchronously, thread by thread.
 bool stands_still(pid_t pid) {
     std::error_code error;
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
@@ -23,7 +23,24 @@ bool stands_still(pid_t pid) {
         std::string text;
         std::getline(file, text);
         const auto end_of_name = text.rfind(')');
-        if (end_of_name != std::string::npos && end_of_name + 2 < text.size() && text[end_of_name + 2] != 'T') {
+        if (end_of_name != std::string::npos && end_of_name + 2 < text.size() &&
+            std::string("TtZX").find(text[end_of_name + 2]) == std::string::npos) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The processes of a group: java, and a launcher before it.
+bool group_stands_still(pid_t group) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) {
+            continue;
+        }
+        const pid_t pid = std::stoi(name);
+        if (::getpgid(pid) == group && !stands_still(pid)) {
             return false;
         }
     }
@@ -79,7 +96,7 @@ bool ChildProcess::wait_exit(Clock::time_point deadline) const {
 
 void ChildProcess::freeze() const {
     signal(SIGSTOP);
-    while (running() && !stands_still(pid_)) {
+    while (running() && !group_stands_still(pid_)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -1,7 +1,7 @@
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <csignal>
 
 #include <cstdio>
 #include <cstdlib>

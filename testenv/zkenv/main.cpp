@@ -155,6 +155,7 @@ int command(const std::string& name, const std::string& verb, int server) {
 int run(int argc, char** argv) {
     CLI::App app{"Runs a local ZooKeeper: one server, or an ensemble.", "zkenv"};
     app.footer(footer);
+    app.set_version_flag("--version", "zkenv " ZKENV_VERSION);
     app.require_subcommand(1);
     EnvironmentOptions options;
     bool json = false;

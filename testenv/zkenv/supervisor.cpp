@@ -1,12 +1,12 @@
 #include "testenv/zkenv/supervisor.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cerrno>
 #include <cstring>
@@ -200,8 +200,7 @@ private:
     std::string json() {
         std::ostringstream out;
         out << R"({"name":")" << options_.name << R"(","running":true,"supervisor":)" << ::getpid()
-            << R"(,"connect_string":")" << servers_.connect_string()
-            << R"(","servers":[)";
+            << R"(,"connect_string":")" << servers_.connect_string() << R"(","servers":[)";
         for (int i = 0; i < servers_.size(); ++i) {
             out << (i == 0 ? "" : ",") << R"({"number":)" << i + 1 << R"(,"endpoint":")"
                 << servers_.at(i).connect_string() << R"(","state":")" << servers_.state(i) << R"(","pid":)"

@@ -18,8 +18,8 @@ struct ServerOptions {
     std::chrono::milliseconds tick_time{100};
     std::chrono::milliseconds min_session_timeout{200};
     std::chrono::milliseconds max_session_timeout{60'000};
-    int init_limit = 20;  ///< ticks; ensembles only
-    int sync_limit = 10;  ///< ticks; ensembles only
+    int init_limit = 100;  ///< ticks; ensembles only
+    int sync_limit = 20;   ///< ticks; ensembles only
 
     std::map<std::string, std::string> java_properties;  ///< -Dname=value, for example znode.container.checkIntervalMs
     std::vector<std::string> java_flags;                 ///< further JVM flags
