@@ -5,7 +5,7 @@
 #
 # Busy elsewhere is no error (exit code 0, cron stays silent). Everything else that goes wrong is told.
 # shellcheck disable=SC2016  # the inner shell expands them
-zklock --nonblock --name nightly /locks/nightly -- sh -c '
+zklock -q --nonblock --name nightly /locks/nightly -- sh -c '
     echo "nightly job on $(uname -n), fencing token $ZKLOCK_FENCING_TOKEN"
     sleep "${NIGHTLY_SECONDS:-1}"
 '
