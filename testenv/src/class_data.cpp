@@ -141,7 +141,7 @@ std::string find_or_build(const Java& java) {
     const std::string folder = cache_directory();
     std::error_code error;
     fs::create_directories(folder, error);
-    const std::string archive = folder + "/zookeeper-" + archive_key(java) + ".jsa";
+    std::string archive = folder + "/zookeeper-" + archive_key(java) + ".jsa";
     if (fs::exists(archive, error)) {
         return archive;
     }

@@ -95,7 +95,7 @@ Record Fault::request() const {
     return state_->request;
 }
 
-Gate::Gate(const Endpoint& target, GateOptions options)
+Gate::Gate(const Endpoint& target, const GateOptions& options)
     : core_(std::make_shared<internal::GateCore>(internal::Loop::shared(), target, options)) {
     core_->open();
 }

@@ -10,7 +10,7 @@ namespace zkrecipes::testenv::internal {
 
 namespace {
 
-constexpr std::size_t most_queued = 8 * 1024 * 1024;
+constexpr std::size_t most_queued = std::size_t{8} * 1024 * 1024;
 
 }  // namespace
 

@@ -75,7 +75,7 @@ struct GateOptions {
 /// hole is answered by the kernel, so it succeeds and then hears nothing, while on a real network it would hang.
 class Gate {
 public:
-    explicit Gate(const Endpoint& target, GateOptions options = {});
+    explicit Gate(const Endpoint& target, const GateOptions& options = {});
     Gate(Gate&&) noexcept;
     Gate& operator=(Gate&&) noexcept;
     ~Gate();
