@@ -5,20 +5,17 @@
 //   <path>/_c_<uuid>-lock-<sequence>          ephemeral, sequential; one per contender; data: who it is, for people
 //
 // Steps (src/core/acquire_fsm.cpp runs them):
-//   1. create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
-//   that
-//      create: held. One round trip.
+//   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
+//      that create: held. One round trip.
 //   2. Otherwise list <path>. No contender with a lower number: held. The order is that of the numbers (serial
-//   arithmetic), whatever
-//      stands before them. Children that are no lock nodes do not count.
+//      arithmetic), whatever stands before them. Children that are no lock nodes do not count.
 //   3. Otherwise watch the nearest lower contender, and only that one: a release wakes one waiter.
-//   4. It is gone. It had been the head of the queue: check the own node by a committed write; it is there: held. It
-//   had
-//      not been the head: back to 2.
+//   4. It is gone. It had been the only one before us: check the own node by a committed write; the node is there:
+//      held. It had not been: back to 2, with that check sent along.
 //   5. Release: delete the own node. Nobody waits for that; the session sees to it that it happens.
 //   A try lists first, and ends there if anybody stands in the queue: one read, nothing written.
-//   The connection breaks: what is known of the own node decides where to go on (acquire_fsm.hpp). The session ends:
-//   the node is gone, and the call starts again at 1, at the back of the queue, within the same deadline.
+//   The connection breaks: what is known of the own node decides where to go on (acquire_fsm.hpp).
+//   The session ends: its node is gone, and the call starts again at 1, at the back of the queue, in the same deadline.
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/session.hpp>
 
@@ -37,7 +34,7 @@ namespace {
 
 std::shared_ptr<const QueueRule> exclusive_rule() {
     static const auto rule = std::make_shared<const PredecessorRule>(
-        std::vector<PredecessorRule::Kind>{{"lock-", true}});  // any lower contender blocks
+        std::vector<PredecessorRule::Kind>{{"lock-", true}});  // steps 2 and 3: any lower contender blocks
     return rule;
 }
 

@@ -38,8 +38,8 @@ struct AcquireResult {
 /// round trip and two requests, release one request that nobody waits for, re-entry none.
 class ZKRECIPES_API ExclusiveMutex {
 public:
-    /// Throws Error bad_path, and bad_option (labels that do not fit into 512 bytes, an empty access list). Does not block
-    /// and sends nothing.
+    /// Throws Error bad_path, and bad_option (labels that do not fit into 512 bytes, an empty access list). Does not
+    /// block and sends nothing.
     ExclusiveMutex(Session& session, std::string path, LockOptions options = {});
     ExclusiveMutex(ExclusiveMutex&&) noexcept;
     ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
@@ -51,8 +51,8 @@ public:
     /// Empty: the deadline passed or a stop was requested; nothing is left in the queue. A passed deadline makes
     /// one attempt that costs one read when somebody holds the lock. Throws as acquire() does.
     Grant acquire_before(Deadline deadline, std::stop_token stop = {});
-    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. The grant is
-    /// owned by nobody in particular: it is never re-entrant. Throws Error at once where nothing can follow: closed;
+    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. The grant
+    /// is owned by nobody in particular: it is never re-entrant. Throws Error at once where nothing can follow: closed;
     /// bad_option for an empty callback. What the callback throws is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
@@ -73,7 +73,7 @@ public:
 
     /// What the calling fiber or thread holds, by lock() or by grants that it acquired.
     bool held_by_caller() const noexcept;
-    FencingToken token() const noexcept;  ///< of the caller's hold; 0: none
+    FencingToken token() const noexcept;    ///< of the caller's hold; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
 
     /// Who holds and who waits, in the order of the queue. Blocks for two round trips or more; throws Error.

@@ -40,8 +40,8 @@ public:
     /// it is right even before `lost()` could fire. Once false it stays false.
     bool held() const noexcept;
 
-    /// Stop is requested when the hold is lost (not when it is released): stop the guarded work. The request is made on the
-    /// session's notifier thread.
+    /// Stop is requested when the hold is lost (not when it is released): stop the guarded work. The request is made on
+    /// the session's notifier thread.
     std::stop_token lost() const noexcept;
 
     /// For how much longer `held()` is certain to stay true without news from the servers. Zero: lost or empty.

@@ -26,7 +26,8 @@ ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, D
 /// Reads every lock at or below `prefix`: directories with at least one lock node. Blocks; throws as inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline);
 
-/// Blocks until nobody holds the lock, without standing in the queue. False: the deadline passed or a stop was requested.
+/// Blocks until nobody holds the lock, without standing in the queue. False: the deadline passed or a stop was
+/// requested.
 ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
                                    std::stop_token stop = {});
 

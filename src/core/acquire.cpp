@@ -115,7 +115,12 @@ std::string AcquireOp::path_of(const std::string& name) const { return join_path
 // ---- requests -----------------------------------------------------------------------------------------------------
 
 void AcquireOp::create(Ticket ticket, const std::string& prefix) {
-    const auto data = write_payload(queue_->options, core_->runtime().wall_now(), operation_, queue_->user_path);
+    std::string data;
+    try {
+        data = write_payload(queue_->options, core_->runtime().wall_now(), operation_, queue_->user_path);
+    } catch (const Error&) {
+        data = "{\"v\":1}";  // it fitted when the queue was made; the host may have been given a longer name since
+    }
     const auto self = shared_from_this();
     core_->create(path_of(prefix), data, queue_->acl, CreateMode::ephemeral_sequential,
                   [self, ticket](Rc rc, const std::string& path, const NodeStat& stat, Instant sent_at) {
@@ -218,6 +223,11 @@ void AcquireOp::stop_timer() {
 void AcquireOp::note(const char* what) {
     core_->log().warn("{} {}: {} (session 0x{:x}, node {})", operation_, queue_->user_path, what, session_id(),
                       fsm_.node().empty() ? "none" : fsm_.node());
+}
+
+void AcquireOp::running_out() {
+    if (queue_->warned.exchange(true, std::memory_order_relaxed)) return;
+    note("more than half of the sequence numbers of this lock directory are used up; delete it while nobody uses it");
 }
 
 // ---- the two ways to wait for it ----------------------------------------------------------------------------------

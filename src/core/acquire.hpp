@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@ struct Queue {
     std::string user_path;  // as the caller names the directory
     std::vector<Acl> acl;
     LockOptions options;
+    mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
 };
 
 /// Checks path and options. Throws Error bad_path or bad_option. `base`: of the own nodes.
@@ -76,6 +78,7 @@ private:
     void start_timer(std::chrono::milliseconds delay) override;
     void stop_timer() override;
     void note(const char* what) override;
+    void running_out() override;
     void answer(Ended how, Errc error, std::string detail) override;
     void finished() override;
     // SessionObserver

@@ -69,7 +69,7 @@ void AcquireFsm::resume() {
 void AcquireFsm::attempt_failed() {
     port_.unwatch();
     next_ticket();  // whatever is still to be answered belongs to the past
-    fast_grant_ = false;
+    fast_grant_ = checking_ = checked_ = false;
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     const Instant now = port_.now();
     if (failures_++ == 0) {
@@ -169,7 +169,7 @@ void AcquireFsm::finish() {
     port_.finished();
 }
 
-// ---- create -------------------------------------------------------------------------------------------------------
+// ---- step 1: create ---------------------------------------------------------------------------------------------
 
 void AcquireFsm::send_create() {
     if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
@@ -233,11 +233,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
         return fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
                                                   "; delete the lock directory while nobody uses it");
     }
-    if (parsed->sequence >= kSequenceWarning) {
-        port_.note(
-            "more than half of the sequence numbers of the lock directory are used up: "
-            "delete it while nobody uses it");
-    }
+    if (parsed->sequence >= kSequenceWarning) port_.running_out();
     step_ = Step::checking_parent;
 }
 
@@ -322,10 +318,11 @@ void AcquireFsm::sweep(const std::vector<std::string>& names) {
     }
 }
 
-// ---- the queue ----------------------------------------------------------------------------------------------------
+// ---- steps 2 to 4: the queue ------------------------------------------------------------------------------------
 
 void AcquireFsm::send_list() {
     step_ = Step::listing;
+    checking_ = checked_ = false;
     port_.list(next_ticket());
 }
 
@@ -396,25 +393,41 @@ void AcquireFsm::blocker_gone() {
     // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
     // committed check tells just that.
     if (alone_) return send_verify();
-    send_list();
+    // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
+    // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
+    step_ = Step::listing;
+    checking_ = true;
+    checked_ = false;
+    const Ticket ticket = next_ticket();
+    port_.verify(ticket, node_);
+    port_.list(ticket);
 }
 
 void AcquireFsm::grant_or_verify() {
+    if (checking_ && !checked_) {
+        step_ = Step::verifying;  // its answer is on the way
+        return;
+    }
     // The own create was committed a moment ago and is a lease by itself. After a wait nothing is known of the session
     // that a server cut off from the others would not say too.
-    if (fast_grant_ && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
+    if ((fast_grant_ || checked_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     send_verify();
 }
 
 void AcquireFsm::send_verify() {
     step_ = Step::verifying;
+    checking_ = checked_ = false;
     port_.verify(next_ticket(), node_);
 }
 
 void AcquireFsm::on_verified(Ticket ticket, Rc rc) {
-    if (!current(ticket, Step::verifying)) return;
+    if (ticket != ticket_ || (step_ != Step::verifying && step_ != Step::listing)) return;
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    if (step_ == Step::listing) {
+        checked_ = true;
+        return;
+    }
     if (!port_.begin_hold(node_, czxid_)) return send_verify();  // the answer took so long that the lease is old again
     leave(Ended::granted);
 }
@@ -429,7 +442,7 @@ void AcquireFsm::own_node_missing() {
 
 void AcquireFsm::forget_node() {
     known_ = Known::none;
-    fast_grant_ = false;
+    fast_grant_ = checking_ = checked_ = false;
     identity_.clear();
     node_.clear();
     czxid_ = 0;

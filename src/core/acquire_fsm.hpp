@@ -62,6 +62,7 @@ public:
     virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
     virtual void stop_timer() = 0;
     virtual void note(const char* what) = 0;  // something worth a line in the log
+    virtual void running_out() = 0;           // more than half of the directory's numbers are used up
     /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked.
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
     /// Nothing of this attempt is open any more: no node, no request that matters, no timer, no watch.
@@ -170,6 +171,8 @@ private:
     Step step_ = Step::idle;
     Known known_ = Known::none;
     bool alone_ = false;       // the watched node was the only one before us
+    bool checking_ = false;    // a check of the own node was sent right before the list …
+    bool checked_ = false;     // … and was answered well
     bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
     std::uint16_t directory_attempts_ = 0;
     std::int32_t failures_ = 0;

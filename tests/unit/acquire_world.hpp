@@ -294,6 +294,7 @@ public:
     }
     void stop_timer() override { timer = false; }
     void note(const char*) override { ++notes; }
+    void running_out() override { ++warnings; }
     void answer(Ended how, Errc error, std::string detail) override {
         ++answers;
         ended = how;
@@ -328,7 +329,7 @@ public:
 
     std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
     std::vector<std::pair<std::string, std::int64_t>> holds;
-    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0;
+    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
     Ended ended{};
     Errc errc{};
     std::string text, watched;
