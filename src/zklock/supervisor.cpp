@@ -155,10 +155,12 @@ void Supervisor::stop(Instant now, End why, Actions& actions) {
         kill_by(now + options_.kill_after);
         return;
     }
-    // A frozen command cannot act on a signal, and must not be thawed without the lock.
-    const int signal = frozen() ? SIGKILL : options_.stop_signal;
+    // A frozen command cannot act on a signal, and must not be thawed without the lock. After the deadline there is no
+    // time left to act on one.
+    const bool at_once = frozen() || now >= sure_until_;
+    const int signal = at_once ? SIGKILL : options_.stop_signal;
     actions.push_back({Action::report_stopping, signal, {}});
-    if (frozen()) {
+    if (at_once) {
         kill_by(now);
     } else {
         actions.push_back({Action::signal_group, signal, {}});

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -28,9 +30,10 @@ protected:
     std::unique_ptr<ZklockProcess> hold(std::vector<std::string> options, Kind kind = Kind::obedient) {
         std::string command = "exec 9>" + (scratch_ / "alive") + "; flock 9; ";
         if (kind == Kind::with_stubborn_grandchild) command += "(trap '' TERM INT HUP; while :; do sleep 1; done) & ";
+        // This one would outlive a zklock that is killed, and so this very test when that is killed: it looks itself.
         if (kind == Kind::with_escaped_grandchild) {
-            command += "setsid sh -c \"trap '' TERM INT HUP; touch " + (scratch_ / "escaped") +
-                       "; while :; do sleep 1; done\" & while [ ! -e " + (scratch_ / "escaped") +
+            command += "setsid sh -c \"trap '' TERM INT HUP; touch " + (scratch_ / "escaped") + "; while kill -0 " +
+                       std::to_string(::getpid()) + "; do sleep 1; done\" & while [ ! -e " + (scratch_ / "escaped") +
                        " ]; do sleep 0.02; done; ";
         }
         command +=

@@ -82,8 +82,7 @@ TEST_F(SupervisorTest, SigkillIsRepeatedUntilTheGroupIsGone) {
 
 TEST_F(SupervisorTest, AfterAFreezeBeyondTheDeadlineTheFirstThingIsSigkill) {
     Supervisor supervisor = make();
-    EXPECT_THAT(supervisor.tick(at(100s)),
-                ElementsAre(lost(kUnconfirmed), stopping(SIGTERM), to_group(SIGTERM), kKill));
+    EXPECT_THAT(supervisor.tick(at(100s)), ElementsAre(lost(kUnconfirmed), stopping(SIGKILL), kKill));
 }
 
 TEST_F(SupervisorTest, AfterAFreezeALateRenewalDoesNotHelp) {
