@@ -275,6 +275,51 @@ TEST(AcquireFsmTest, ANodeOfTheFormerSessionIsNeverAdopted) {  // H3
     expect_clean(w);
 }
 
+TEST(AcquireFsmTest, ANodeFoundByItsIdentityButOwnedByAnotherSessionIsDeletedNotAdopted) {  // H3
+    AcquireWorld w;
+    w.plans = {{0, Fault::lost_after}};
+    w.fsm.start();
+    while (w.trace.back() != "look") ASSERT_TRUE(w.pump());
+    const auto foreign = w.mine().at(0);
+    w.children[foreign].owner = 99;
+    w.script = {[&] { w.delete_nodes_of(99); }};
+    w.run();
+    EXPECT_THAT(w.reaped_nodes, ElementsAre(foreign));
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_NE(w.fsm.node(), foreign);
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, AStaleAnswerDoesNotTakeThePlaceOfTheOneThatIsAwaited) {  // H5
+    AcquireWorld w;
+    w.fsm.start();
+    w.expire();
+    while (w.trace.size() < 4) ASSERT_TRUE(w.pump());  // the create of the new session is on its way
+    NodeStat stat;
+    stat.ephemeral_owner = w.session;
+    w.fsm.on_created(1, Rc::ok, "/l/_c_stale-lock-0000000000", stat, w.now());
+    EXPECT_EQ(w.fsm.node(), "");
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, ANewIncarnationIsNoticedEvenIfNobodyTold) {
+    AcquireWorld w;
+    const auto holder = w.other_enters();
+    w.fsm.start();
+    while (w.pump()) {
+    }
+    w.suspend();
+    ++w.session;
+    w.script = {[&] { w.delete_nodes_of(w.session - 1); }, [&] { w.remove(holder); }};
+    w.run();
+    EXPECT_EQ(w.created, 2);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.children.at(w.fsm.node()).owner, w.session);
+    expect_clean(w);
+}
+
 TEST(AcquireFsmTest, ACreateAnsweredForAnotherSessionIsNoHold) {  // H4
     AcquireWorld w;
     w.fsm.start();
