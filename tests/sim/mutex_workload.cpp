@@ -209,11 +209,16 @@ void MutexWorkload::take_async(Worker& worker, int path, ExclusiveMutex& mutex) 
     const auto state = std::make_shared<State>();
     const SimTime limit = worker.rng.between(0, 2 * plan_.timeout_ms * kMilli);
     const auto call = judge_.call_begins(worker.process, worker.name + " acquire_async");
-    mutex.acquire_async(worker.process.deadline_in(limit), {}, [this, state, call](AcquireResult result) {
-        judge_.call_ends(call);
-        state->result = std::move(result);
-        state->event.set();
-    });
+    try {
+        mutex.acquire_async(worker.process.deadline_in(limit), {}, [this, state, call](AcquireResult result) {
+            judge_.call_ends(call);
+            state->result = std::move(result);
+            state->event.set();
+        });
+    } catch (...) {
+        judge_.call_ends(call);  // refused at once: nobody will be called
+        throw;
+    }
     state->event.wait();
     if (state->result.error) std::rethrow_exception(state->result.error);
     if (state->result.grant) hold(worker, path, mutex, std::move(state->result.grant), false);
