@@ -312,7 +312,7 @@ TEST(AcquireFsmTest, ANewIncarnationIsNoticedEvenIfNobodyTold) {
     }
     w.suspend();
     ++w.session;
-    w.script = {[&] { w.delete_nodes_of(w.session - 1); }, [&] { w.remove(holder); }};
+    w.script = {[&] { w.remove(holder); }, [&] { w.delete_nodes_of(w.session - 1); }};
     w.run();
     EXPECT_EQ(w.created, 2);
     EXPECT_EQ(w.ended, Ended::granted);
