@@ -88,6 +88,8 @@ struct Verdict {
     /// For each hold tried (unless stopped or unproven): from the last of "held() false" and "lost() fired" to the next
     /// grant.
     std::vector<Stamp> margins;
+    /// For each stopped hold: from the first instruction after SIGCONT to lost().
+    std::vector<Stamp> lost_after_resume;
 
     bool clean() const noexcept { return findings.empty(); }
     int count(Violation violation) const {

@@ -131,6 +131,9 @@ struct Row {
         findings.insert(findings.end(), outcome.verdict.findings.begin(), outcome.verdict.findings.end());
         auto& margins = verdict.margins;
         margins.insert(margins.end(), outcome.verdict.margins.begin(), outcome.verdict.margins.end());
+        auto& resumes = verdict.lost_after_resume;
+        const auto& more = outcome.verdict.lost_after_resume;
+        resumes.insert(resumes.end(), more.begin(), more.end());
         believed.insert(believed.end(), outcome.believed.begin(), outcome.believed.end());
         granted.insert(granted.end(), outcome.granted.begin(), outcome.granted.end());
     }
@@ -183,6 +186,13 @@ public:
                         to_string(static_cast<Fault>(key.first)), to_string(key.second), row.faults, verdict.tried,
                         verdict.unproven, range(row.believed).c_str(), range(row.granted).c_str(),
                         least(verdict.margins).c_str(), overlaps, stale, lost, late, other);
+        }
+        for (const auto& [key, row] : rows_) {
+            const auto& resumes = row.verdict.lost_after_resume;
+            if (resumes.empty()) continue;
+            std::printf("\n%s, %s: lost() at most %.1f ms after the first instruction that followed SIGCONT\n",
+                        to_string(static_cast<Fault>(key.first)), to_string(key.second),
+                        to_ms(*std::max_element(resumes.begin(), resumes.end())));
         }
         std::printf(
             "\nsession timeout %lld ms, seed %llu. believed: from the fault to the end of held(); margin: the shortest "

@@ -213,6 +213,7 @@ TEST(ChaosJudgeTest, AStoppedProcessIsJudgedByItsFirstInstructions) {
     EXPECT_TRUE(verdict.clean());
     EXPECT_EQ(verdict.tried, 1);
     EXPECT_EQ(verdict.unproven, 0);
+    EXPECT_THAT(verdict.lost_after_resume, ElementsAre(from_ms(2)));
 }
 
 TEST(ChaosJudgeTest, AStoppedProcessThatHoldsOnResumeIsFound) {
