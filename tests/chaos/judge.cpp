@@ -121,7 +121,7 @@ private:
             find(Violation::stale_write, hold.lock,
                  describe(hold) + " wrote " + ms(hold.last_write_at - hold.resumed_at) + " after SIGCONT");
         }
-        if (hold.lost_at != 0) verdict_.lost_after_resume.push_back(hold.lost_at - hold.resumed_at);
+        if (hold.lost_at != 0) verdict_.lost_after_resume.push_back(std::max<Stamp>(0, hold.lost_at - hold.resumed_at));
         if (hold.lost_at == 0 || hold.lost_at > hold.resumed_at + options_.lost_after_resume) {
             find(Violation::late_lost, hold.lock,
                  describe(hold) + ": lost() " +
