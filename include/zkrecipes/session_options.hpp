@@ -49,8 +49,8 @@ struct SessionOptions {
     /// How long the servers may take to accept `auth` once connected.
     std::chrono::milliseconds auth_timeout{5'000};
     /// The servers' tickTime; zero: not known, and taken to be half of the negotiated timeout, the most that servers
-    /// allow by default. Must be set where an administrator lowered minSessionTimeout below two ticks. Setting it elsewhere makes
-    /// leases a little longer and halves the heartbeats.
+    /// allow by default. Must be set where an administrator lowered minSessionTimeout below two ticks. Setting it
+    /// elsewhere makes leases a little longer and halves the heartbeats.
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take.
     std::chrono::milliseconds close_timeout{3'000};

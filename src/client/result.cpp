@@ -63,6 +63,7 @@ const char* to_string(Rc rc) noexcept {
         case Rc::not_connected: return "not connected";
         case Rc::closed: return "closed";
         case Rc::too_large: return "request too large";
+        case Rc::no_lease: return "the session timeout is too short for the servers' tickTime: ask for a longer one";
     }
     return "unknown error";
 }

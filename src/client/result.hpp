@@ -34,7 +34,8 @@ enum class Rc : int {
     throttled = -127,       ///< not executed
     not_connected = -1001,  ///< never sent
     closed = -1002,         ///< the handle was closed before an answer came: outcome unknown
-    too_large = -1003  ///< larger than the servers accept; never sent, because they answer by cutting the connection
+    too_large = -1003,      ///< larger than the servers accept; never sent: they answer by cutting the connection
+    no_lease = -1004        ///< the session timeout is too short for the servers' tick: no hold could ever be sure
 };
 
 /// What an answer means for the one who asked. A lost connection is never "did not happen".

@@ -26,6 +26,8 @@ Errc error_of(Rc rc) noexcept {
         case Rc::unimplemented: return Errc::unsupported;
         case Rc::bad_arguments: return Errc::bad_path;
         case Rc::no_children_for_ephemerals: return Errc::bad_path;
+        case Rc::too_large: return Errc::too_large;
+        case Rc::no_lease: return Errc::bad_option;
         default: return Errc::protocol;
     }
 }

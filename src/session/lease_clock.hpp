@@ -9,21 +9,21 @@ namespace zkrecipes::internal {
 
 /// Until when the session is surely ours, by our own clock alone. Pure.
 ///
-/// Two things bound it. (1) The send time of the last *committed* write plus two thirds of the negotiated timeout: only a
-/// write that went through the quorum proves that the session lived; a follower that has lost its leader still answers reads and
-/// pings for seconds. (2) The send time of a request whose *touch* has surely reached the leader, plus the whole
-/// timeout: a write that a follower forwards does not touch the session on the leader; only the follower's answer to the
-/// leader's ping does, every half tick. A client that had been silent, or stopped, before its write is closer to expiry than (1) knows.
-/// So: not beyond T after a request that was answered at least half a tick and T/12 (jitter) before the write was sent; a
-/// ping has carried its touch before the write, since the follower's link is first in, first out. Checked as
-/// formal/lease.pml; argued in docs/design/lease.md.
+/// Two things bound it. (1) The send time of the last *committed* write plus two thirds of the negotiated timeout: only
+/// a write that went through the quorum proves that the session lived; a follower that has lost its leader still
+/// answers reads and pings for seconds. (2) The send time of a request whose *touch* has surely reached the leader,
+/// plus the whole timeout: a write that a follower forwards does not touch the session on the leader; only the
+/// follower's answer to the leader's ping does, every half tick. A client that had been silent, or stopped, before its
+/// write is closer to expiry than (1) knows. So: not beyond T after a request that was answered at least half a tick
+/// and T/12 (jitter) before the write was sent; a ping has carried its touch before the write, since the follower's
+/// link is first in, first out. Checked as formal/lease.pml; argued in docs/design/lease.md.
 class LeaseClock {
 public:
     /// `server_tick`: zero when not known; then half of the timeout, the most that the servers' defaults allow.
     explicit LeaseClock(std::chrono::milliseconds server_tick) : configured_tick_(server_tick) {}
 
-    /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session on the
-    /// leader itself. What was known of earlier connections is void: another follower carried it.
+    /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session
+    /// on the leader itself. What was known of earlier connections is void: another follower carried it.
     void connected(std::chrono::milliseconds timeout, Instant since, Instant now);
     /// A server answered, on this connection, a request that was sent at `sent_at`.
     void answered(Instant sent_at, Instant now);
@@ -37,11 +37,13 @@ public:
     bool passed(Instant now) const noexcept { return now >= until_; }
     /// Enough is left (T/3) that a hold may begin on it without a further round trip.
     bool fresh(Instant now) const noexcept;
+    /// False: the timeout is too short for the servers' tick, and no lease can ever become fresh.
+    bool attainable() const noexcept { return timeout_ * 99 / 100 - touch_delay() > timeout_ / 3; }
     Instant last_commit() const noexcept { return last_sent_; }
     /// Time between heartbeats while something is held.
     Nanoseconds interval() const noexcept;
-    /// While nothing is held: a request at least this often, so that a create finds the session well touched. It takes the
-    /// place of the client's own ping, which goes out every T/3.
+    /// While nothing is held: a request at least this often, so that a create finds the session well touched. It takes
+    /// the place of the client's own ping, which goes out every T/3.
     Nanoseconds idle_interval() const noexcept { return timeout_ / 4; }
     /// How long a write has to wait after an earlier request so that that one counts.
     Nanoseconds touch_delay() const noexcept { return tick() / 2 + timeout_ / 12; }

@@ -37,7 +37,8 @@ namespace zkrecipes::internal {
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
 /// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_strand.cpp (timers),
-/// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat). Everything but the *anywhere* part runs inside the strand.
+/// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat). Everything but
+/// the *anywhere* part runs inside the strand.
 class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
                           private WatchTable::Port,
                           private Reaper::Port {

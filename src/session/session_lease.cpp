@@ -31,15 +31,20 @@ void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
     }
     std::vector<MultiOp> ops(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
-    multi(std::move(ops), [this, nodes = std::move(nodes), done = std::move(done)](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
+    multi(std::move(ops), [this, nodes = std::move(nodes), done = std::move(done)](
+                              Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
         if (rc == Rc::ok) lease_committed(sent_at);
         const Instant now = runtime_->now();
         if (rc != Rc::ok || lease_.fresh(now) || closing_) {
             if (done) done(rc, sent_at);
             return;
         }
-        // The nodes are there, but the leader may last have heard of us long ago (we were silent, stopped or away). This
-        // answer is the touch that a second check can build on, once a ping has carried it to the leader.
+        if (!lease_.attainable()) {
+            if (done) done(Rc::no_lease, sent_at);
+            return;
+        }
+        // The nodes are there, but the leader may last have heard of us long ago (we were silent, stopped or away).
+        // This answer is the touch that a second check can build on, once a ping has carried it to the leader.
         at(now + lease_.touch_delay() + kTick, [this, nodes, done] { verify(nodes, done); });
     });
 }

@@ -187,7 +187,7 @@ void SessionImpl::on_connected(bool same_session) {
     }
     logger_->info("session {:#x}: {} to {}, timeout {} ms", printable(incarnation.session_id),
                   same_session ? "connected again" : "connected", fsm_.server(), incarnation.timeout.count());
-    if (!same_session && lease_.touch_delay() > Nanoseconds(incarnation.timeout) * 2 / 3) {
+    if (!same_session && !lease_.attainable()) {
         logger_->error(
             "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
             "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",

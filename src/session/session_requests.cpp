@@ -100,10 +100,11 @@ void SessionImpl::send_harmless_read() {
     if (!connected()) return;
     last_request_ = runtime_->now();
     // Not counted among those that are waited for: it is only there to be heard.
-    client_->exists("/", false,
-                    [self = shared_from_this(), handle = fsm_.handle(), sent_at = last_request_](Rc rc, const NodeStat&) {
-                        self->internally([&] { self->on_answer(handle, 0, sent_at, rc); });
-                    });
+    client_->exists(
+        "/", false,
+        [self = shared_from_this(), handle = fsm_.handle(), sent_at = last_request_](Rc rc, const NodeStat&) {
+            self->internally([&] { self->on_answer(handle, 0, sent_at, rc); });
+        });
 }
 
 /// An idle session is kept well touched, so that a lock node made on it starts with a good lease. See LeaseClock.

@@ -70,6 +70,15 @@ TEST_F(LeaseTouchTest, WithAnUnknownTickHalfOfTheTimeoutIsAssumed) {
     EXPECT_EQ(lease.interval(), 2s);
 }
 
+TEST_F(LeaseTouchTest, NoLeaseCanBeHadWithATimeoutBelowTheTick) {
+    EXPECT_TRUE(lease.attainable());
+    lease.connected(1s, at(0s), at(10ms));
+    EXPECT_FALSE(lease.attainable());
+    LeaseClock unknown(0s);
+    unknown.connected(100ms, at(0s), at(10ms));
+    EXPECT_TRUE(unknown.attainable());
+}
+
 TEST_F(LeaseTouchTest, AnIdleSessionThatIsTouchedAlwaysGivesAFreshLease) {
     LeaseClock unknown(0s);
     unknown.connected(12s, at(0s), at(0s));
