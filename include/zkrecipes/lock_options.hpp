@@ -23,21 +23,21 @@ struct LockOptions {
 
 /// One contender for a lock, as seen in ZooKeeper.
 struct Participant {
-    std::string path;                           ///< absolute, as the caller names paths (without the namespace)
-    std::string node;                           ///< last component
-    bool holder = false;                        ///< holds the lock now, by the order of the nodes
-    std::string mode;                           ///< "exclusive"
-    FencingToken token = 0;                     ///< the node's czxid
-    std::int64_t session_id = 0;                ///< owner of the ephemeral node; 0: not ephemeral
+    std::string path;                               ///< absolute, as the caller names paths (without the namespace)
+    std::string node;                               ///< last component
+    bool holder = false;                            ///< holds the lock now, by the order of the nodes
+    std::string mode;                               ///< "exclusive"
+    FencingToken token = 0;                         ///< the node's czxid
+    std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
-    std::string id;                             ///< owner id; empty for foreign data
+    std::string id;                                 ///< owner id; empty for foreign data
     std::string host;
     std::int64_t pid = 0;
     std::string user;
     std::string name;
     std::map<std::string, std::string> labels;
-    std::string raw;                            ///< the node's data as it is
-    std::int32_t version = 0;                   ///< of the node's data
+    std::string raw;           ///< the node's data as it is
+    std::int32_t version = 0;  ///< of the node's data
 };
 
 }  // namespace zkrecipes

@@ -18,7 +18,7 @@ namespace zkrecipes {
 namespace internal {
 class SessionCore;
 struct SessionAccess;
-}
+}  // namespace internal
 
 /// What is known of the session.
 enum class SessionState {

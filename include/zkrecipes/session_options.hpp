@@ -54,7 +54,7 @@ struct SessionOptions {
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take.
     std::chrono::milliseconds close_timeout{3'000};
-    /// Where log lines go; null: spdlog's default logger.
+    /// Where log lines go; null: the logger registered with spdlog as "zkrecipes", else standard error.
     std::shared_ptr<spdlog::logger> logger;
 };
 

@@ -12,6 +12,7 @@
 
 #include <zkrecipes/error.hpp>
 
+#include "base/default_logger.hpp"
 #include "base/signal_mask.hpp"
 #include "client/resolver.hpp"
 
@@ -103,7 +104,7 @@ std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> r
 ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events)
     : runtime_(std::move(runtime)),
       log_lines_(ClientLog::open(options.logger, runtime_)),
-      logger_(options.logger ? options.logger : spdlog::default_logger()),
+      logger_(options.logger ? options.logger : default_logger()),
       timeout_ms_(checked_timeout(options.timeout)),
       events_(std::move(events)),
       servers_(parse_servers(options.hosts)) {}

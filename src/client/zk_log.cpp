@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/default_logger.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -99,7 +101,7 @@ public:
         }
         std::size_t index = 0;
         while (index + 1 < kSlots && users_[index].count != 0) ++index;
-        if (index + 1 == kSlots) logger = spdlog::default_logger();
+        if (index + 1 == kSlots) logger = default_logger();
         slots_[index]->bind(logger, runtime);
         users_[index].logger = logger.get();
         users_[index].runtime = runtime.get();
@@ -200,7 +202,7 @@ ClientLogLevel ClientLogFilter::level(const ClientLogLine& line) {
 }
 
 std::shared_ptr<ClientLog> ClientLog::open(std::shared_ptr<spdlog::logger> logger, std::shared_ptr<Runtime> runtime) {
-    if (!logger) logger = spdlog::default_logger();
+    if (!logger) logger = default_logger();
     return std::make_shared<SlotLease>(Slots::instance().acquire(std::move(logger), runtime));
 }
 

@@ -38,8 +38,8 @@ private:
     }
 };
 
-/// For the simulation, which runs all threads of a run on one: puts the marks away while, in the middle of one simulated
-/// thread, others run.
+/// For the simulation, which runs all threads of a run on one: puts the marks away while, in the middle of one
+/// simulated thread, others run.
 class InternalMarksAside {
 public:
     InternalMarksAside() noexcept

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/default_logger.hpp"
 #include "session/session_impl.hpp"
 
 namespace zkrecipes::internal {
@@ -52,7 +53,7 @@ SessionImpl::SessionImpl(SessionOptions options, std::vector<std::string> hosts,
     : options_(std::move(options)),
       prefix_(std::move(prefix)),
       runtime_(std::move(environment.runtime)),
-      logger_(options_.logger ? options_.logger : spdlog::default_logger()),
+      logger_(options_.logger ? options_.logger : default_logger()),
       watches_(*this),
       reaper_(*this),
       fsm_({options_.auth_timeout, static_cast<int>(options_.auth.size())}),

@@ -27,10 +27,10 @@ struct OnFibers {
 
 /// What every lock promises, whatever its recipe. A recipe joins with a type like this:
 ///   struct ExclusiveCase {
-///       using Lock = ExclusiveMutex;                      // has the std requirements TimedLockable, and acquire_before
-///       static constexpr bool reentrant = true;
-///       static Lock make(Session& session, const std::string& path);
-///       static std::size_t nodes(const std::vector<std::string>& children);  // contenders among the children of the path
+///       using Lock = ExclusiveMutex;                      // has the std requirements TimedLockable, and
+///       acquire_before static constexpr bool reentrant = true; static Lock make(Session& session, const std::string&
+///       path); static std::size_t nodes(const std::vector<std::string>& children);  // contenders among the children
+///       of the path
 ///   };
 template <class Param>
 class LockContract : public ExclusiveMutexServerTest {
@@ -282,8 +282,8 @@ TYPED_TEST_P(LockContract, ClosingTheSessionEndsEveryWait) {
 REGISTER_TYPED_TEST_SUITE_P(LockContract, AnUnprotectedCounterLosesNothing, WhoeverComesFirstIsServedFirst,
                             ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline, AStopEndsAWaitAndOnlyThatOne,
                             TheStandardGuardsWork, AGrantIsGivenBackByWhoeverHasIt, ReEntryFollowsTheAgent,
-                            TheObjectMayBeDestroyedWhileOthersWaitAndHold,
-                            AnAsynchronousAcquireIsServedInTheSameQueue, ClosingTheSessionEndsEveryWait);
+                            TheObjectMayBeDestroyedWhileOthersWaitAndHold, AnAsynchronousAcquireIsServedInTheSameQueue,
+                            ClosingTheSessionEndsEveryWait);
 
 template <class CaseType, class AgentsType>
 struct ContractOf {
