@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,8 @@ TEST(DeadManTest, ItFindsThoseWhoLeftTheGroup) {
     // In a process of its own, because whole_tree means all descendants.
     const pid_t parent = ::fork();
     if (parent == 0) {
+        // As zklock does: otherwise init inherits those whose parent was killed first, and nobody finds them there.
+        if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) ::_exit(6);
         DeadMansSwitch dead_man(true);
         dead_man.feed(BootClock::now() + 1h);
         auto child = start(dead_man, "setsid sh -c 'trap \"\" TERM; setsid sleep 300 & sleep 300' & sleep 300");
