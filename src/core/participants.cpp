@@ -15,12 +15,36 @@ namespace {
 // So many requests at the same time at most: a queue may have ten thousand nodes.
 constexpr std::size_t kInFlight = 64;
 
+constexpr std::size_t kSharedPattern = 2;  // in lock_patterns()
+
+/// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but
+/// nobody by a node with its own number, which is a second one of the same owner: Curator makes it when who holds the
+/// lock alone takes a share.
+void mark_holders(std::vector<Participant>& queue) {
+    const auto parsed = [](const Participant& participant) {
+        return parse_queue_name(participant.node, lock_patterns());
+    };
+    bool only_shares = true;  // those before
+    bool only_first = true;   // those before all have the number of the first one
+    for (auto& participant : queue) {
+        const auto first = parsed(queue.front());
+        const auto name = parsed(participant);
+        if (!first || !name) return;
+        const bool shares = name->pattern == kSharedPattern;
+        const bool second_node = only_first && name->sequence == first->sequence && (shares || only_shares);
+        participant.holder = &participant == &queue.front() || second_node || (shares && only_shares);
+        only_shares = only_shares && shares;
+        only_first = only_first && name->sequence == first->sequence;
+    }
+}
+
 Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
                            const NodeStat& stat) {
     Participant participant;
     participant.path = join_path(user_directory, name);
     participant.node = name;
-    participant.mode = "exclusive";
+    const auto parsed = parse_queue_name(name, lock_patterns());
+    participant.mode = parsed && parsed->pattern == kSharedPattern ? "shared" : "exclusive";
     participant.token = stat.czxid;
     participant.session_id = stat.ephemeral_owner;
     participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
@@ -83,7 +107,7 @@ private:
         for (auto& participant : found_) {
             if (participant) view.participants.push_back(std::move(*participant));
         }
-        if (!view.participants.empty()) view.participants.front().holder = true;
+        mark_holders(view.participants);
         done();
     }
 
@@ -98,7 +122,7 @@ private:
 }  // namespace
 
 std::span<const std::string> lock_patterns() {
-    static const std::vector<std::string> patterns = {"lock-"};
+    static const std::vector<std::string> patterns = {"lock-", "__WRIT__", "__READ__"};
     return patterns;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
 
 #include "unit/acquire_world.hpp"
@@ -12,15 +13,17 @@ namespace {
 
 using Fault = AcquireWorld::Fault;
 using Patience = AcquireFsm::Patience;
+using Contender = AcquireWorld::Contender;
 
 struct Scenario {
     const char* name;
     Patience patience;
     void (*prepare)(AcquireWorld&);
+    AcquireWorld::Contender contender = AcquireWorld::Contender::mutex;
 };
 
-std::string enter(AcquireWorld& w, char who) {
-    return w.other_enters(std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-lock-");
+std::string enter(AcquireWorld& w, char who, const std::string& base = "lock-") {
+    return w.other_enters(std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-" + base);
 }
 
 const Scenario kScenarios[] = {
@@ -58,6 +61,42 @@ const Scenario kScenarios[] = {
     {"TryFree", Patience::try_once, [](AcquireWorld&) {}},
     {"TryBusy", Patience::try_once, [](AcquireWorld& w) { enter(w, 'a'); }},
     {"TryCold", Patience::try_once, [](AcquireWorld& w) { w.exists = false; }},
+    {"WriterFree", Patience::wait, [](AcquireWorld&) {}, Contender::writer},
+    {"WriterBehindBoth", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = enter(w, 'a', "__WRIT__"), b = enter(w, 'b', "__READ__");
+         w.script = {[&w, a] { w.remove(a); }, [&w, b] { w.remove(b); }};
+     },
+     Contender::writer},
+    {"WriterBehindADowngrade", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = enter(w, 'a', "__WRIT__");
+         const auto share = std::make_shared<std::string>();
+         w.script = {[&w, a, share] { *share = w.other_downgrades(a); }, [&w, share] { w.remove(*share); }};
+     },
+     Contender::writer},
+    {"ReaderBesideReaders", Patience::wait,
+     [](AcquireWorld& w) {
+         enter(w, 'a', "__READ__");
+         enter(w, 'b', "__READ__");
+     },
+     Contender::reader},
+    {"ReaderBehindOneWriter", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = enter(w, 'a', "__WRIT__");
+         enter(w, 'b', "__READ__");
+         w.script = {[&w, a] { w.remove(a); }};
+     },
+     Contender::reader},
+    {"ReaderBehindADowngradeAndAWriter", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = enter(w, 'a', "__WRIT__"), b = enter(w, 'b', "__WRIT__");
+         w.script = {[&w, a] { w.other_downgrades(a); }, [&w, b] { w.remove(b); }};
+     },
+     Contender::reader},
+    {"TryShareBusy", Patience::try_once, [](AcquireWorld& w) { enter(w, 'a', "__WRIT__"); }, Contender::reader},
+    {"TryShareBesideReaders", Patience::try_once, [](AcquireWorld& w) { enter(w, 'a', "__READ__"); },
+     Contender::reader},
 };
 
 const char* name_of(Fault fault) {
@@ -94,7 +133,7 @@ struct Variant {
 
 /// Runs one cell of the table. How many requests the run took.
 int play(const Scenario& scenario, std::vector<AcquireWorld::Plan> plans, Variant variant) {
-    AcquireWorld w(scenario.patience);
+    AcquireWorld w(scenario.patience, scenario.contender);
     w.suspended_first = variant.suspended_first;
     w.lingering = variant.lingering;
     w.attempts_allowed = variant.attempts;
@@ -135,7 +174,7 @@ int play(const Scenario& scenario, std::vector<AcquireWorld::Plan> plans, Varian
         EXPECT_THAT(w.holds, ::testing::IsEmpty());
         // Nothing but the fault may have kept it from the lock.
         const bool excused = ended_by_fault || (scenario.patience == Patience::try_once && broken) ||
-                             std::string(scenario.name) == "TryBusy" || (broken && variant.attempts < 1'000'000);
+                             std::string(scenario.name).ends_with("Busy") || (broken && variant.attempts < 1'000'000);
         EXPECT_TRUE(excused) << "ended " << static_cast<int>(w.ended) << ": " << w.text;
     }
     return w.executed;

@@ -30,13 +30,24 @@ public:
         Fault fault = Fault::none;
     };
 
-    explicit AcquireWorld(AcquireFsm::Patience patience = AcquireFsm::Patience::wait)
-        : rule({{"lock-", true}}), fsm(*this, spec, patience) {
+    /// What the contender is: of a mutex, or of one side of a lock with shares.
+    enum class Contender { mutex, writer, reader };
+
+    explicit AcquireWorld(AcquireFsm::Patience patience = AcquireFsm::Patience::wait,
+                          Contender contender = Contender::mutex)
+        : rule(rule_of(contender)), fsm(*this, spec, patience) {
         spec.directory = "/l";
-        spec.base = "lock-";
+        spec.base = contender == Contender::mutex ? "lock-" : contender == Contender::writer ? "__WRIT__" : "__READ__";
         spec.rule = &rule;
     }
     AcquireWorld(const AcquireWorld&) = delete;
+
+    static PredecessorRule rule_of(Contender contender) {
+        if (contender == Contender::mutex) return PredecessorRule({{"lock-", true}});
+        const bool writer = contender == Contender::writer;
+        return PredecessorRule({{"__WRIT__", true}, {"__READ__", writer}},
+                               writer ? PredecessorRule::Shrinking::no : PredecessorRule::Shrinking::yes);
+    }
 
     // ---- what the others do ----
     std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
@@ -44,6 +55,14 @@ public:
         const auto name = prefix + format_sequence(next_sequence++);
         children[name] = {kOther, pzxid = ++zxid};
         return name;
+    }
+    /// A peer that holds the lock alone takes a share under its own number, and gives up the rest.
+    std::string other_downgrades(const std::string& writer) {
+        auto share = writer;
+        share.replace(share.find("__WRIT__"), 8, "__READ__");
+        children[share] = {kOther, pzxid = ++zxid};
+        remove(writer);
+        return share;
     }
     void remove(const std::string& name) {
         if (children.erase(name) == 0) return;
@@ -277,12 +296,13 @@ public:
         if (!lease_fresh) return false;
         holds.push_back({name, czxid});
         // The judge: the true state of the directory, not what the client was told.
-        const std::string pattern[] = {"lock-"};
+        const std::string pattern[] = {"lock-", "__WRIT__", "__READ__"};
         const auto me = parse_queue_name(name, pattern);
         double_grant = !children.contains(name);
         for (const auto& [other, node] : children) {
             const auto parsed = parse_queue_name(other, pattern);
-            if (parsed && other != name && parsed->before(*me)) double_grant = true;
+            const bool both_share = parsed && parsed->pattern == 2 && me->pattern == 2;
+            if (parsed && other != name && !both_share && parsed->before(*me)) double_grant = true;
         }
         return true;
     }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <set>
@@ -174,6 +175,50 @@ TEST(QueueRuleTest, WhereNodesCanAppearBeforeAWaiterNobodyIsAlone) {
     const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
     const Names children = {curator(1, 1, "__WRIT__"), curator(2, 2, "__WRIT__")};
     EXPECT_FALSE(writer.place(children, children[1]).alone);
+}
+
+TEST(QueueRuleTest, AShareWithTheNumberOfAGoneWriterBlocksTheNextWriterOnly) {  // H45
+    const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
+    const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
+    const Names children = {curator(9, 4, "__READ__"), curator(2, 5, "__WRIT__"), curator(3, 6, "__READ__")};
+    EXPECT_EQ(writer.place(children, children[1]).blocker, children[0]);
+    EXPECT_EQ(reader.place(children, children[2]).blocker, children[1]);
+    EXPECT_EQ(reader.place(Names{children[0], children[2]}, children[2]).kind, Place::Kind::held);
+}
+
+TEST(QueueRuleTest, ATryForAShareLooksAtWritersOnlyAndATryForAllAtEverybody) {
+    const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
+    const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
+    const Names shares = {curator(1, 1, "__READ__")};
+    EXPECT_TRUE(reader.would_hold(shares));
+    EXPECT_FALSE(writer.would_hold(shares));
+    const Names both = {curator(1, 1, "__READ__"), curator(2, 2, "__WRIT__")};
+    EXPECT_FALSE(reader.would_hold(both));  // fair: not past a writer that waits
+}
+
+TEST(QueueRuleTest, WritersAndReadersNeverHoldTogetherWhateverTheQueue) {
+    const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
+    const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
+    std::mt19937 random(5);
+    for (int round = 0; round < 2000; ++round) {
+        const auto start = static_cast<std::uint32_t>(random());
+        Names children;
+        for (std::uint32_t i = 0; i < 10; ++i) {
+            const bool writes = random() % 2 == 0;
+            children.push_back(
+                curator(static_cast<int>(i), static_cast<std::int32_t>(start + i), writes ? "__WRIT__" : "__READ__"));
+        }
+        const auto first_kind = children.front().find("__WRIT__") != std::string::npos;
+        std::shuffle(children.begin(), children.end(), random);
+        int writers = 0, readers = 0;
+        for (const auto& child : children) {
+            const bool writes = child.find("__WRIT__") != std::string::npos;
+            const auto place = writes ? writer.place(children, child) : reader.place(children, child);
+            if (place.kind == Place::Kind::held) ++(writes ? writers : readers);
+        }
+        EXPECT_EQ(writers, first_kind ? 1 : 0);
+        EXPECT_EQ(readers == 0, first_kind);
+    }
 }
 
 TEST(QueueRuleTest, ExactlyOneOfAnySetOfNodesHolds) {

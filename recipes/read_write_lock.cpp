@@ -1,0 +1,255 @@
+// ReadWriteLock: any number of shares, or one holder alone, in the order of arrival.
+//
+// Layout (that of Curator's InterProcessReadWriteLock):
+//   <path>                                     container, made when missing
+//   <path>/_c_<uuid>-__WRIT__<sequence>        ephemeral, sequential; one per contender that wants it alone (writer)
+//   <path>/_c_<uuid>-__READ__<sequence>        the same for a share (reader); both kinds count with one counter
+//
+// Steps (src/core/acquire_fsm.cpp runs them, as for the mutex):
+//   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
+//      that create: held. One round trip. (A reader beside readers has company, and goes on to 2.)
+//   2. Otherwise list <path>. A writer: no contender with a lower number: held. A reader: no writer with a lower
+//      number: held.
+//   3. Otherwise watch the nearest of those, and only that one. A release wakes nobody who can neither go on nor has to
+//      look for the next one to watch.
+//   4. It is gone. Check the own node by a committed write, and list: back to 2. A reader that had one writer before it
+//      needs no list: writers before it only become fewer. A writer always needs it: a Curator peer (5.5 and later)
+//      that holds the lock alone and takes a share makes a reader's node with its own, lower number, which was not
+//      there when the writer last looked. That node is made while the peer's first one is there, so the list that
+//      follows the end of the first one shows it.
+//   5. Release: delete the own node.
+//   A try lists first, and ends there if anybody who matters stands in the queue: one read, nothing written.
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <cassert>
+#include <utility>
+
+#include "core/acquire.hpp"
+#include "core/agent_holds.hpp"
+#include "core/participants.hpp"
+
+namespace zkrecipes {
+namespace internal {
+namespace {
+
+constexpr const char* kWriter = "__WRIT__";
+constexpr const char* kReader = "__READ__";
+
+std::shared_ptr<const QueueRule> writer_rule() {
+    static const auto rule = std::make_shared<const PredecessorRule>(
+        std::vector<PredecessorRule::Kind>{{kWriter, true}, {kReader, true}}, PredecessorRule::Shrinking::no);
+    return rule;
+}
+
+std::shared_ptr<const QueueRule> reader_rule() {
+    static const auto rule = std::make_shared<const PredecessorRule>(
+        std::vector<PredecessorRule::Kind>{{kWriter, true}, {kReader, false}}, PredecessorRule::Shrinking::yes);
+    return rule;
+}
+
+}  // namespace
+
+/// Copied by every call that waits, so that the lock object may be destroyed meanwhile.
+class ReadWriteLockImpl {
+public:
+    /// One of the two ways to hold the lock.
+    struct Side {
+        std::shared_ptr<const Queue> queue;
+        std::shared_ptr<AgentHolds> holds = std::make_shared<AgentHolds>();
+    };
+
+    ReadWriteLockImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
+        : core(std::move(session)),
+          alone{make_queue(*core, path, options, kWriter, writer_rule(), "ReadWriteLock")},
+          shared{make_queue(*core, path, options, kReader, reader_rule(), "ReadWriteLock")} {}
+
+    /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
+    std::shared_ptr<HoldShare> acquire(const Side& side, const char* operation, Deadline deadline,
+                                       std::stop_token stop) {
+        const auto agent = this_agent();
+        std::shared_ptr<HoldShare> share;
+        switch (side.holds->enter(agent, share)) {
+            case AgentHolds::Entered::again: return share;
+            case AgentHolds::Entered::lost: throw_lost(operation);
+            case AgentHolds::Entered::fresh: break;
+        }
+        refuse_other_side(side, operation, agent);
+        share = acquire_blocking(core, side.queue, operation, deadline, std::move(stop));
+        if (share) side.holds->add(agent, share);
+        return share;
+    }
+
+    bool lock(const Side& side, const char* operation, Deadline deadline, std::stop_token stop) {
+        if (!acquire(side, operation, deadline, std::move(stop))) return false;
+        side.holds->lock(this_agent());
+        return true;
+    }
+
+    void acquire_async(const Side& side, const char* operation, Deadline deadline, std::stop_token stop,
+                       std::function<void(AcquireResult)> done) {
+        if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
+        if (core->state() == SessionState::closed) {
+            throw Error(Errc::closed, operation, path(), "make a new Session");
+        }
+        acquire_later(core, side.queue, operation, deadline, std::move(stop),
+                      [done = std::move(done)](AcquireAnswer answer) {
+                          AcquireResult result;
+                          if (answer.share) result.grant = Grant(std::move(answer.share));
+                          if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                          done(std::move(result));
+                      });
+    }
+
+    /// False: logged.
+    bool unlock(const Side& side, const char* operation) noexcept {
+        if (side.holds->leave_locked(this_agent())) return true;
+        core->log().error("{} {}: not locked by this fiber or thread; ignored", operation, path());
+        return false;
+    }
+
+    /// What the calling agent holds, of either side: never of both. Null: nothing.
+    std::shared_ptr<HoldShare> of_caller() const {
+        const auto agent = this_agent();
+        auto share = alone.holds->of(agent);
+        return share ? share : shared.holds->of(agent);
+    }
+
+    const std::string& path() const noexcept { return alone.queue->user_path; }
+
+    const std::shared_ptr<SessionCore> core;
+    const Side alone;
+    const Side shared;
+
+private:
+    [[noreturn]] void throw_lost(const char* operation) const {
+        throw Error(Errc::lock_lost, operation, path(),
+                    "this fiber or thread still holds it, but the hold was lost; give it back first");
+    }
+
+    /// Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
+    void refuse_other_side(const Side& side, const char* operation, AgentId agent) const {
+        const bool wants_alone = &side == &alone;
+        const Side& other = wants_alone ? shared : alone;
+        std::shared_ptr<HoldShare> share;
+        switch (other.holds->enter(agent, share)) {
+            case AgentHolds::Entered::fresh: return;
+            case AgentHolds::Entered::lost: throw_lost(operation);
+            case AgentHolds::Entered::again: share->leave(); break;
+        }
+        if (wants_alone) {
+            throw Error(Errc::would_deadlock, operation, path(),
+                        "this fiber or thread holds a share and would wait for itself; give the share back first");
+        }
+        throw Error(Errc::unsupported, operation, path(),
+                    "this fiber or thread holds the lock alone, and a share cannot be taken besides; go on with what "
+                    "is held, or give it back first");
+    }
+};
+
+}  // namespace internal
+
+using internal::ReadWriteLockImpl;
+using internal::SessionAccess;
+
+ReadWriteLock::ReadWriteLock(Session& session, std::string path, LockOptions options)
+    : impl_(std::make_shared<ReadWriteLockImpl>(SessionAccess::core(session), path, options)) {}
+ReadWriteLock::ReadWriteLock(ReadWriteLock&&) noexcept = default;
+ReadWriteLock& ReadWriteLock::operator=(ReadWriteLock&&) noexcept = default;
+ReadWriteLock::~ReadWriteLock() = default;
+
+// ---- alone ----------------------------------------------------------------------------------------------------------
+
+Grant ReadWriteLock::acquire() { return acquire_before(Deadline::never()); }
+
+Grant ReadWriteLock::acquire_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return Grant(impl->acquire(impl->alone, "acquire", deadline, std::move(stop)));
+}
+
+void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
+    const auto impl = impl_;
+    impl->acquire_async(impl->alone, "acquire_async", deadline, std::move(stop), std::move(done));
+}
+
+void ReadWriteLock::lock() { lock_before(Deadline::never()); }
+bool ReadWriteLock::try_lock() { return lock_before(Deadline::passed()); }
+
+bool ReadWriteLock::lock_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->lock(impl->alone, "acquire", deadline, std::move(stop));
+}
+
+void ReadWriteLock::unlock() noexcept {
+    const auto impl = impl_;
+    if (impl->unlock(impl->alone, "unlock")) return;
+    assert(!"ReadWriteLock::unlock by a fiber or thread that has not locked it");
+}
+
+// ---- shared ---------------------------------------------------------------------------------------------------------
+
+Grant ReadWriteLock::acquire_shared() { return acquire_shared_before(Deadline::never()); }
+
+Grant ReadWriteLock::acquire_shared_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return Grant(impl->acquire(impl->shared, "acquire_shared", deadline, std::move(stop)));
+}
+
+void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop,
+                                         std::function<void(AcquireResult)> done) {
+    const auto impl = impl_;
+    impl->acquire_async(impl->shared, "acquire_shared_async", deadline, std::move(stop), std::move(done));
+}
+
+void ReadWriteLock::lock_shared() { lock_shared_before(Deadline::never()); }
+bool ReadWriteLock::try_lock_shared() { return lock_shared_before(Deadline::passed()); }
+
+bool ReadWriteLock::lock_shared_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->lock(impl->shared, "acquire_shared", deadline, std::move(stop));
+}
+
+void ReadWriteLock::unlock_shared() noexcept {
+    const auto impl = impl_;
+    if (impl->unlock(impl->shared, "unlock_shared")) return;
+    assert(!"ReadWriteLock::unlock_shared by a fiber or thread that has not locked it shared");
+}
+
+// ---- looking --------------------------------------------------------------------------------------------------------
+
+bool ReadWriteLock::held_by_caller() const noexcept {
+    const auto share = impl_->alone.holds->of(internal::this_agent());
+    return share && share->hold().held();
+}
+
+bool ReadWriteLock::shared_held_by_caller() const noexcept {
+    const auto share = impl_->shared.holds->of(internal::this_agent());
+    return share && share->hold().held();
+}
+
+FencingToken ReadWriteLock::token() const noexcept {
+    const auto share = impl_->of_caller();
+    return share ? share->hold().czxid() : 0;
+}
+
+std::stop_token ReadWriteLock::lost() const noexcept {
+    const auto share = impl_->of_caller();
+    return share ? share->hold().lost() : std::stop_token();
+}
+
+std::vector<Participant> ReadWriteLock::participants() {
+    const auto impl = impl_;
+    return internal::read_queue(impl->core, "participants", impl->path(), impl->alone.queue->spec.directory,
+                                Deadline::never(), false)
+        .participants;
+}
+
+Deadline ReadWriteLock::deadline_in(std::chrono::nanoseconds from_now) const {
+    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+}
+
+const std::string& ReadWriteLock::path() const noexcept { return impl_->path(); }
+
+}  // namespace zkrecipes

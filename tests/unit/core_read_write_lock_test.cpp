@@ -1,0 +1,127 @@
+// ReadWriteLock on scripted handles: what needs no server.
+#include <zkrecipes/read_write_lock.hpp>
+
+#include "support/session_fixture.hpp"
+
+namespace zkrecipes::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReadWriteLockUnitTest : public SessionTest {
+protected:
+    void connect() {
+        open_connected();
+        session.emplace(SessionAccess::make(core));
+    }
+    ~ReadWriteLockUnitTest() override {
+        if (session) runtime->while_running([this] { session.reset(); });
+    }
+    template <class Call>
+    static Error error_of(Call call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            return error;
+        }
+        return Error(Errc::protocol, "nothing was thrown", "");
+    }
+    /// Answers the oldest open request.
+    void answer(const std::string& op, Reply reply) {
+        runtime->run();
+        auto request = client().take(op);
+        ASSERT_TRUE(request.answer) << op;
+        request.answer(reply);
+        runtime->run();
+    }
+    void answer_create(const std::string& name, std::int64_t czxid) {
+        Reply reply;
+        reply.text = "/l/" + name;
+        reply.stat.ephemeral_owner = 0x100;
+        reply.stat.czxid = czxid;
+        answer("create", reply);
+    }
+    std::string own_prefix() {
+        runtime->run();
+        const auto& path = client().open.front().path;
+        return path.substr(path.rfind('/') + 1);
+    }
+    void answer_children(std::vector<std::string> names) {
+        Reply reply;
+        reply.names = std::move(names);
+        answer("children", reply);
+    }
+    void answer_parent(int children, std::int64_t pzxid) {
+        Reply reply;
+        reply.stat.num_children = children;
+        reply.stat.pzxid = pzxid;
+        answer("exists", reply);
+    }
+
+    std::optional<Session> session;
+};
+
+TEST_F(ReadWriteLockUnitTest, WhatCannotWorkIsRefusedWithoutARequest) {
+    connect();
+    const auto bad = error_of([&] { ReadWriteLock(*session, "relative"); });
+    EXPECT_EQ(bad.errc(), Errc::bad_path);
+    EXPECT_THAT(bad.what(), HasSubstr("ReadWriteLock"));
+    LockOptions acl;
+    acl.acl.emplace();
+    EXPECT_EQ(error_of([&] { ReadWriteLock(*session, "/l", acl); }).errc(), Errc::bad_option);
+    ReadWriteLock lock(*session, "/l");
+    EXPECT_EQ(error_of([&] { lock.acquire_async(Deadline::never(), {}, nullptr); }).errc(), Errc::bad_option);
+    EXPECT_EQ(error_of([&] { lock.acquire_shared_async(Deadline::never(), {}, nullptr); }).errc(), Errc::bad_option);
+    EXPECT_TRUE(client().sent.empty());
+    EXPECT_EQ(lock.token(), 0);
+    EXPECT_FALSE(lock.lost().stop_possible());
+    EXPECT_DEBUG_DEATH(lock.unlock(), "");
+    EXPECT_DEBUG_DEATH(lock.unlock_shared(), "");
+}
+
+TEST_F(ReadWriteLockUnitTest, AWriterLooksAgainWhenTheOneBeforeItIsGoneAndAReaderBehindOneWriterDoesNot) {
+    connect();
+    ReadWriteLock lock(*session, "/l");
+    for (const bool shared : {false, true}) {
+        std::optional<AcquireResult> result;
+        const auto done = [&](AcquireResult r) { result = std::move(r); };
+        if (shared) {
+            lock.acquire_shared_async(Deadline::never(), {}, done);
+        } else {
+            lock.acquire_async(Deadline::never(), {}, done);
+        }
+        const auto me = own_prefix() + "0000000007";
+        EXPECT_THAT(me, HasSubstr(shared ? "-__READ__" : "-__WRIT__"));
+        answer_create(me, 20);
+        answer_parent(2, 20);
+        const std::string peer = "_c_00000000-0000-4000-8000-000000000001-__WRIT__0000000006";
+        answer_children({peer, me});
+        answer("get", Reply{});
+        const auto lists = client().count("children");
+        client().fire(WatchEventType::deleted, "/l/" + peer);
+        runtime->run();
+        EXPECT_EQ(client().count("children"), lists + (shared ? 0 : 1));
+        Reply checked;
+        checked.results.resize(1);
+        answer("multi", checked);
+        if (!shared) {
+            // The peer has kept a share under its own number.
+            answer_children({"_c_00000000-0000-4000-8000-000000000002-__READ__0000000006", me});
+            EXPECT_FALSE(result);
+            EXPECT_EQ(client().open.front().op, "get");
+            answer("get", Reply{});
+            client().fire(WatchEventType::deleted, "/l/_c_00000000-0000-4000-8000-000000000002-__READ__0000000006");
+            runtime->run();
+            answer("multi", checked);
+            answer_children({me});
+        }
+        ASSERT_TRUE(result) << shared;
+        EXPECT_TRUE(result->grant.held());
+        EXPECT_EQ(result->grant.token(), 20);
+        result->grant.release();
+        answer("remove", Reply{});
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::testing
