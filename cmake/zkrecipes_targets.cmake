@@ -9,6 +9,9 @@ target_compile_options(
 if(ZKRECIPES_WERROR)
   target_compile_options(zkrecipes_build_flags INTERFACE -Werror)
 endif()
+if(ZKRECIPES_MUTATIONS)
+  target_compile_definitions(zkrecipes_build_flags INTERFACE ZKRECIPES_MUTATIONS)
+endif()
 if(ZKRECIPES_SANITIZE)
   # Without no-recover an undefined behaviour prints a line and the test passes.
   target_compile_options(zkrecipes_build_flags INTERFACE -fsanitize=${ZKRECIPES_SANITIZE} -fno-sanitize-recover=all

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/node_name.hpp"
 
@@ -51,7 +52,9 @@ void AcquireFsm::start() {
 
 void AcquireFsm::resume() {
     // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
-    if (known_ != Known::none && node_incarnation_ != port_.incarnation()) forget_node();
+    if (known_ != Known::none && node_incarnation_ != port_.incarnation() &&
+        !ZKRECIPES_MUTATION("former-session-node-kept"))
+        forget_node();
     switch (known_) {
         case Known::none:
             if (patience_ == Patience::try_once && step_ == Step::idle) {
@@ -62,9 +65,11 @@ void AcquireFsm::resume() {
         case Known::perhaps:
             // A list alone could come from a server that has not yet seen the create, which may have been committed
             // elsewhere: without the sync the node would be missed, and its owner would wait for it for ever.
-            step_ = Step::syncing;
+            if (ZKRECIPES_MUTATION("retry-creates-blindly")) return forget_node(), send_create();
+            step_ = ZKRECIPES_MUTATION("recovery-without-sync") ? Step::searching : Step::syncing;
+            if (step_ == Step::searching) return port_.list(next_ticket());
             return port_.sync(next_ticket());
-        case Known::created: return send_list();
+        case Known::created: return ZKRECIPES_MUTATION("reconnect-without-list") ? send_verify() : send_list();
     }
 }
 
@@ -118,11 +123,11 @@ void AcquireFsm::on_session_lost() {
         case Step::idle:
         case Step::awaiting_session: return;
         case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return forget_node();
+        case Step::backing_off: return ZKRECIPES_MUTATION("former-session-node-kept") ? void() : forget_node();
         default: break;
     }
     if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queue");
-    forget_node();
+    if (!ZKRECIPES_MUTATION("former-session-node-kept")) forget_node();
     step_ = Step::idle;  // no answer is of interest any more, not even that of a create
     attempt_failed();
 }
@@ -136,6 +141,7 @@ void AcquireFsm::on_closed(Errc why, std::string detail) {
 }
 
 void AcquireFsm::deadline() {
+    if (step_ == Step::backing_off && ZKRECIPES_MUTATION("deadline-ignored-in-outage")) return;
     if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
 }
 
@@ -156,8 +162,9 @@ void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
         return;
     }
     if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
-        if (known_ == Known::created) port_.reap_node(node_);
-        if (known_ == Known::perhaps) port_.reap_identity(identity_);
+        if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-node-left")) port_.reap_node(node_);
+        if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("ghost-left-after-giving-up"))
+            port_.reap_identity(identity_);
     }
     known_ = Known::none;
     step_ = Step::finished;
@@ -193,7 +200,9 @@ void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const N
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
         if (node_incarnation_ == port_.incarnation()) {
-            if (what == Meaning::done) port_.reap_node(std::string(base_name(path)));
+            if (what == Meaning::done && !ZKRECIPES_MUTATION("abandoned-create-left"))
+                port_.reap_node(std::string(base_name(path)));
+            if (what != Meaning::done && ZKRECIPES_MUTATION("abandoned-ghost-left")) return finish();
             if (what == Meaning::unknown || what == Meaning::session_over) port_.reap_identity(identity_);
         }
         return finish();
@@ -218,7 +227,8 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
     czxid_ = stat.czxid;
     known_ = Known::created;
     directory_attempts_ = 0;
-    if (stat.ephemeral_owner != node_session_ || node_incarnation_ != port_.incarnation()) {
+    const bool foreign = stat.ephemeral_owner != node_session_ || node_incarnation_ != port_.incarnation();
+    if (foreign && !ZKRECIPES_MUTATION("no-owner-check-after-create")) {
         // Made by a session that is not ours any more: it will vanish under whoever relies on it (H3, H4).
         port_.note("the new node belongs to another session: starting again");
         if (node_incarnation_ == port_.incarnation()) port_.reap_node(node_);
@@ -244,7 +254,8 @@ void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (meaning(rc) == Meaning::done) {
         // One child, and the last change of the children was our create: the child is ours, we are alone. (One child
         // alone would not do: somebody may have deleted ours and made another in between.)
-        if (stat.num_children == 1 && stat.pzxid == czxid_) return grant_or_verify();
+        if (stat.num_children == 1 && (stat.pzxid == czxid_ || ZKRECIPES_MUTATION("fast-grant-by-count-alone")))
+            return grant_or_verify();
         return send_list();
     }
     if (rc == Rc::no_node) return own_node_missing();
@@ -255,7 +266,7 @@ void AcquireFsm::send_make_directory() {
     if (!spec_.create_parents) {
         return fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it");
     }
-    if (++directory_attempts_ > kDirectoryAttempts) {
+    if (++directory_attempts_ > (ZKRECIPES_MUTATION("parents-made-once") ? 1 : kDirectoryAttempts)) {
         return fail(Errc::no_parent, "the lock directory vanishes each time it has been made");
     }
     step_ = Step::making_directory;
@@ -299,7 +310,7 @@ void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!current(ticket, Step::checking_owner)) return;
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return trouble(rc, "exists");
-    if (stat.ephemeral_owner != node_session_) {
+    if (stat.ephemeral_owner != node_session_ && !ZKRECIPES_MUTATION("no-owner-check-in-recovery")) {
         port_.note("a node of this identity belongs to another session: deleting it and starting again");
         port_.reap_node(node_);
         forget_node();
@@ -313,7 +324,7 @@ void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
 
 void AcquireFsm::sweep(const std::vector<std::string>& names) {
     for (const auto& name : names) {
-        if (name != node_ && name.starts_with(identity_)) {
+        if (!ZKRECIPES_MUTATION("second-node-not-swept") && name != node_ && name.starts_with(identity_)) {
             port_.note("deleting a second node of the same create");
             port_.reap_node(name);
         }
@@ -372,6 +383,7 @@ void AcquireFsm::send_watch() {
 
 void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::setting_watch)) return;
+    if (rc == Rc::no_node && ZKRECIPES_MUTATION("vanished-blocker-awaited")) return void(step_ = Step::waiting);
     if (rc == Rc::no_node) return blocker_gone();  // gone between the list and the watch, and no watch was left (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
@@ -385,7 +397,7 @@ void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
 void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
     port_.unwatch();
-    if (type == WatchEventType::deleted) return blocker_gone();
+    if (type == WatchEventType::deleted || ZKRECIPES_MUTATION("any-event-is-a-deletion")) return blocker_gone();
     send_watch();  // its data changed, or the watch was taken away: it is still there
 }
 
@@ -394,6 +406,8 @@ void AcquireFsm::blocker_gone() {
     // If it was the head of the queue, nobody can be before us: those before us only become fewer. What is not sure is
     // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
     // committed check tells just that.
+    if (alone_ && ZKRECIPES_MUTATION("no-check-after-the-wait") && port_.begin_hold(node_, czxid_))
+        return leave(Ended::granted);
     if (alone_) return send_verify();
     // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
     // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
@@ -412,7 +426,8 @@ void AcquireFsm::grant_or_verify() {
     }
     // The own create was committed a moment ago and is a lease by itself. After a wait nothing is known of the session
     // that a server cut off from the others would not say too.
-    if ((fast_grant_ || checked_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
+    if ((fast_grant_ || checked_ || ZKRECIPES_MUTATION("list-alone-grants")) && port_.begin_hold(node_, czxid_))
+        return leave(Ended::granted);
     send_verify();
 }
 

@@ -2,13 +2,15 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 AgentHolds::Entered AgentHolds::enter(AgentId agent, std::shared_ptr<HoldShare>& share) {
     share = of(agent);
     // The last grant may be leaving on another thread at this moment; then the agent holds nothing any more.
     if (!share || !share->enter()) return Entered::fresh;
-    if (share->hold().held()) return Entered::again;
+    if (share->hold().held() || ZKRECIPES_MUTATION("re-entry-into-a-lost-hold")) return Entered::again;
     share->leave();
     return Entered::lost;
 }

@@ -5,6 +5,8 @@
 
 #include "core/hold_share.hpp"
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes {
 
 Grant::Grant() noexcept = default;
@@ -26,7 +28,11 @@ std::chrono::milliseconds Grant::sure_for() const noexcept {
     return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().sure_for())
                   : std::chrono::milliseconds(0);
 }
-FencingToken Grant::token() const noexcept { return share_ ? share_->hold().czxid() : 0; }
+FencingToken Grant::token() const noexcept {
+    if (share_ && ZKRECIPES_MUTATION("token-is-the-sequence"))
+        return std::stoll(share_->hold().node().substr(share_->hold().node().size() - 10)) + 1;
+    return share_ ? share_->hold().czxid() : 0;
+}
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
 

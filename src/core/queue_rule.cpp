@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/node_name.hpp"
 
 namespace zkrecipes::internal {
@@ -25,18 +26,22 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
             continue;
         }
         const auto other = parse_queue_name(child, patterns_);
-        if (!mine || !other || !blocks_[other->pattern] || !other->before(*mine)) continue;
+        if (!mine || !other || !blocks_[other->pattern] ||
+            !(ZKRECIPES_MUTATION("order-by-name") ? other->name < mine->name : other->before(*mine)))
+            continue;
         ++blockers;
         // All of these lie before the own node, so their distances to it compare without wrapping.
         const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
-        if (!nearest || distance(*other) < distance(*nearest) ||
+        const bool first = ZKRECIPES_MUTATION("watch-the-first") && nearest && distance(*other) > distance(*nearest);
+        if (!nearest || first || (distance(*other) < distance(*nearest) && !ZKRECIPES_MUTATION("watch-the-first")) ||
             (distance(*other) == distance(*nearest) && nearest->name < other->name)) {
             nearest = other;
         }
     }
-    if (!listed || !mine) return {};
+    if ((!listed && !ZKRECIPES_MUTATION("missing-own-node-holds")) || !mine) return {};
     if (!nearest) return {Place::Kind::held, {}, false};
-    return {Place::Kind::wait, std::string(nearest->name), blockers == 1 && shrinking_ == Shrinking::yes};
+    return {Place::Kind::wait, std::string(nearest->name),
+            (blockers == 1 || ZKRECIPES_MUTATION("no-list-after-the-wait")) && shrinking_ == Shrinking::yes};
 }
 
 bool PredecessorRule::would_hold(std::span<const std::string> children) const {

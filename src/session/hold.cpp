@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node,
@@ -21,7 +23,8 @@ Nanoseconds Hold::sure_for() const noexcept {
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
     if (now < until) return Nanoseconds(until - now);
-    over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
+    if (!ZKRECIPES_MUTATION("end-not-sticky"))
+        over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
     return Nanoseconds::zero();
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 void LeaseClock::connected(std::chrono::milliseconds timeout, Instant since, Instant now) {
-    touches_.clear();
+    if (!ZKRECIPES_MUTATION("touches-outlive-connection")) touches_.clear();
     connected_since_ = since;
     if (Nanoseconds(timeout) == timeout_) return;
     earlier_timeout_ = timeout_;
@@ -39,7 +41,10 @@ bool LeaseClock::commit(Instant sent_at, Instant now) {
     last_sent_ = std::max(last_sent_, sent_at);
     if (touched == Instant::min()) return lapsed;
     // One per cent of the timeout for clocks that run at different rates.
-    const Instant until = std::min(sent_at + timeout * 2 / 3, touched + timeout * 99 / 100);
+    const Nanoseconds proven = ZKRECIPES_MUTATION("lease-full-timeout") ? timeout : timeout * 2 / 3;
+    const Nanoseconds heard = ZKRECIPES_MUTATION("clock-margin-left-out") ? timeout : timeout * 99 / 100;
+    const Instant by_touch = ZKRECIPES_MUTATION("touch-ignored") ? Instant::max() : touched + heard;
+    const Instant until = std::min(sent_at + proven, by_touch);
     until_ = std::max(until_, until);
     return lapsed;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 Nudge::Ticket Nudge::sent(Instant now) {
@@ -32,7 +34,7 @@ Instant Nudge::look_at() const noexcept {
 }
 
 bool Nudge::due(Instant now) {
-    if (waiting_.empty() || now < look_at()) return false;
+    if (waiting_.empty() || now < look_at() || ZKRECIPES_MUTATION("nudge-off")) return false;
     not_before_ = now + (++in_a_row_ < kOftenAtMost ? kLate : kRarely);
     return true;
 }

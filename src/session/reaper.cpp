@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 void Reaper::add_node(std::string path, Done done) {
@@ -28,6 +30,7 @@ Reaper::JobId Reaper::add(Job job) {
 }
 
 void Reaper::run(JobId id) {
+    if (!port_.reap_can_send() && ZKRECIPES_MUTATION("delete-dropped-when-disconnected")) return finish(id, false);
     if (!port_.reap_can_send() || tickets_.size() >= kInFlight) {
         runnable_.push_back(id);
         return;
@@ -39,6 +42,7 @@ void Reaper::run(JobId id) {
         if (job.by_identity && !job.owner_checked) return port_.reap_exists(job.nodes.back(), ticket);
         return port_.reap_remove(job.nodes.back(), ticket);
     }
+    if (ZKRECIPES_MUTATION("reap-without-sync")) return port_.reap_children(job.directory, ticket);
     port_.reap_sync(job.directory, ticket);
 }
 
@@ -51,6 +55,7 @@ Reaper::Job* Reaper::answered(Ticket ticket, JobId& id) {
 }
 
 void Reaper::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
+    if (ZKRECIPES_MUTATION("delete-not-repeated")) return finish(id, false);
     switch (meaning(rc)) {
         case Meaning::unknown:
         case Meaning::session_over:
@@ -128,7 +133,7 @@ void Reaper::on_exists(Ticket ticket, Rc rc, std::int64_t owner) {
     if (rc == Rc::no_node) return next_node(id, *job);
     if (rc != Rc::ok) return again(id, *job, rc, job->nodes.back(), "exists");
     // Another session's node is not ours to delete; it ends with that session.
-    if (owner != job->owner) return next_node(id, *job);
+    if (owner != job->owner && !ZKRECIPES_MUTATION("reap-without-owner")) return next_node(id, *job);
     job->owner_checked = true;
     run(id);
 }

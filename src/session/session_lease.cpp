@@ -3,6 +3,8 @@
 
 #include "session/session_impl.hpp"
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -12,15 +14,18 @@ constexpr Nanoseconds kTick = std::chrono::milliseconds(1);  // "later than", fo
 
 void SessionImpl::new_lease_view() {
     // Old holds keep the view of their own session, which stays at zero: no later lease can ever speak for them.
-    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    if (lease_view_ && !ZKRECIPES_MUTATION("holds-outlive-session"))
+        lease_view_->sure_until_ns.store(0, std::memory_order_release);
     lease_view_ = std::make_shared<LeaseView>();
 }
 
 void SessionImpl::lease_committed(Instant sent_at) {
     if (!fsm_.has_session() || closing_) return;
-    const bool lapsed = lease_.commit(sent_at, runtime_->now());
+    const Instant counts_from = ZKRECIPES_MUTATION("lease-from-the-answer") ? runtime_->now() : sent_at;
+    const bool lapsed = lease_.commit(counts_from, runtime_->now());
     // Before the new end is shown: a hold whose lease had passed stays lost, whatever the servers say now.
-    if (lapsed) lose_all("the lease had passed before the servers confirmed it");
+    if (lapsed && !ZKRECIPES_MUTATION("lapsed-lease-revived"))
+        lose_all("the lease had passed before the servers confirmed it");
     lease_view_->sure_until_ns.store(lease_.sure_until().time_since_epoch().count(), std::memory_order_release);
 }
 
@@ -51,7 +56,8 @@ void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
 
 std::shared_ptr<Hold> SessionImpl::begin_hold(std::string node, std::int64_t czxid) {
     const Instant now = runtime_->now();
-    if (!fsm_.has_session() || closing_ || !lease_.fresh(now)) return nullptr;
+    if (!fsm_.has_session() || closing_ || (!lease_.fresh(now) && !ZKRECIPES_MUTATION("hold-on-an-old-lease")))
+        return nullptr;
     const Incarnation& incarnation = fsm_.incarnation();
     auto hold = std::make_shared<Hold>(runtime_, lease_view_, std::move(node), czxid, incarnation.session_id,
                                        incarnation.number);
@@ -67,6 +73,7 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
         // The delete uses up the watch; taking it back would be a request more.
         if (entry->watch != 0) watches_.abandon(entry->watch);
     }
+    if (hold->lost().stop_requested() && ZKRECIPES_MUTATION("lost-hold-not-deleted")) return;
     if (hold->incarnation() == fsm_.incarnation().number) return reap_node(hold->node(), std::move(gone));
     if (gone) post_inside([gone = std::move(gone)] { gone(false); });
 }
@@ -104,7 +111,7 @@ void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* wh
             logger_->warn("session {:#x}: lost {} more: {}", session_id, lost.size() - kLines, why);
         }
     }
-    if (to_tell.empty()) return;
+    if (to_tell.empty() || ZKRECIPES_MUTATION("lost-not-told")) return;
     runtime_->post(Lane::notifier, [to_tell = std::move(to_tell)] {
         const NotifierThread mark;
         for (const auto& hold : to_tell) hold->request_stop();
@@ -113,7 +120,10 @@ void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* wh
 
 // ---- heartbeat -----------------------------------------------------------------------------------------------------
 
-void SessionImpl::plan_heartbeat() { heartbeat_at_ = holds_.heartbeat_due(lease_.last_commit(), lease_.interval()); }
+void SessionImpl::plan_heartbeat() {
+    heartbeat_at_ = holds_.heartbeat_due(lease_.last_commit(), lease_.interval());
+    if (ZKRECIPES_MUTATION("no-heartbeat")) heartbeat_at_ = Instant::max();
+}
 
 void SessionImpl::start_heartbeat(Instant now) {
     ++heartbeat_round_;
@@ -145,6 +155,7 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             holds_.checked(group, sent_at);
             return;
         case Meaning::refused: {
+            if (ZKRECIPES_MUTATION("refused-check-renews")) return lease_committed(sent_at);
             // The first refusal names the node. The others were not checked: they prove nothing, and are asked about
             // anew.
             std::size_t failed = 0;
@@ -175,7 +186,7 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
 
 void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold) {
     HoldTable::Entry* entry = holds_.find(hold.get());
-    if (entry == nullptr || entry->watch != 0 || !connected()) return;
+    if (entry == nullptr || entry->watch != 0 || !connected() || ZKRECIPES_MUTATION("own-node-not-watched")) return;
     WatchListener listener;
     listener.ready = [this, hold](Rc rc, const std::string&, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());

@@ -4,6 +4,8 @@
 #include "base/default_logger.hpp"
 #include "session/session_impl.hpp"
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -170,14 +172,15 @@ void SessionImpl::on_state(SessionState state) {
         logger_->warn("session {:#x}: lost{}", printable(fsm_.incarnation().session_id),
                       fsm_.has_session() ? " by our own clock: no server has answered for the session timeout" : "");
         // By our own clock this is after the end of the lease, whose timer may still be on its way.
-        lose_all("the session was lost");
+        if (!ZKRECIPES_MUTATION("holds-outlive-session")) lose_all("the session was lost");
     }
 }
 
 void SessionImpl::on_connected(bool same_session) {
     const Incarnation& incarnation = fsm_.incarnation();
     const Instant now = runtime_->now();
-    lease_.connected(incarnation.timeout, before_connect_, now);
+    lease_.connected(incarnation.timeout, ZKRECIPES_MUTATION("connect-counts-from-answer") ? now : before_connect_,
+                     now);
     last_request_ = now;
     if (!holds_.empty() && lease_.passed(now)) lose_all("the servers granted a shorter session timeout");
     lease_view_->sure_until_ns.store(
@@ -215,7 +218,8 @@ void SessionImpl::on_suspended() {
 }
 
 void SessionImpl::on_session_over() {
-    lose_all(closing_ ? "the session was closed" : "the servers ended the session");
+    if (!ZKRECIPES_MUTATION("holds-outlive-session"))
+        lose_all(closing_ ? "the session was closed" : "the servers ended the session");
     new_lease_view();
     lease_.reset();
     heartbeat_at_ = Instant::max();
@@ -233,8 +237,9 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
     closed_because_.emplace(errc, "session", prefix_.empty() ? options_.hosts : options_.hosts + " " + prefix_, detail);
     closed_detail_ = detail;
     if (errc != Errc::closed) logger_->error("{}", closed_because_->what());
-    lose_all("the session was closed");
-    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    if (!ZKRECIPES_MUTATION("holds-outlive-session")) lose_all("the session was closed");
+    if (lease_view_ && !ZKRECIPES_MUTATION("holds-outlive-session"))
+        lease_view_->sure_until_ns.store(0, std::memory_order_release);
     probe_at_ = Instant::max();
     ++probe_round_;
     wake_connect_waiters();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 WatchId WatchTable::add(const std::string& path, WatchListener listener) {
@@ -49,7 +51,8 @@ void WatchTable::settle(Entries::iterator found) {
     if (!entry.ready.empty() || !entry.arming.empty() || !entry.queued.empty()) return;
     if (entry.reading != 0 || entry.removing != 0) return;  // goes on when the answer is there
     if (entry.armed) {
-        if (entry.abandoned || !port_.can_send()) return;  // the event or on_connected() comes
+        if (entry.abandoned || !port_.can_send() || ZKRECIPES_MUTATION("watch-left-on-server"))
+            return;  // the event or on_connected() comes
         entry.removing = ++last_ticket_;
         tickets_.emplace(entry.removing, found->first);
         port_.send_remove_watches(found->first, entry.removing);

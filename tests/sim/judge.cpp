@@ -21,14 +21,23 @@ bool Judge::believes(const Held& held) {
 
 void Judge::operator_acts(const Txn& committed) {
     if (committed.kind == Txn::Kind::close_session) ended_sessions_.try_emplace(committed.session, world_.now());
-    for (const Effect& effect : committed.effects) deleted_.try_emplace(effect.path, world_.now());
+    for (const Effect& effect : committed.effects) {
+        auto& deletions = deleted_[effect.path];  // told by every server that applies it
+        const auto known = [&](const Deletion& each) { return each.zxid == committed.zxid; };
+        if (std::none_of(deletions.begin(), deletions.end(), known))
+            deletions.push_back({committed.zxid, world_.now()});
+    }
 }
 
 bool Judge::excused(const Held& held) {
     const auto node = deleted_.find(held.grant->node());
     const auto session = ended_sessions_.find(held.grant->session_id());
     SimTime since = kForever;
-    if (node != deleted_.end()) since = node->second;
+    if (node != deleted_.end()) {
+        for (const Deletion& each : node->second) {
+            if (each.zxid > held.token) since = std::min(since, each.at);  // not of an earlier node of that name
+        }
+    }
     if (session != ended_sessions_.end()) since = std::min(since, session->second);
     if (since == kForever) return false;
     // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.

@@ -68,7 +68,12 @@ private:
     RunResult& result_;
     std::map<int, Lock> locks_;
     std::list<Held> held_;
-    std::map<std::string, SimTime> deleted_;
+    struct Deletion {
+        std::int64_t zxid;
+        SimTime at;
+    };
+    // By path. A create that is repeated may get the same name again, when the directory was deleted, too.
+    std::map<std::string, std::vector<Deletion>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
     std::uint64_t next_number_ = 1;
     std::map<std::uint64_t, Call> calls_;

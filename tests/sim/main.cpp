@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/mutations.hpp"
 #include "sim/plan.hpp"
 #include "sim/shrink.hpp"
 
@@ -24,6 +25,8 @@ struct Options {
     std::uint64_t first = 1;
     std::uint64_t seeds = 200;
     bool one = false;
+    bool mutations = false;
+    std::string mutation;
     std::vector<std::string> workloads = workload_names();
     int jobs = 2;
     int most_failures = 10;
@@ -38,7 +41,9 @@ struct Totals {
 [[noreturn]] void usage(int code) {
     std::fputs(
         "usage: zkrecipes_sim [--seeds N] [--first S] [--workload W] [--jobs J]   many seeds, one table\n"
-        "       zkrecipes_sim --seed S [--workload W] [--trace]                   one seed, shrunk when it fails\n",
+        "       zkrecipes_sim --seed S [--workload W] [--trace]                   one seed, shrunk when it fails\n"
+        "       zkrecipes_sim --mutations [--mutation NAME] [--seeds N]           the deliberate bugs, and what "
+        "catches them\n",
         code == 0 ? stdout : stderr);
     std::exit(code);
 }
@@ -82,6 +87,11 @@ Options parse(int argc, char** argv) {
                 return std::exit(2), options;
             }
             options.workloads = {name};
+        } else if (arg == "--mutations") {
+            options.mutations = true;
+        } else if (arg == "--mutation") {
+            options.mutations = true;
+            options.mutation = value();
         } else if (arg == "--jobs") {
             options.jobs = static_cast<int>(std::max<std::uint64_t>(1, number()));
         } else if (arg == "--trace") {
@@ -241,5 +251,8 @@ int run_all(const Options& options) {
 
 int main(int argc, char** argv) {
     const auto options = zkrecipes::sim::parse(argc, argv);
+    if (options.mutations) {
+        return zkrecipes::sim::run_mutations({options.first, options.seeds, options.jobs, options.mutation});
+    }
     return options.one ? zkrecipes::sim::run_one(options) : zkrecipes::sim::run_all(options);
 }

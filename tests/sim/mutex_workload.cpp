@@ -71,6 +71,8 @@ void MutexWorkload::run() {
         std::string who;
         for (const std::string& call : judge_.open_calls()) who += " " + call + ";";
         judge_.violation("served", "after healing, not everybody was served:" + who);
+    } else {
+        check_nothing_stays();
     }
     // Nothing may keep a session from closing, nor its waiting calls from returning then.
     for (auto& process : processes_) {
@@ -92,6 +94,17 @@ void MutexWorkload::run() {
         return;
     }
     check_leftovers();
+}
+
+/// Nobody holds or waits any more, and the sessions are still open: what is on the servers now would stay for as long
+/// as they live. Closing them would hide it.
+void MutexWorkload::check_nothing_stays() {
+    const SimTime limit = world_.now() + 3 * plan_.timeout_ms * kMilli + 60 * kSecond;
+    if (world_.run(limit,
+                   [this] { return ensemble_.committed().ephemeral_count() == 0 && ensemble_.watch_count() == 0; }))
+        return;
+    judge_.violation("stays", std::to_string(ensemble_.committed().ephemeral_count()) + " lock nodes and " +
+                                  std::to_string(ensemble_.watch_count()) + " watches of open sessions are left");
 }
 
 void MutexWorkload::check_leftovers() {
@@ -261,6 +274,7 @@ void MutexWorkload::hold(Worker& worker, int path, ExclusiveMutex& mutex, Grant 
     }
     if (!held && !worker.process.dead()) {
         ++result_.losses;
+        if (plan_.faults == 0) judge_.violation("calm", worker.name + ": lost a hold though nothing went wrong");
         expect_lost_is_told(worker, grant);
         // Once lost, for ever lost: whoever goes on asking must not be told otherwise.
         if (judge_.act(ticket)) judge_.violation("sticky", worker.name + ": a lost hold came back");

@@ -36,6 +36,7 @@ private:
     void give_back(Worker& worker, Grant& grant);
     SimTime hold_time(Rng& rng) const;
     bool over() const { return world_.now() >= plan_.trouble; }
+    void check_nothing_stays();
     void check_leftovers();
 
     SimWorld& world_;

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace zkrecipes::sim {
+
+struct MutationRun {
+    std::uint64_t first = 1;
+    std::uint64_t seeds = 1000;  // for each mutation, until the first violation
+    int jobs = 2;
+    std::string only;  // empty: all
+};
+/// Turns on each deliberate bug of src/base/mutation.hpp in turn and says in one table what caught it. 0: all that the
+/// list promises is kept; 1: something survived; 2: this build has no mutations.
+int run_mutations(const MutationRun& run);
+
+}  // namespace zkrecipes::sim
