@@ -81,6 +81,9 @@ bool SimServer::has_quorum() const {
 }
 
 void SimServer::follower_gone(int follower) {
+    // The word may have been held back by a cut until the follower has come back on a new connection.
+    const SimServer& other = ensemble_.server(follower);
+    if (other.role_ == Role::follower && other.leader_ == id_ && other.term_ == term_) return;
     acked_.erase(follower);
     heard_.erase(follower);
 }
@@ -149,7 +152,7 @@ void SimServer::on_revalidate(int follower, std::uint64_t connection, SessionId 
     // From now on requests that are still on their way from the former server are refused.
     if (valid) owners_[session] = follower;
     if (follower == id_) return finish_connect(connection, session, timeout_ms, valid);
-    heard_[follower] = actor_.local_now();
+    if (acked_.count(follower) != 0) heard_[follower] = actor_.local_now();
     to_server(follower, [connection, session, timeout_ms, valid](SimServer& to) {
         to.finish_connect(connection, session, timeout_ms, valid);
     });

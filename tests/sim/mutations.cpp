@@ -208,7 +208,7 @@ int run_mutations(const MutationRun& run) {
         const std::string seed = caught ? std::to_string(outcome.seed) : "-";
         std::printf("%-34s %-14s %7s  %s%s\n", mutation.name, caught ? outcome.check.c_str() : "survived", seed.c_str(),
                     remark, outcome.reached ? "" : " (no run came by it)");
-        if (mutation.by_simulation ? !caught : !unit) ++survived;
+        if (mutation.by_simulation ? !caught || !outcome.reached : !unit) ++survived;
         if (named && !unit) ++survived;
         by_simulation += caught;
         by_unit_test += !caught && unit;
