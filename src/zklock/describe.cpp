@@ -101,9 +101,12 @@ Json to_json(const LockView& lock, WallTime now) {
         waiting.push_back(std::move(object));
     }
     const bool free = held.empty();
+    const auto now_holding = holders(lock);
+    const bool shared = !free && std::all_of(now_holding.begin(), now_holding.end(),
+                                             [](const Participant& holder) { return holder.mode == "shared"; });
     return {{"v", 1},
             {"path", lock.path},
-            {"mode", "exclusive"},
+            {"mode", shared ? "shared" : "exclusive"},
             {"count", 1},
             {"state", free ? "free" : "held"},
             {"holders", std::move(held)},

@@ -71,5 +71,14 @@ TEST(DescribeTest, StatusAsJson) {
     EXPECT_EQ(to_json(LockView{"/l", {}, false}, kNow)["state"], "free");
 }
 
+TEST(DescribeTest, ALockThatOnlySharesHoldIsShared) {
+    Participant one = ours(), two = ours();
+    one.mode = two.mode = "shared";
+    one.holder = two.holder = true;
+    EXPECT_EQ(to_json(LockView{"/l", {one, two, foreign()}, true}, kNow)["mode"], "shared");
+    one.mode = "exclusive";  // its owner has taken a share besides
+    EXPECT_EQ(to_json(LockView{"/l", {one, two}, true}, kNow)["mode"], "exclusive");
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock
