@@ -90,6 +90,9 @@ protected:
     void destroy() {
         if (core) runtime->while_running([this] { core.reset(); });
         runtime->run();
+        if (probe)
+            probe->waiting
+                .clear();  // a probe answers in the end; this one would keep the session, which keeps the probe
     }
     FakeClient& client() { return clients->last(); }
     void inside(const std::function<void()>& work) { core->enter(work); }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/acquire_fsm.hpp"
@@ -52,7 +53,7 @@ public:
     // ---- what the others do ----
     std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
         exists = true;
-        const auto name = prefix + format_sequence(next_sequence++);
+        const auto name = prefix + format_sequence(take_sequence());
         children[name] = {kOther, pzxid = ++zxid};
         return name;
     }
@@ -183,6 +184,9 @@ public:
 
     // ---- AcquirePort ----
     bool connected() const override { return is_connected; }
+    std::int32_t take_sequence() {  // wraps, as the servers' counter does
+        return std::exchange(next_sequence, static_cast<std::int32_t>(static_cast<std::uint32_t>(next_sequence) + 1));
+    }
     std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
     std::int64_t session_id() const override { return session; }
     Instant now() const override { return Instant(clock); }
@@ -206,7 +210,7 @@ public:
                 if (!exists) {
                     if (rc == Rc::ok) rc = Rc::no_node;
                 } else {
-                    const auto name = prefix + format_sequence(next_sequence++);
+                    const auto name = prefix + format_sequence(take_sequence());
                     path = "/l/" + name;
                     stat.ephemeral_owner = session;
                     stat.czxid = pzxid = ++zxid;
