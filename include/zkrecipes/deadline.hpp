@@ -53,4 +53,18 @@ private:
     TimePoint at_;
 };
 
+namespace internal {
+
+/// Any duration in nanoseconds; what does not fit becomes the longest one, and what is negative or not a number none.
+template <class Rep, class Period>
+constexpr std::chrono::nanoseconds saturated(const std::chrono::duration<Rep, Period>& wait) noexcept {
+    using Wide = std::chrono::duration<long double, std::nano>;
+    const Wide wide = wait;
+    if (wide >= Wide(std::chrono::nanoseconds::max())) return std::chrono::nanoseconds::max();
+    if (!(wide > Wide::zero())) return std::chrono::nanoseconds::zero();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
+}
+
+}  // namespace internal
+
 }  // namespace zkrecipes

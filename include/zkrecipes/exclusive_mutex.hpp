@@ -1,13 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
@@ -20,12 +20,6 @@ class Session;
 namespace internal {
 class ExclusiveMutexImpl;
 }
-
-/// How an asynchronous acquire ended: with a grant; empty without error (timed out or stopped); or with an error.
-struct AcquireResult {
-    Grant grant;
-    std::exception_ptr error;  ///< an Error, or null
-};
 
 /// A fair, re-entrant lock on a znode path: the same lock as Curator's InterProcessMutex on that path.
 ///
@@ -60,7 +54,7 @@ public:
     bool try_lock();  ///< one attempt; false also when no server answers
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_before(deadline_in(saturated(wait)));
+        return lock_before(deadline_in(internal::saturated(wait)));
     }
     template <class Clock, class Duration>
     bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
@@ -82,14 +76,6 @@ public:
     const std::string& path() const noexcept;
 
 private:
-    template <class Rep, class Period>
-    static std::chrono::nanoseconds saturated(const std::chrono::duration<Rep, Period>& wait) {
-        using Wide = std::chrono::duration<long double, std::nano>;
-        const Wide wide = wait;
-        if (wide >= Wide(std::chrono::nanoseconds::max())) return std::chrono::nanoseconds::max();
-        if (!(wide > Wide::zero())) return std::chrono::nanoseconds::zero();
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
-    }
     Deadline deadline_in(std::chrono::nanoseconds from_now) const;
 
     std::shared_ptr<internal::ExclusiveMutexImpl> impl_;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
-#include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
 #include <zkrecipes/lock_options.hpp>
@@ -60,7 +60,7 @@ public:
     bool try_lock();  ///< one attempt; false also when no server answers
     template <class Rep, class Period>
     bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_before(deadline_in(saturated(wait)));
+        return lock_before(deadline_in(internal::saturated(wait)));
     }
     template <class Clock, class Duration>
     bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
@@ -81,7 +81,7 @@ public:
     bool try_lock_shared();
     template <class Rep, class Period>
     bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_shared_before(deadline_in(saturated(wait)));
+        return lock_shared_before(deadline_in(internal::saturated(wait)));
     }
     template <class Clock, class Duration>
     bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& at) {
@@ -105,14 +105,6 @@ public:
     const std::string& path() const noexcept;
 
 private:
-    template <class Rep, class Period>
-    static std::chrono::nanoseconds saturated(const std::chrono::duration<Rep, Period>& wait) {
-        using Wide = std::chrono::duration<long double, std::nano>;
-        const Wide wide = wait;
-        if (wide >= Wide(std::chrono::nanoseconds::max())) return std::chrono::nanoseconds::max();
-        if (!(wide > Wide::zero())) return std::chrono::nanoseconds::zero();
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
-    }
     Deadline deadline_in(std::chrono::nanoseconds from_now) const;
 
     std::shared_ptr<internal::ReadWriteLockImpl> impl_;
