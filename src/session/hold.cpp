@@ -6,11 +6,11 @@
 
 namespace zkrecipes::internal {
 
-Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node,
-           std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation)
+Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease,
+           std::vector<std::string> nodes, std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation)
     : runtime_(std::move(runtime)),
       lease_(std::move(lease)),
-      node_(std::move(node)),
+      nodes_(std::move(nodes)),
       czxid_(czxid),
       session_id_(session_id),
       incarnation_(incarnation) {}

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "base/runtime.hpp"
 
@@ -15,17 +16,20 @@ struct LeaseView {
     std::atomic<std::int64_t> sure_until_ns{0};  // BootTime since its epoch; 0: not at all
 };
 
-/// A node of ours that is held under the lease. The lost flag is sticky: it is set by whoever sees the end first (the
+/// One or more nodes of ours, made by one transaction, that are held together under the lease: when one of them is gone
+/// the hold is lost. The lost flag is sticky: it is set by whoever sees the end first (the
 /// session, or a reader whose clock has passed the lease), and nothing ever clears it.
 class Hold {
 public:
-    Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::string node, std::int64_t czxid,
-         std::int64_t session_id, std::uint64_t incarnation);
+    /// `nodes`: at least one.
+    Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::vector<std::string> nodes,
+         std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation);
 
     bool held() const noexcept;             // anywhere, lock-free
     Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
     std::stop_token lost() const noexcept { return lost_source_.get_token(); }
-    const std::string& node() const noexcept { return node_; }
+    const std::string& node() const noexcept { return nodes_.front(); }
+    const std::vector<std::string>& nodes() const noexcept { return nodes_; }
     std::int64_t czxid() const noexcept { return czxid_; }
     std::int64_t session_id() const noexcept { return session_id_; }
     std::uint64_t incarnation() const noexcept { return incarnation_; }
@@ -39,7 +43,7 @@ public:
 private:
     const std::shared_ptr<Runtime> runtime_;
     const std::shared_ptr<const LeaseView> lease_;
-    const std::string node_;
+    const std::vector<std::string> nodes_;
     const std::int64_t czxid_;
     const std::int64_t session_id_;
     const std::uint64_t incarnation_;

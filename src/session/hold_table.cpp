@@ -8,6 +8,7 @@ void HoldTable::add(HoldPtr hold, Instant now) {
     Entry entry;
     entry.checked = now;
     entry.serial = ++last_serial_;
+    entry.watches.resize(hold->nodes().size());
     const Hold* key = hold.get();
     entry.hold = std::move(hold);
     young_.push_back({now + kWatchAfter, key, entry.serial});
@@ -54,7 +55,9 @@ std::vector<HoldTable::HoldPtr> HoldTable::take_due_for_watch(Instant now) {
 std::vector<HoldTable::HoldPtr> HoldTable::unwatched() const {
     std::vector<const Entry*> found;
     for (const auto& [key, entry] : entries_) {
-        if (entry.wants_watch && entry.watch == 0) found.push_back(&entry);
+        if (entry.wants_watch && std::ranges::find(entry.watches, WatchId{0}) != entry.watches.end()) {
+            found.push_back(&entry);
+        }
     }
     std::sort(found.begin(), found.end(), [](const Entry* a, const Entry* b) { return a->serial < b->serial; });
     std::vector<HoldPtr> out;
@@ -81,7 +84,8 @@ std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now)
     std::size_t bytes = 0;
     for (const Entry* entry : all) {
         constexpr std::size_t kOverhead = 32;  // header of one operation in the request, and its part of the answer
-        const std::size_t cost = entry->hold->node().size() + kOverhead;
+        std::size_t cost = 0;
+        for (const auto& node : entry->hold->nodes()) cost += node.size() + kOverhead;
         if (groups.empty() || bytes + cost > kChunkBytes) {
             groups.emplace_back();
             bytes = 0;

@@ -28,7 +28,7 @@ public:
         HoldPtr hold;
         Instant checked;  // send time of the last committed write that proved the node
         std::uint64_t serial = 0;
-        WatchId watch = 0;
+        std::vector<WatchId> watches;  // one for each of its nodes; 0: none
         bool wants_watch = false;  // held long enough
     };
 
@@ -43,7 +43,7 @@ public:
     Instant watch_due_at() const noexcept { return young_.empty() ? Instant::max() : young_.front().due; }
     /// Holds whose time for a watch has come.
     std::vector<HoldPtr> take_due_for_watch(Instant now);
-    /// Holds that should be watched and are not: their watch could not be set while no server answered.
+    /// Holds of which a node should be watched and is not: the watch could not be set while no server answered.
     std::vector<HoldPtr> unwatched() const;
 
     // ---- heartbeat
@@ -52,7 +52,7 @@ public:
     /// All holds, in groups of which each fits one request.
     std::vector<std::vector<HoldPtr>> begin_round(Instant now);
     void checked(const std::vector<HoldPtr>& group, Instant sent_at);
-    /// What is left to be checked of a group in which the node at `failed` turned out to be gone. More may be gone: a
+    /// What is left to be checked of a group in which a node of the hold at `failed` turned out to be gone. More may be gone: a
     /// large rest is halved, so that many lost nodes do not cost as many large requests.
     std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
 

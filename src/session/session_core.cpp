@@ -92,8 +92,11 @@ void SessionCore::lease_committed(Instant sent_at) { impl_->lease_committed(sent
 void SessionCore::verify(std::vector<std::string> nodes, Done<> done) {
     impl_->verify(std::move(nodes), std::move(done));
 }
+std::shared_ptr<Hold> SessionCore::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
+    return impl_->begin_hold(std::move(nodes), czxid);
+}
 std::shared_ptr<Hold> SessionCore::begin_hold(std::string node, std::int64_t czxid) {
-    return impl_->begin_hold(std::move(node), czxid);
+    return impl_->begin_hold({std::move(node)}, czxid);
 }
 void SessionCore::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
     impl_->end_hold(hold, std::move(gone));

@@ -128,10 +128,12 @@ public:
     void lease_committed(Instant sent_at);
     /// One committed check of these nodes of ours, as a lease renewal: ok, no_node, or unknown.
     void verify(std::vector<std::string> nodes, Done<> done);
-    /// From now on the node is held under the lease. Null when the lease is not fresh: verify first.
+    /// From now on the nodes, made by one transaction, are held together under the lease. Null when the lease is not
+    /// fresh: verify first.
+    std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
-    /// Ends it: no lost() any more; the node is handed to the reaper. `gone` runs inside the strand when the node is
-    /// surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
+    /// Ends it: no lost() any more; the nodes are handed to the reaper. `gone` runs inside the strand when all of them
+    /// are surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
     /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
 

@@ -91,9 +91,10 @@ public:
     // ---- lease and holds ---------------------------------------------------------------------------------------
     void lease_committed(Instant sent_at);
     void verify(std::vector<std::string> nodes, Done<> done);
-    std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
+    std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
     void reap_node(std::string node, std::function<void(bool)> done);
+    void reap_all(const std::vector<std::string>& nodes, std::function<void(bool)> gone);
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
 
     // Used by SessionCore as they are.
@@ -176,7 +177,8 @@ private:
     void on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
                     Instant sent_at);
     void plan_heartbeat();
-    void watch_own_node(const HoldTable::HoldPtr& hold);
+    void watch_own_nodes(const HoldTable::HoldPtr& hold);
+    void watch_own_node(const HoldTable::HoldPtr& hold, std::size_t index);
     void new_lease_view();
 
     const std::vector<std::string> hosts_;

@@ -10,6 +10,13 @@ namespace {
 
 constexpr Nanoseconds kTick = std::chrono::milliseconds(1);  // "later than", for timers that may come exactly in time
 
+/// Index of the hold that the node at `index` of a check belongs to; group.size(): there is none.
+std::size_t hold_of_node(const std::vector<HoldTable::HoldPtr>& group, std::size_t index) {
+    std::size_t hold = 0;
+    while (hold < group.size() && index >= group[hold]->nodes().size()) index -= group[hold++]->nodes().size();
+    return hold;
+}
+
 }  // namespace
 
 void SessionImpl::new_lease_view() {
@@ -54,12 +61,12 @@ void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
     });
 }
 
-std::shared_ptr<Hold> SessionImpl::begin_hold(std::string node, std::int64_t czxid) {
+std::shared_ptr<Hold> SessionImpl::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
     const Instant now = runtime_->now();
     if (!fsm_.has_session() || closing_ || (!lease_.fresh(now) && !ZKRECIPES_MUTATION("hold-on-an-old-lease")))
         return nullptr;
     const Incarnation& incarnation = fsm_.incarnation();
-    auto hold = std::make_shared<Hold>(runtime_, lease_view_, std::move(node), czxid, incarnation.session_id,
+    auto hold = std::make_shared<Hold>(runtime_, lease_view_, std::move(nodes), czxid, incarnation.session_id,
                                        incarnation.number);
     const bool first = holds_.empty();
     holds_.add(hold, now);
@@ -71,11 +78,27 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
     hold->mark_ended();
     if (const auto entry = holds_.remove(hold.get())) {
         // The delete uses up the watch; taking it back would be a request more.
-        if (entry->watch != 0) watches_.abandon(entry->watch);
+        for (const WatchId watch : entry->watches) watches_.abandon(watch);
     }
     if (hold->lost().stop_requested() && ZKRECIPES_MUTATION("lost-hold-not-deleted")) return;
-    if (hold->incarnation() == fsm_.incarnation().number) return reap_node(hold->node(), std::move(gone));
+    if (hold->incarnation() == fsm_.incarnation().number) return reap_all(hold->nodes(), std::move(gone));
     if (gone) post_inside([gone = std::move(gone)] { gone(false); });
+}
+
+void SessionImpl::reap_all(const std::vector<std::string>& nodes, std::function<void(bool)> gone) {
+    if (nodes.size() == 1) return reap_node(nodes.front(), std::move(gone));
+    struct All {
+        std::size_t open;
+        bool gone = true;
+        std::function<void(bool)> done;
+    };
+    const auto all = std::make_shared<All>(All{nodes.size(), true, std::move(gone)});
+    for (const auto& node : nodes) {
+        reap_node(node, [all](bool surely) {
+            all->gone = all->gone && surely;
+            if (--all->open == 0 && all->done) all->done(all->gone);
+        });
+    }
 }
 
 // ---- losing --------------------------------------------------------------------------------------------------------
@@ -102,7 +125,7 @@ void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* wh
     for (std::size_t i = 0; i < lost.size(); ++i) {
         const auto& entry = lost[i];
         // The owner releases it, and deletes the node, when it has stopped.
-        if (entry.watch != 0) watches_.remove(entry.watch);
+        for (const WatchId watch : entry.watches) watches_.remove(watch);
         const auto session_id = static_cast<std::uint64_t>(entry.hold->session_id());
         if (i < kLines) {
             logger_->warn("session {:#x}: lost {} (token {}): {}", session_id, entry.hold->node(), entry.hold->czxid(),
@@ -134,8 +157,10 @@ void SessionImpl::start_heartbeat(Instant now) {
 }
 
 void SessionImpl::send_check(std::vector<HoldTable::HoldPtr> group) {
-    std::vector<MultiOp> ops(group.size());
-    for (std::size_t i = 0; i < group.size(); ++i) ops[i].path = group[i]->node();
+    std::vector<MultiOp> ops;
+    for (const auto& hold : group) {
+        for (const auto& node : hold->nodes()) ops.emplace_back().path = node;
+    }
     ++checks_open_;
     multi(std::move(ops), [this, group = std::move(group), round = heartbeat_round_](
                               Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
@@ -158,9 +183,10 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             if (ZKRECIPES_MUTATION("refused-check-renews")) return lease_committed(sent_at);
             // The first refusal names the node. The others were not checked: they prove nothing, and are asked about
             // anew.
-            std::size_t failed = 0;
-            while (failed < results.size() && results[failed].rc != Rc::no_node) ++failed;
-            if (failed >= std::min(results.size(), group.size())) {
+            std::size_t node = 0;
+            while (node < results.size() && results[node].rc != Rc::no_node) ++node;
+            const std::size_t failed = node < results.size() ? hold_of_node(group, node) : group.size();
+            if (failed == group.size()) {
                 if (group.size() == 1) return lose(group.front().get(), "its node is gone");
                 for (const auto& hold : group) {
                     if (holds_.find(hold.get()) != nullptr) send_check({hold});
@@ -184,15 +210,20 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
     }
 }
 
-void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold) {
+void SessionImpl::watch_own_nodes(const HoldTable::HoldPtr& hold) {
+    for (std::size_t i = 0; i < hold->nodes().size(); ++i) watch_own_node(hold, i);
+}
+
+void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t index) {
     HoldTable::Entry* entry = holds_.find(hold.get());
-    if (entry == nullptr || entry->watch != 0 || !connected() || ZKRECIPES_MUTATION("own-node-not-watched")) return;
+    if (entry == nullptr || entry->watches[index] != 0 || !connected() || ZKRECIPES_MUTATION("own-node-not-watched"))
+        return;
     WatchListener listener;
-    listener.ready = [this, hold](Rc rc, const std::string&, const NodeStat& stat) {
+    listener.ready = [this, hold, index](Rc rc, const std::string&, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
         if (rc == Rc::ok && stat.czxid == hold->czxid()) return;
-        mine->watch = rc == Rc::ok ? mine->watch : 0;
+        if (rc != Rc::ok) mine->watches[index] = 0;
         if (rc == Rc::no_node)
             lose(hold.get(), "its node is gone");
         else if (rc == Rc::ok)
@@ -200,18 +231,18 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold) {
         else if (meaning(rc) == Meaning::failed)
             mine->wants_watch = false;  // not readable: the heartbeat must do
     };
-    listener.fired = [this, hold](WatchEventType type) {
+    listener.fired = [this, hold, index](WatchEventType type) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
-        mine->watch = 0;
+        mine->watches[index] = 0;
         if (type == WatchEventType::deleted)
             lose(hold.get(), "its node was deleted");
         else
-            watch_own_node(hold);
+            watch_own_node(hold, index);
     };
     // Over the budget: the heartbeat alone looks after it.
-    entry->watch = watches_.add(hold->node(), std::move(listener));
-    if (entry->watch == 0) entry->wants_watch = false;
+    entry->watches[index] = watches_.add(hold->nodes()[index], std::move(listener));
+    if (entry->watches[index] == 0) entry->wants_watch = false;
 }
 
 }  // namespace zkrecipes::internal

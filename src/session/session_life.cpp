@@ -204,7 +204,7 @@ void SessionImpl::on_connected(bool same_session) {
     reaper_.go_on();
     if (!holds_.empty()) {
         start_heartbeat(now);
-        for (const auto& hold : holds_.unwatched()) watch_own_node(hold);
+        for (const auto& hold : holds_.unwatched()) watch_own_nodes(hold);
     }
     wake_connect_waiters();
     observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });

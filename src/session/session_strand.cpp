@@ -83,7 +83,7 @@ void SessionImpl::on_time() {
         lose_all("no committed heartbeat within the lease");
     apply(fsm_.on_time(now));
     if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
-    for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_node(hold);
+    for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);
     if (now >= heartbeat_at_) {
         heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
         if (!holds_.empty() && connected() && checks_open_ == 0) start_heartbeat(now);

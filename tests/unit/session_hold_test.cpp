@@ -14,8 +14,9 @@ using ::testing::IsEmpty;
 
 class HoldTest : public ::testing::Test {
 protected:
-    std::shared_ptr<Hold> make(const std::string& node = "/l/n") {
-        return std::make_shared<Hold>(runtime, lease, node, 7, 1, 1);
+    std::shared_ptr<Hold> make(const std::string& node = "/l/n") { return make_all({node}); }
+    std::shared_ptr<Hold> make_all(std::vector<std::string> of) {
+        return std::make_shared<Hold>(runtime, lease, std::move(of), 7, 1, 1);
     }
     void sure_until(Instant until) { lease->sure_until_ns = until.time_since_epoch().count(); }
 
@@ -146,9 +147,21 @@ TEST_F(HoldTableTest, OnlyHoldsThatLastAreWatched) {
     EXPECT_THAT(table.take_due_for_watch(start + 599ms), IsEmpty());
     EXPECT_THAT(nodes(table.take_due_for_watch(start + 600ms)), ElementsAre("/lasting"));
     EXPECT_THAT(nodes(table.unwatched()), ElementsAre("/lasting"));
-    table.find(lasting.get())->watch = 1;
+    table.find(lasting.get())->watches = {1};
     EXPECT_THAT(table.unwatched(), IsEmpty());
     EXPECT_EQ(table.watch_due_at(), Instant::max());
+}
+
+TEST_F(HoldTableTest, AHoldOfSeveralNodesCountsWithAllOfThem) {
+    const std::string name(HoldTable::kChunkBytes / 4, 'x');
+    const auto pair = make_all({"/a" + name, "/b" + name}), other = make_all({"/c" + name, "/d" + name});
+    table.add(pair, start);
+    table.add(other, start);
+    EXPECT_EQ(table.begin_round(start).size(), 2u);
+    table.take_due_for_watch(start + 500ms);
+    table.find(pair.get())->watches = {1, 0};
+    table.find(other.get())->watches = {2, 3};
+    EXPECT_THAT(table.unwatched(), ElementsAre(pair));
 }
 
 TEST_F(HoldTableTest, ShortHoldsLeaveNothingBehind) {

@@ -288,6 +288,40 @@ TEST_F(SessionLeaseTest, DeletingTheNodeOfAWatchedHoldLosesIt) {
     EXPECT_TRUE(held->lost().stop_requested());
 }
 
+TEST_F(SessionLeaseTest, AHoldOfSeveralNodesIsCheckedWatchedLostAndGivenBackAsOne) {
+    const auto single = hold("/l/single");
+    std::shared_ptr<Hold> several, ended;
+    inside([&] {
+        several = core->begin_hold(std::vector<std::string>{"/l/a", "/l/b"}, 7);
+        ended = core->begin_hold(std::vector<std::string>{"/l/c", "/l/d"}, 7);
+    });
+    bool gone = false;
+    inside([&] { core->end_hold(ended, [&](bool is) { gone = is; }); });
+    EXPECT_EQ(client().count("remove"), 2u);
+    client().take("remove").answer({});
+    EXPECT_FALSE(gone) << "one of them is still there";
+    client().take("remove").answer({});
+    EXPECT_TRUE(gone);
+
+    runtime->advance(500ms);
+    EXPECT_EQ(client().count("get"), 3u) << "each node is watched";
+    Reply watched;
+    watched.stat.czxid = 7;
+    for (int i = 0; i < 3; ++i) client().take("get").answer(watched);
+    runtime->advance(500ms);
+    const auto check = client().take("multi");
+    ASSERT_EQ(check.ops.size(), 3u);
+    Reply reply;
+    reply.rc = Rc::no_node;
+    reply.results = {{Rc::ok, ""}, {Rc::ok, ""}, {Rc::no_node, ""}};
+    check.answer(reply);  // the second node of the second hold
+    EXPECT_FALSE(several->held());
+    EXPECT_TRUE(single->held());
+    runtime->run();
+    EXPECT_TRUE(several->lost().stop_requested());
+    EXPECT_EQ(client().take("multi").ops.size(), 1u) << "the other hold is asked about anew";
+}
+
 TEST_F(SessionLeaseTest, ANodeThatIsGoneWhenTheWatchIsSetIsALoss) {
     const auto held = hold("/l/n");
     runtime->advance(500ms);
