@@ -77,6 +77,14 @@ using internal::SessionAccess;
 
 ExclusiveMutex::ExclusiveMutex(Session& session, std::string path, LockOptions options)
     : impl_(std::make_shared<ExclusiveMutexImpl>(SessionAccess::core(session), path, std::move(options))) {}
+ExclusiveMutex::ExclusiveMutex(std::shared_ptr<ExclusiveMutexImpl> impl) noexcept : impl_(std::move(impl)) {}
+ExclusiveMutex ExclusiveMutex::in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
+                                  const LockOptions& options) {
+    return ExclusiveMutex(std::make_shared<ExclusiveMutexImpl>(core, path, options));
+}
+ExclusiveMutex ExclusiveMutex::same() const { return ExclusiveMutex(impl_); }
+// Whoever waits has a copy of the pointer; new copies come from same(), which is called under the same mutex.
+bool ExclusiveMutex::unused() const noexcept { return impl_.use_count() == 1 && impl_->holds->empty(); }
 ExclusiveMutex::ExclusiveMutex(ExclusiveMutex&&) noexcept = default;
 ExclusiveMutex& ExclusiveMutex::operator=(ExclusiveMutex&&) noexcept = default;
 ExclusiveMutex::~ExclusiveMutex() = default;

@@ -156,6 +156,16 @@ using internal::SessionAccess;
 
 ReadWriteLock::ReadWriteLock(Session& session, std::string path, LockOptions options)
     : impl_(std::make_shared<ReadWriteLockImpl>(SessionAccess::core(session), path, options)) {}
+ReadWriteLock::ReadWriteLock(std::shared_ptr<ReadWriteLockImpl> impl) noexcept : impl_(std::move(impl)) {}
+ReadWriteLock ReadWriteLock::in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
+                                const LockOptions& options) {
+    return ReadWriteLock(std::make_shared<ReadWriteLockImpl>(core, path, options));
+}
+ReadWriteLock ReadWriteLock::same() const { return ReadWriteLock(impl_); }
+// Whoever waits has a copy of the pointer; new copies come from same(), which is called under the same mutex.
+bool ReadWriteLock::unused() const noexcept {
+    return impl_.use_count() == 1 && impl_->alone.holds->empty() && impl_->shared.holds->empty();
+}
 ReadWriteLock::ReadWriteLock(ReadWriteLock&&) noexcept = default;
 ReadWriteLock& ReadWriteLock::operator=(ReadWriteLock&&) noexcept = default;
 ReadWriteLock::~ReadWriteLock() = default;

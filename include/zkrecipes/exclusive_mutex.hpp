@@ -17,9 +17,13 @@ namespace zkrecipes {
 
 class Session;
 
+template <class Lock>
+class LockRegistryOf;
+
 namespace internal {
 class ExclusiveMutexImpl;
-}
+class SessionCore;
+}  // namespace internal
 
 /// A fair, re-entrant lock on a znode path: the same lock as Curator's InterProcessMutex on that path.
 ///
@@ -76,6 +80,13 @@ public:
     const std::string& path() const noexcept;
 
 private:
+    friend class LockRegistryOf<ExclusiveMutex>;
+    explicit ExclusiveMutex(std::shared_ptr<internal::ExclusiveMutexImpl> impl) noexcept;
+    static ExclusiveMutex in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
+                             const LockOptions& options);
+    ExclusiveMutex same() const;  // another object for the same lock, of which the fibers and threads share their holds
+    bool unused() const noexcept;  // nobody holds, waits, or has another object for it
+
     Deadline deadline_in(std::chrono::nanoseconds from_now) const;
 
     std::shared_ptr<internal::ExclusiveMutexImpl> impl_;

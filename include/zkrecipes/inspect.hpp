@@ -1,5 +1,8 @@
 #pragma once
 
+#include <chrono>
+#include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,6 +28,25 @@ ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, D
 
 /// Reads every lock at or below `prefix`: directories with at least one lock node. Blocks; throws as inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline);
+
+/// What is known of a contender. Everything that is set must be so; what is not set matters not.
+struct ParticipantFilter {
+    enum class Standing { any, holding, waiting };
+    Standing standing = Standing::any;
+    std::optional<std::string> id;
+    std::optional<std::string> host;
+    std::map<std::string, std::string> labels;  ///< each of these, with this value
+    std::optional<std::chrono::milliseconds>
+        at_least_for;  ///< age of the node, by this machine's clock and the server's
+
+    /// `now`: for at_least_for.
+    ZKRECIPES_API bool matches(const Participant& participant, std::chrono::system_clock::time_point now) const;
+};
+
+/// As above, but only the locks with a contender that matches, and of these only the contenders that do. Foreign nodes
+/// (Curator's, kazoo's) say nothing of themselves, and match a filter only by standing and age.
+ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix,
+                                               const ParticipantFilter& filter, Deadline deadline);
 
 /// Blocks until nobody holds the lock, without standing in the queue. False: the deadline passed or a stop was
 /// requested.

@@ -17,9 +17,13 @@ namespace zkrecipes {
 
 class Session;
 
+template <class Lock>
+class LockRegistryOf;
+
 namespace internal {
 class ReadWriteLockImpl;
-}
+class SessionCore;
+}  // namespace internal
 
 /// A fair, re-entrant lock on a znode path that many may share, or one may have alone: the same lock as Curator's
 /// InterProcessReadWriteLock on that path.
@@ -105,6 +109,13 @@ public:
     const std::string& path() const noexcept;
 
 private:
+    friend class LockRegistryOf<ReadWriteLock>;
+    explicit ReadWriteLock(std::shared_ptr<internal::ReadWriteLockImpl> impl) noexcept;
+    static ReadWriteLock in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
+                            const LockOptions& options);
+    ReadWriteLock same() const;  // another object for the same lock, of which the fibers and threads share their holds
+    bool unused() const noexcept;  // nobody holds, waits, or has another object for it
+
     Deadline deadline_in(std::chrono::nanoseconds from_now) const;
 
     std::shared_ptr<internal::ReadWriteLockImpl> impl_;

@@ -56,4 +56,9 @@ std::shared_ptr<HoldShare> AgentHolds::of(AgentId agent) const {
     return entry == entries_.end() ? nullptr : entry->second.share;
 }
 
+bool AgentHolds::empty() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return entries_.empty();
+}
+
 }  // namespace zkrecipes::internal

@@ -25,6 +25,7 @@ public:
     bool leave_locked(AgentId agent);
     /// Null: nothing.
     std::shared_ptr<HoldShare> of(AgentId agent) const;
+    bool empty() const noexcept;
 
 private:
     struct Entry {

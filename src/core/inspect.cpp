@@ -184,6 +184,28 @@ std::vector<LockView> find_locks(Session& session, const std::string& prefix, De
     return locks;
 }
 
+bool ParticipantFilter::matches(const Participant& participant, std::chrono::system_clock::time_point now) const {
+    if (standing != Standing::any && participant.holder != (standing == Standing::holding)) return false;
+    if (id && participant.id != *id) return false;
+    if (host && participant.host != *host) return false;
+    for (const auto& [name, value] : labels) {
+        const auto found = participant.labels.find(name);
+        if (found == participant.labels.end() || found->second != value) return false;
+    }
+    return !at_least_for || now - participant.since >= *at_least_for;
+}
+
+std::vector<LockView> find_locks(Session& session, const std::string& prefix, const ParticipantFilter& filter,
+                                 Deadline deadline) {
+    auto locks = find_locks(session, prefix, deadline);
+    const auto now = SessionAccess::core(session)->runtime().wall_now();
+    for (auto& lock : locks) {
+        std::erase_if(lock.participants, [&](const Participant& one) { return !filter.matches(one, now); });
+    }
+    std::erase_if(locks, [](const LockView& lock) { return lock.participants.empty(); });
+    return locks;
+}
+
 bool wait_until_free(Session& session, const std::string& path, Deadline deadline, std::stop_token stop) {
     constexpr const char* operation = "wait_until_free";
     const auto core = SessionAccess::core(session);

@@ -1,0 +1,92 @@
+// LockRegistry: one lock object per key, for as long as somebody needs it.
+//
+// What makes two objects the same lock for one fiber is that they share their implementation, which knows who holds. So
+// the registry keeps the implementation of a key while it is held or in somebody's hands, and forgets it afterwards.
+// Forgetting is left until as many keys have come as were in use at the last tidying: each get() pays a constant share.
+#include <zkrecipes/lock_registry.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes {
+namespace internal {
+
+template <class Lock>
+class LockRegistryImpl {
+public:
+    LockRegistryImpl(std::shared_ptr<SessionCore> session, std::string base, LockOptions lock_options)
+        : core(std::move(session)), path(std::move(base)), options(std::move(lock_options)) {}
+
+    /// Just put together: an empty key, or one that begins or ends with "/", must be refused with the path it makes,
+    /// not become another key's.
+    std::string path_of(const std::string& key) const { return (path == "/" ? "" : path) + "/" + key; }
+
+    const std::shared_ptr<SessionCore> core;
+    const std::string path;
+    const LockOptions options;
+
+    mutable std::mutex mutex;  // guards what follows
+    std::unordered_map<std::string, Lock> locks;
+    std::size_t tidy_at = kFewest;
+
+    static constexpr std::size_t kFewest = 64;
+};
+
+}  // namespace internal
+
+using internal::SessionAccess;
+
+template <class Lock>
+LockRegistryOf<Lock>::LockRegistryOf(Session& session, std::string path, LockOptions options)
+    : impl_(std::make_unique<internal::LockRegistryImpl<Lock>>(SessionAccess::core(session), std::move(path),
+                                                               std::move(options))) {
+    // Says now what the first get() would say.
+    impl_->core->server_path(impl_->path, "LockRegistry");
+    Lock::in(impl_->core, impl_->path_of("key"), impl_->options);
+}
+template <class Lock>
+LockRegistryOf<Lock>::LockRegistryOf(LockRegistryOf&&) noexcept = default;
+template <class Lock>
+LockRegistryOf<Lock>& LockRegistryOf<Lock>::operator=(LockRegistryOf&&) noexcept = default;
+template <class Lock>
+LockRegistryOf<Lock>::~LockRegistryOf() = default;
+
+template <class Lock>
+Lock LockRegistryOf<Lock>::get(std::string_view key) {
+    auto& self = *impl_;
+    std::string name(key);
+    std::unordered_map<std::string, Lock> unused;  // outlives the mutex
+    const std::lock_guard guard(self.mutex);
+    if (const auto found = self.locks.find(name); found != self.locks.end()) return found->second.same();
+    if (self.locks.size() >= self.tidy_at) {
+        for (auto at = self.locks.begin(); at != self.locks.end();) {
+            const auto next = std::next(at);
+            if (at->second.unused()) unused.insert(self.locks.extract(at));
+            at = next;
+        }
+        self.tidy_at = std::max(self.kFewest, 2 * self.locks.size());
+    }
+    auto lock = Lock::in(self.core, self.path_of(name), self.options);
+    return self.locks.emplace(std::move(name), std::move(lock)).first->second.same();
+}
+
+template <class Lock>
+std::size_t LockRegistryOf<Lock>::size() const noexcept {
+    const std::lock_guard guard(impl_->mutex);
+    return impl_->locks.size();
+}
+
+template <class Lock>
+const std::string& LockRegistryOf<Lock>::path() const noexcept {
+    return impl_->path;
+}
+
+template class LockRegistryOf<ExclusiveMutex>;
+template class LockRegistryOf<ReadWriteLock>;
+
+}  // namespace zkrecipes

@@ -1,0 +1,6 @@
+# What goes around the locks: by key, found, asked back.
+zkrecipes_test(
+  operations_server_test
+  TIER server
+  SOURCES find_locks_test.cpp lock_registry_test.cpp
+  LINK zkrecipes_test_support zkrecipes_internals)
