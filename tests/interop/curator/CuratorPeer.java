@@ -1,0 +1,191 @@
+// A process full of Curator clients, run by the tests and not by hand (tests/interop/peer.hpp). Commands come on
+// standard input, one a line, fields separated by tabs: number, client, verb, arguments. Each is answered by one line:
+// the number, "ok" or "error", fields. The commands of one client are done one after the other, on a thread of its own,
+// since Curator's locks belong to threads; those of different clients beside each other.
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+public final class CuratorPeer {
+    /** What every kind of lock can do. */
+    private interface Lock {
+        boolean acquire(long millis) throws Exception; // negative: for ever
+
+        void release() throws Exception;
+
+        Collection<String> participants() throws Exception; // paths of their nodes
+    }
+
+    private static final class Client {
+        private final ExecutorService thread = Executors.newSingleThreadExecutor(CuratorPeer::daemon);
+        private final Map<String, Lock> locks = new HashMap<>();
+        private final Map<String, InterProcessReadWriteLock> readWriteLocks = new HashMap<>();
+        private CuratorFramework curator;
+
+        List<String> run(String verb, String[] a) throws Exception {
+            switch (verb) {
+                case "open": // hosts, session timeout, dialect (there is only one here)
+                    curator = CuratorFrameworkFactory.builder()
+                            .connectString(a[0])
+                            .sessionTimeoutMs(Integer.parseInt(a[1]))
+                            .connectionTimeoutMs(15000)
+                            .retryPolicy(new ExponentialBackoffRetry(100, 8))
+                            .build();
+                    curator.start();
+                    curator.blockUntilConnected();
+                    return List.of(Long.toString(curator.getZookeeperClient().getZooKeeper().getSessionId()));
+                case "close":
+                    curator.close();
+                    return List.of();
+                case "acquire": // kind, path, milliseconds
+                    return List.of(lock(a[0], a[1]).acquire(Long.parseLong(a[2])) ? "yes" : "no");
+                case "release": // kind, path
+                    lock(a[0], a[1]).release();
+                    return List.of();
+                case "participants": { // kind, path; what the nodes say
+                    List<String> said = new ArrayList<>();
+                    for (String node : lock(a[0], a[1]).participants()) {
+                        said.add(new String(curator.getData().forPath(node), StandardCharsets.UTF_8));
+                    }
+                    return said;
+                }
+                case "count": // kind, path, rounds, file
+                    for (int i = 0; i < Integer.parseInt(a[2]); ++i) {
+                        count(lock(a[0], a[1]), a[3]);
+                    }
+                    return List.of();
+                case "look": // kind, path, rounds, file
+                    for (int i = 0; i < Integer.parseInt(a[2]); ++i) {
+                        look(lock(a[0], a[1]), a[3]);
+                    }
+                    return List.of();
+                default:
+                    throw new IllegalArgumentException("unknown verb " + verb);
+            }
+        }
+
+        private Lock lock(String kind, String path) {
+            return locks.computeIfAbsent(kind + " " + path, key -> make(kind, path));
+        }
+
+        private Lock make(String kind, String path) {
+            switch (kind) {
+                case "mutex":
+                    return of(new InterProcessMutex(curator, path));
+                case "write":
+                    return of(readWriteLock(path).writeLock());
+                case "read":
+                    return of(readWriteLock(path).readLock());
+                default:
+                    throw new IllegalArgumentException("unknown kind of lock " + kind);
+            }
+        }
+
+        private InterProcessReadWriteLock readWriteLock(String path) {
+            return readWriteLocks.computeIfAbsent(path, key -> new InterProcessReadWriteLock(curator, path));
+        }
+    }
+
+    private static Lock of(InterProcessMutex mutex) {
+        return new Lock() {
+            @Override
+            public boolean acquire(long millis) throws Exception {
+                if (millis >= 0) {
+                    return mutex.acquire(millis, TimeUnit.MILLISECONDS);
+                }
+                mutex.acquire();
+                return true;
+            }
+
+            @Override
+            public void release() throws Exception {
+                mutex.release();
+            }
+
+            @Override
+            public Collection<String> participants() throws Exception {
+                return mutex.getParticipantNodes();
+            }
+        };
+    }
+
+    /** Reads the number in the file and writes the next one, with nothing but the lock to keep others from it. */
+    private static void count(Lock lock, String path) throws Exception {
+        lock.acquire(-1);
+        try (RandomAccessFile file = new RandomAccessFile(path, "rw")) {
+            long value = number(file);
+            Thread.yield();
+            file.seek(0);
+            file.write(String.format("%019d\n", value + 1).getBytes(StandardCharsets.US_ASCII));
+        } finally {
+            lock.release();
+        }
+    }
+
+    private static void look(Lock lock, String path) throws Exception {
+        lock.acquire(-1);
+        try (RandomAccessFile file = new RandomAccessFile(path, "r")) {
+            long value = number(file);
+            Thread.yield();
+            if (number(file) != value) {
+                throw new IllegalStateException("the number changed while it was locked");
+            }
+        } finally {
+            lock.release();
+        }
+    }
+
+    private static long number(RandomAccessFile file) throws Exception {
+        byte[] text = new byte[19];
+        file.seek(0);
+        file.readFully(text);
+        return Long.parseLong(new String(text, StandardCharsets.US_ASCII));
+    }
+
+    private static Thread daemon(Runnable work) {
+        Thread thread = new Thread(work);
+        thread.setDaemon(true);
+        return thread;
+    }
+
+    private static synchronized void answer(String number, String how, List<String> fields) {
+        StringBuilder line = new StringBuilder(number).append('\t').append(how);
+        for (String field : fields) {
+            line.append('\t').append(field.replaceAll("[\t\r\n]", " "));
+        }
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Client> clients = new HashMap<>();
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+            String[] words = line.split("\t", -1);
+            Client client = clients.computeIfAbsent(words[1], name -> new Client());
+            String[] rest = java.util.Arrays.copyOfRange(words, 3, words.length);
+            client.thread.execute(() -> {
+                try {
+                    answer(words[0], "ok", client.run(words[2], rest));
+                } catch (Throwable error) {
+                    answer(words[0], "error", List.of(error.toString()));
+                }
+            });
+        }
+        Runtime.getRuntime().halt(0); // whoever started us is gone, or wants us gone
+    }
+}
