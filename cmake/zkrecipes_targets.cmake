@@ -21,6 +21,21 @@ if(ZKRECIPES_SANITIZE)
     target_compile_options(zkrecipes_build_flags INTERFACE -Wno-tsan)  # fences inside Boost, see tests/support/tsan.supp
   endif()
 endif()
+if(ZKRECIPES_SANITIZE MATCHES "address|thread")
+  # Part of every program; not instrumented itself, since it runs between two stacks.
+  add_library(zkrecipes_sanitizer_stacks OBJECT "${PROJECT_SOURCE_DIR}/tests/support/sanitizer_stacks.cpp")
+  target_compile_features(zkrecipes_sanitizer_stacks PRIVATE cxx_std_20)
+  foreach(sanitizer address thread)
+    if(ZKRECIPES_SANITIZE MATCHES ${sanitizer})
+      string(TOUPPER ZKRECIPES_${sanitizer}_SANITIZER definition)
+      target_compile_definitions(zkrecipes_sanitizer_stacks PRIVATE ${definition})
+    endif()
+  endforeach()
+  target_link_libraries(zkrecipes_sanitizer_stacks PRIVATE Boost::context)
+  target_link_libraries(
+    zkrecipes_build_flags
+    INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:zkrecipes_sanitizer_stacks>>)
+endif()
 
 # What a test's environment must hold for the sanitizers: suppressions for code that is not ours, and no silent recovery.
 set(ZKRECIPES_TEST_ENVIRONMENT "")

@@ -14,8 +14,6 @@ namespace zkrecipes {
 namespace internal {
 namespace {
 
-constexpr std::size_t kInFlight = 64;
-
 [[noreturn]] void throw_unreachable(const char* operation, const std::string& path) {
     throw Error(Errc::unreachable, operation, path, "the deadline passed before a server answered");
 }

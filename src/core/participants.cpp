@@ -12,9 +12,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-// So many requests at the same time at most: a queue may have ten thousand nodes.
-constexpr std::size_t kInFlight = 64;
-
 constexpr std::size_t kSharedPattern = 2;  // in lock_patterns()
 
 /// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but

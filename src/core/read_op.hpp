@@ -15,6 +15,9 @@
 
 namespace zkrecipes::internal {
 
+/// So many requests of one operation at the same time at most: a queue may have ten thousand nodes.
+inline constexpr std::size_t kInFlight = 64;
+
 /// Reads (and other things that may be done twice) for people: one or more requests that start again from the beginning
 /// when the connection breaks, within one deadline and as long as the retry policy goes on.
 ///

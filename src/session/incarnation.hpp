@@ -12,4 +12,7 @@ struct Incarnation {
     std::chrono::milliseconds timeout{0};  // as negotiated by the latest connect
 };
 
+/// Session ids are written as the servers write them: unsigned, by {:#x}.
+inline std::uint64_t printable(std::int64_t session_id) { return static_cast<std::uint64_t>(session_id); }
+
 }  // namespace zkrecipes::internal

@@ -8,8 +8,6 @@ namespace {
 
 constexpr Nanoseconds kFlushAtMost = std::chrono::seconds(1);  // how long a destructor waits for a user's callback
 
-std::uint64_t printable(std::int64_t session_id) { return static_cast<std::uint64_t>(session_id); }
-
 }  // namespace
 
 void SessionImpl::begin_close() {

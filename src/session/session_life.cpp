@@ -13,8 +13,6 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before anybody need be asked
 
-std::uint64_t printable(std::int64_t session_id) { return static_cast<std::uint64_t>(session_id); }
-
 }  // namespace
 
 /// What one handle says, under the number by which the state machine knows it.

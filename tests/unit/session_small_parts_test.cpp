@@ -9,26 +9,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Instant kStart{100h};
+const Instant kBegin{100h};
 
 TEST(NudgeTest, OneIsDueWhenTheOldestRequestIsAHundredMillisecondsLate) {
     Nudge nudge;
     EXPECT_EQ(nudge.look_at(), Instant::max());
-    nudge.sent(kStart);
-    nudge.sent(kStart + 50ms);
-    EXPECT_EQ(nudge.look_at(), kStart + 100ms);
-    EXPECT_FALSE(nudge.due(kStart + 99ms));
-    EXPECT_TRUE(nudge.due(kStart + 100ms));
-    EXPECT_FALSE(nudge.due(kStart + 199ms));
-    EXPECT_TRUE(nudge.due(kStart + 200ms));
+    nudge.sent(kBegin);
+    nudge.sent(kBegin + 50ms);
+    EXPECT_EQ(nudge.look_at(), kBegin + 100ms);
+    EXPECT_FALSE(nudge.due(kBegin + 99ms));
+    EXPECT_TRUE(nudge.due(kBegin + 100ms));
+    EXPECT_FALSE(nudge.due(kBegin + 199ms));
+    EXPECT_TRUE(nudge.due(kBegin + 200ms));
 }
 
 TEST(NudgeTest, AnAnswerMovesTheAttentionToTheNextOldest) {
     Nudge nudge;
-    const auto first = nudge.sent(kStart);
-    const auto second = nudge.sent(kStart + 50ms);
+    const auto first = nudge.sent(kBegin);
+    const auto second = nudge.sent(kBegin + 50ms);
     nudge.answered(first);
-    EXPECT_EQ(nudge.look_at(), kStart + 150ms);
+    EXPECT_EQ(nudge.look_at(), kBegin + 150ms);
     nudge.answered(second);
     EXPECT_TRUE(nudge.idle());
     EXPECT_EQ(nudge.look_at(), Instant::max());
@@ -36,8 +36,8 @@ TEST(NudgeTest, AnAnswerMovesTheAttentionToTheNextOldest) {
 
 TEST(NudgeTest, AnswersOutOfOrderAreCounted) {
     Nudge nudge;
-    const auto first = nudge.sent(kStart);
-    const auto second = nudge.sent(kStart);
+    const auto first = nudge.sent(kBegin);
+    const auto second = nudge.sent(kBegin);
     nudge.answered(second);
     EXPECT_FALSE(nudge.idle());
     nudge.answered(first);
@@ -46,19 +46,19 @@ TEST(NudgeTest, AnswersOutOfOrderAreCounted) {
 
 TEST(NudgeTest, TicketsOfABrokenConnectionAreForgotten) {
     Nudge nudge;
-    const auto old = nudge.sent(kStart);
+    const auto old = nudge.sent(kBegin);
     nudge.forget();
     EXPECT_TRUE(nudge.idle());
-    nudge.sent(kStart + 1s);
+    nudge.sent(kBegin + 1s);
     nudge.answered(old);
     EXPECT_FALSE(nudge.idle());
 }
 
 TEST(NudgeTest, AStuckServerIsNudgedRarely) {
     Nudge nudge;
-    nudge.sent(kStart);
+    nudge.sent(kBegin);
     int count = 0;
-    for (Instant now = kStart; now < kStart + 11s; now += 10ms) count += nudge.due(now) ? 1 : 0;
+    for (Instant now = kBegin; now < kBegin + 11s; now += 10ms) count += nudge.due(now) ? 1 : 0;
     EXPECT_EQ(count, 10 + 9);
 }
 
@@ -69,10 +69,10 @@ TEST(BackoffTest, ThePolicyIsToldHowFarItIs) {
                         if (state.failures == 3) return std::nullopt;
                         return 20ms * state.failures;
                     }),
-                    kStart);
-    EXPECT_EQ(backoff.failed(kStart + 5ms, 11), kStart + 25ms);
-    EXPECT_EQ(backoff.failed(kStart + 30ms, 12), kStart + 70ms);
-    EXPECT_EQ(backoff.failed(kStart + 90ms, 13), std::nullopt);
+                    kBegin);
+    EXPECT_EQ(backoff.failed(kBegin + 5ms, 11), kBegin + 25ms);
+    EXPECT_EQ(backoff.failed(kBegin + 30ms, 12), kBegin + 70ms);
+    EXPECT_EQ(backoff.failed(kBegin + 90ms, 13), std::nullopt);
     EXPECT_EQ(told[1].elapsed, 30ms);
     EXPECT_EQ(told[1].last_delay, 20ms);
     EXPECT_EQ(told[2].last_delay, 40ms);
@@ -81,10 +81,10 @@ TEST(BackoffTest, ThePolicyIsToldHowFarItIs) {
 
 TEST(BackoffTest, AnEndlessDelayDoesNotOverflow) {
     Backoff backoff(RetryPolicy([](const RetryState&) { return std::optional(std::chrono::milliseconds::max()); }),
-                    kStart);
-    const auto next = backoff.failed(kStart, 0);
+                    kBegin);
+    const auto next = backoff.failed(kBegin, 0);
     ASSERT_TRUE(next.has_value());
-    EXPECT_GT(*next, kStart + 1h);
+    EXPECT_GT(*next, kBegin + 1h);
 }
 
 TEST(PaceTest, DoublesUpToTheLongestAndNeverAnswersZero) {
