@@ -234,20 +234,32 @@ void AcquireOp::running_out() {
 
 namespace {
 
-std::shared_ptr<AcquireOp> make_op(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
-                                   const char* operation, Deadline& deadline, AcquireOp::Done done) {
+std::shared_ptr<Acquisition> make_with(const SessionCore& core, const MakeAcquisition& make, Deadline& deadline,
+                                       Acquisition::Done done) {
     auto patience = AcquireFsm::Patience::wait;
-    if (deadline.is_passed(core->runtime().steady_now())) {
+    if (deadline.is_passed(core.runtime().steady_now())) {
         patience = AcquireFsm::Patience::try_once;
         deadline = Deadline::never();  // the one attempt is its own limit
     }
-    return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(done));
+    return make(patience, std::move(done));
+}
+
+MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                                  const char* operation) {
+    return [&core, &queue, operation](AcquireFsm::Patience patience, Acquisition::Done done) {
+        return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(done));
+    };
 }
 
 }  // namespace
 
 std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core,
                                             const std::shared_ptr<const Queue>& queue, const char* operation,
+                                            Deadline deadline, std::stop_token stop) {
+    return acquire_blocking(core, queue_acquisition(core, queue, operation), deadline, std::move(stop));
+}
+
+std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
                                             Deadline deadline, std::stop_token stop) {
     // Not on the caller's stack: a fiber that is destroyed while it waits takes its stack with it.
     struct Waiter {
@@ -256,7 +268,7 @@ std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& 
         bool abandoned = false;  // inside the strand
     };
     const auto waiter = std::make_shared<Waiter>();
-    const auto op = make_op(core, queue, operation, deadline, [core = core.get(), waiter](AcquireAnswer answer) {
+    const auto op = make_with(*core, make, deadline, [core = core.get(), waiter](AcquireAnswer answer) {
         if (waiter->abandoned) {
             if (answer.share) answer.share->discard_inside();
             return;
@@ -284,9 +296,14 @@ std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& 
 void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                    const char* operation, Deadline deadline, std::stop_token stop,
                    std::function<void(AcquireAnswer)> done) {
+    acquire_later(core, queue_acquisition(core, queue, operation), deadline, std::move(stop), std::move(done));
+}
+
+void acquire_later(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
+                   std::stop_token stop, std::function<void(AcquireAnswer)> done) {
     struct Later {
         std::shared_ptr<SessionCore> core;
-        std::shared_ptr<AcquireOp> op;
+        std::shared_ptr<Acquisition> op;
         std::function<void(AcquireAnswer)> done;
         struct Stop {
             Later* later;
@@ -299,7 +316,7 @@ void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_p
     const auto later = std::make_shared<Later>();
     later->core = core;
     later->done = std::move(done);
-    later->op = make_op(core, queue, operation, deadline, [later](AcquireAnswer answer) {
+    later->op = make_with(*core, make, deadline, [later](AcquireAnswer answer) {
         // The stop callback must not be destroyed inside the strand, for which it may be waiting on another thread; and
         // what the user gave us must not be destroyed there either.
         const auto shared = std::make_shared<AcquireAnswer>(std::move(answer));

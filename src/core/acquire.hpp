@@ -38,19 +38,34 @@ struct AcquireAnswer {
     std::optional<Error> error;
 };
 
-/// One acquire on its way: gives an AcquireFsm its connection, timers and budgets. Owns itself until nothing of it is
-/// open any more, which may be later than its answer.
-class AcquireOp final : public AcquirePort, public SessionObserver, public std::enable_shared_from_this<AcquireOp> {
+/// One acquire on its way, by whatever protocol. Owns itself until nothing of it is open any more, which may be later
+/// than its answer.
+class Acquisition {
 public:
     /// Runs inside the strand, exactly once.
     using Done = std::function<void(AcquireAnswer)>;
 
+    Acquisition() = default;
+    Acquisition(const Acquisition&) = delete;
+    Acquisition& operator=(const Acquisition&) = delete;
+    virtual ~Acquisition() = default;
+
+    // *inside* the strand:
+    virtual void start(Deadline deadline) = 0;
+    virtual void stop() = 0;  // also before start()
+};
+
+/// Gives an AcquireFsm its connection, timers and budgets.
+class AcquireOp final : public Acquisition,
+                        public AcquirePort,
+                        public SessionObserver,
+                        public std::enable_shared_from_this<AcquireOp> {
+public:
     AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
               AcquireFsm::Patience patience, Done done);
 
-    // *inside* the strand:
-    void start(Deadline deadline);
-    void stop();  // also before start()
+    void start(Deadline deadline) override;
+    void stop() override;
 
 private:
     // AcquirePort
@@ -107,12 +122,19 @@ private:
     bool observing_ = false;
 };
 
+/// Makes what the two functions below start.
+using MakeAcquisition = std::function<std::shared_ptr<Acquisition>(AcquireFsm::Patience, Acquisition::Done)>;
+
 /// Blocks the calling fiber or thread until the answer is there. Throws Error. Null: timed out or stopped.
+std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
+                                            Deadline deadline, std::stop_token stop);
 std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core,
                                             const std::shared_ptr<const Queue>& queue, const char* operation,
                                             Deadline deadline, std::stop_token stop);
 
 /// `done` gets the answer on the notifier lane, exactly once, with a share that it must leave.
+void acquire_later(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
+                   std::stop_token stop, std::function<void(AcquireAnswer)> done);
 void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                    const char* operation, Deadline deadline, std::stop_token stop,
                    std::function<void(AcquireAnswer)> done);

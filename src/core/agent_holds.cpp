@@ -5,6 +5,38 @@
 #include "base/mutation.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+/// How many holds each agent has, in the whole process.
+class HoldCounts {
+public:
+    void add(AgentId agent) {
+        const std::lock_guard lock(mutex_);
+        ++counts_[agent];
+    }
+    void remove(AgentId agent) {
+        const std::lock_guard lock(mutex_);
+        const auto found = counts_.find(agent);
+        if (found != counts_.end() && --found->second == 0) counts_.erase(found);
+    }
+    bool any(AgentId agent) {
+        const std::lock_guard lock(mutex_);
+        return counts_.contains(agent);
+    }
+
+private:
+    std::mutex mutex_;
+    std::unordered_map<AgentId, int> counts_;
+};
+
+HoldCounts& hold_counts() {
+    static auto& counts = *new HoldCounts;  // never destroyed: grants may be given back while static objects are
+    return counts;
+}
+
+}  // namespace
+
+bool holds_anything(AgentId agent) { return hold_counts().any(agent); }
 
 AgentHolds::Entered AgentHolds::enter(AgentId agent, std::shared_ptr<HoldShare>& share) {
     share = of(agent);
@@ -16,7 +48,9 @@ AgentHolds::Entered AgentHolds::enter(AgentId agent, std::shared_ptr<HoldShare>&
 }
 
 void AgentHolds::add(AgentId agent, const std::shared_ptr<HoldShare>& share) {
+    hold_counts().add(agent);
     share->on_end([weak = weak_from_this(), agent, share = share.get()] {
+        hold_counts().remove(agent);
         if (const auto self = weak.lock()) self->forget(agent, share);
     });
     const std::lock_guard lock(mutex_);

@@ -9,6 +9,10 @@
 
 namespace zkrecipes::internal {
 
+/// Whether this fiber or thread holds anything, through any recipe object that keeps AgentHolds. What it acquired
+/// counts until it has been given back, also after a loss and wherever the grant is now.
+bool holds_anything(AgentId agent);
+
 /// Which fiber or thread holds through one recipe object: what makes it re-entrant. An entry stays until the agent has
 /// left as often as it entered, also when the hold was lost meanwhile, so that lock() and unlock() stay paired.
 class AgentHolds : public std::enable_shared_from_this<AgentHolds> {

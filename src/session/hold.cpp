@@ -6,8 +6,8 @@
 
 namespace zkrecipes::internal {
 
-Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease,
-           std::vector<std::string> nodes, std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation)
+Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::vector<std::string> nodes,
+           std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation)
     : runtime_(std::move(runtime)),
       lease_(std::move(lease)),
       nodes_(std::move(nodes)),

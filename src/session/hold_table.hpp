@@ -29,7 +29,7 @@ public:
         Instant checked;  // send time of the last committed write that proved the node
         std::uint64_t serial = 0;
         std::vector<WatchId> watches;  // one for each of its nodes; 0: none
-        bool wants_watch = false;  // held long enough
+        bool wants_watch = false;      // held long enough
     };
 
     void add(HoldPtr hold, Instant now);
@@ -52,8 +52,8 @@ public:
     /// All holds, in groups of which each fits one request.
     std::vector<std::vector<HoldPtr>> begin_round(Instant now);
     void checked(const std::vector<HoldPtr>& group, Instant sent_at);
-    /// What is left to be checked of a group in which a node of the hold at `failed` turned out to be gone. More may be gone: a
-    /// large rest is halved, so that many lost nodes do not cost as many large requests.
+    /// What is left to be checked of a group in which a node of the hold at `failed` turned out to be gone. More may be
+    /// gone: a large rest is halved, so that many lost nodes do not cost as many large requests.
     std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
 
 private:

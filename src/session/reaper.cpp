@@ -1,5 +1,6 @@
 #include "session/reaper.hpp"
 
+#include <memory>
 #include <utility>
 
 #include "base/mutation.hpp"
@@ -9,6 +10,14 @@ namespace zkrecipes::internal {
 void Reaper::add_node(std::string path, Done done) {
     Job job;
     job.nodes.push_back(std::move(path));
+    job.done = std::move(done);
+    run(add(std::move(job)));
+}
+
+void Reaper::add_nodes(std::vector<std::string> paths, Done done) {
+    Job job;
+    job.together = paths.size() > 1;
+    job.nodes = std::move(paths);
     job.done = std::move(done);
     run(add(std::move(job)));
 }
@@ -38,6 +47,7 @@ void Reaper::run(JobId id) {
     const Ticket ticket = ++last_ticket_;
     tickets_.emplace(ticket, id);
     Job& job = jobs_.at(id);
+    if (job.together) return port_.reap_remove_all(job.nodes, ticket);
     if (!job.nodes.empty()) {
         if (job.by_identity && !job.owner_checked) return port_.reap_exists(job.nodes.back(), ticket);
         return port_.reap_remove(job.nodes.back(), ticket);
@@ -87,6 +97,37 @@ void Reaper::on_removed(Ticket ticket, Rc rc) {
     if (job == nullptr) return;
     if (rc == Rc::ok || rc == Rc::no_node) return next_node(id, *job);
     again(id, *job, rc, job->nodes.back(), "delete");
+}
+
+void Reaper::on_removed_all(Ticket ticket, Rc rc) {
+    JobId id = 0;
+    Job* job = answered(ticket, id);
+    if (job == nullptr) return;
+    switch (meaning(rc)) {
+        case Meaning::done: return finish(id, true);
+        case Meaning::refused:
+        case Meaning::failed: return split(id);  // nothing was deleted; what stands in the way of one may not of others
+        default: return again(id, *job, rc, job->nodes.front(), "delete");
+    }
+}
+
+/// Each node is a job of its own from now on; the last one to end is the end of all.
+void Reaper::split(JobId id) {
+    auto whole = jobs_.extract(id);
+    struct Rest {
+        std::size_t open;
+        bool all_gone;
+        Done done;
+    };
+    const auto nodes = std::move(whole.mapped().nodes);
+    const auto rest = std::make_shared<Rest>(Rest{nodes.size(), true, std::move(whole.mapped().done)});
+    for (const auto& node : nodes) {
+        add_node(node, [rest](bool gone) {
+            rest->all_gone = rest->all_gone && gone;
+            if (--rest->open == 0 && rest->done) rest->done(rest->all_gone);
+        });
+    }
+    pump();
 }
 
 void Reaper::next_node(JobId id, Job& job) {

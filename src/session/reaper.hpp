@@ -15,9 +15,11 @@ namespace zkrecipes::internal {
 
 /// Deletes what we have made, or may have made, until it is gone or its session is over. Nobody can cancel that.
 ///
-/// A node whose name is known is deleted by it. Of a create whose answer was lost only the directory and a unique part
-/// of the name are known: sync (without it the server may not yet know of the create), list, compare the owner, delete.
-/// Own pace, own back-off; nothing is sent while not connected. Pure but for calling `done`.
+/// A node whose name is known is deleted by it; several that were held as one by one transaction, and each by itself
+/// when that is refused (one of them is gone already, or one may not be deleted). Of a create whose answer was lost
+/// only the directory and a unique part of the name are known: sync (without it the server may not yet know of the
+/// create), list, compare the owner, delete. Own pace, own back-off; nothing is sent while not connected. Pure but for
+/// calling `done`.
 class Reaper {
 public:
     using Done = std::function<void(bool gone)>;  // false: the session ended first
@@ -26,10 +28,11 @@ public:
     class Port {
     public:
         virtual ~Port() = default;
-        virtual void reap_remove(const std::string& path, Ticket ticket) = 0;    // answer: on_removed
-        virtual void reap_sync(const std::string& path, Ticket ticket) = 0;      // answer: on_synced
-        virtual void reap_children(const std::string& path, Ticket ticket) = 0;  // answer: on_children
-        virtual void reap_exists(const std::string& path, Ticket ticket) = 0;    // answer: on_exists
+        virtual void reap_remove(const std::string& path, Ticket ticket) = 0;                    // answer: on_removed
+        virtual void reap_remove_all(const std::vector<std::string>& paths, Ticket ticket) = 0;  // on_removed_all
+        virtual void reap_sync(const std::string& path, Ticket ticket) = 0;                      // answer: on_synced
+        virtual void reap_children(const std::string& path, Ticket ticket) = 0;                  // answer: on_children
+        virtual void reap_exists(const std::string& path, Ticket ticket) = 0;                    // answer: on_exists
         virtual bool reap_can_send() const = 0;
         virtual Instant reap_now() const = 0;
         virtual std::uint64_t reap_random() = 0;
@@ -40,9 +43,11 @@ public:
     explicit Reaper(Port& port) : port_(port) {}
 
     void add_node(std::string path, Done done);
+    void add_nodes(std::vector<std::string> paths, Done done);  // at least one
     void add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done);
 
     void on_removed(Ticket ticket, Rc rc);
+    void on_removed_all(Ticket ticket, Rc rc);
     void on_synced(Ticket ticket, Rc rc);
     void on_children(Ticket ticket, Rc rc, const std::vector<std::string>& names);
     void on_exists(Ticket ticket, Rc rc, std::int64_t owner);
@@ -65,6 +70,7 @@ private:
         std::int64_t owner = 0;          // identity jobs
         std::vector<std::string> nodes;  // to be deleted, the last one first; identity: to be examined
         bool by_identity = false;
+        bool together = false;       // all of `nodes` at once
         bool owner_checked = false;  // of nodes.back()
         std::uint64_t refusals = 0;
         Done done;
@@ -76,6 +82,7 @@ private:
     Job* answered(Ticket ticket, JobId& id);
     void again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation);
     void next_node(JobId id, Job& job);
+    void split(JobId id);
     void finish(JobId id, bool gone);
     void pump();
 

@@ -104,6 +104,9 @@ void SessionCore::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
 void SessionCore::reap_node(std::string node, std::function<void(bool)> done) {
     impl_->reap_node(std::move(node), std::move(done));
 }
+void SessionCore::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
+    impl_->reap_nodes(std::move(nodes), std::move(done));
+}
 void SessionCore::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
     impl_->reap_identity(std::move(directory), std::move(name_prefix), std::move(done));
 }

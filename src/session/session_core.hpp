@@ -140,6 +140,8 @@ public:
     // ---- what must happen in the end (*inside*) ----------------------------------------------------------------
     /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
     void reap_node(std::string node, std::function<void(bool gone)> done = {});
+    /// Several, by one request if that is possible. `done`: of all of them.
+    void reap_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {});
     /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
     /// its create was lost: sync, list, compare the owner, delete.
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});

@@ -94,7 +94,7 @@ public:
     std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
     void reap_node(std::string node, std::function<void(bool)> done);
-    void reap_all(const std::vector<std::string>& nodes, std::function<void(bool)> gone);
+    void reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
 
     // Used by SessionCore as they are.
@@ -123,6 +123,7 @@ private:
     bool can_send() const override { return connected(); }
     // Reaper::Port
     void reap_remove(const std::string& path, Reaper::Ticket ticket) override;
+    void reap_remove_all(const std::vector<std::string>& paths, Reaper::Ticket ticket) override;
     void reap_sync(const std::string& path, Reaper::Ticket ticket) override;
     void reap_children(const std::string& path, Reaper::Ticket ticket) override;
     void reap_exists(const std::string& path, Reaper::Ticket ticket) override;

@@ -81,24 +81,8 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
         for (const WatchId watch : entry->watches) watches_.abandon(watch);
     }
     if (hold->lost().stop_requested() && ZKRECIPES_MUTATION("lost-hold-not-deleted")) return;
-    if (hold->incarnation() == fsm_.incarnation().number) return reap_all(hold->nodes(), std::move(gone));
+    if (hold->incarnation() == fsm_.incarnation().number) return reap_nodes(hold->nodes(), std::move(gone));
     if (gone) post_inside([gone = std::move(gone)] { gone(false); });
-}
-
-void SessionImpl::reap_all(const std::vector<std::string>& nodes, std::function<void(bool)> gone) {
-    if (nodes.size() == 1) return reap_node(nodes.front(), std::move(gone));
-    struct All {
-        std::size_t open;
-        bool gone = true;
-        std::function<void(bool)> done;
-    };
-    const auto all = std::make_shared<All>(All{nodes.size(), true, std::move(gone)});
-    for (const auto& node : nodes) {
-        reap_node(node, [all](bool surely) {
-            all->gone = all->gone && surely;
-            if (--all->open == 0 && all->done) all->done(all->gone);
-        });
-    }
 }
 
 // ---- losing --------------------------------------------------------------------------------------------------------

@@ -133,6 +133,11 @@ void SessionImpl::reap_node(std::string node, std::function<void(bool)> done) {
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 
+void SessionImpl::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
+    if (fsm_.has_session()) return reaper_.add_nodes(std::move(nodes), std::move(done));
+    if (done) post_inside([done = std::move(done)] { done(false); });
+}
+
 void SessionImpl::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
     if (fsm_.has_session()) {
         const std::int64_t owner = fsm_.incarnation().session_id;
@@ -143,6 +148,16 @@ void SessionImpl::reap_identity(std::string directory, std::string name_prefix, 
 
 void SessionImpl::reap_remove(const std::string& path, Reaper::Ticket ticket) {
     remove(path, -1, [this, ticket](Rc rc, Instant) { reaper_.on_removed(ticket, rc); });
+}
+
+void SessionImpl::reap_remove_all(const std::vector<std::string>& paths, Reaper::Ticket ticket) {
+    std::vector<MultiOp> ops(paths.size());
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        ops[i].kind = MultiOp::Kind::remove;
+        ops[i].path = paths[i];
+    }
+    multi(std::move(ops),
+          [this, ticket](Rc rc, const std::vector<MultiResult>&, Instant) { reaper_.on_removed_all(ticket, rc); });
 }
 
 void SessionImpl::reap_sync(const std::string& path, Reaper::Ticket ticket) {

@@ -297,6 +297,13 @@ TEST_F(SessionLeaseTest, AHoldOfSeveralNodesIsCheckedWatchedLostAndGivenBackAsOn
     });
     bool gone = false;
     inside([&] { core->end_hold(ended, [&](bool is) { gone = is; }); });
+    const auto release = client().take("multi");
+    ASSERT_EQ(release.ops.size(), 2u);
+    EXPECT_EQ(release.ops[0].kind, MultiOp::Kind::remove);
+    EXPECT_EQ(release.ops[1].path, "/l/d");
+    Reply refused;
+    refused.rc = Rc::no_node;  // an operator was faster with one of them
+    release.answer(refused);
     EXPECT_EQ(client().count("remove"), 2u);
     client().take("remove").answer({});
     EXPECT_FALSE(gone) << "one of them is still there";

@@ -13,6 +13,11 @@ using ::testing::IsEmpty;
 class ReaperTest : public ::testing::Test, protected Reaper::Port {
 protected:
     void reap_remove(const std::string& path, Reaper::Ticket t) override { send("remove " + path, t); }
+    void reap_remove_all(const std::vector<std::string>& paths, Reaper::Ticket t) override {
+        std::string what = "remove together";
+        for (const auto& path : paths) what += " " + path;
+        send(what, t);
+    }
     void reap_sync(const std::string& path, Reaper::Ticket t) override { send("sync " + path, t); }
     void reap_children(const std::string& path, Reaper::Ticket t) override { send("children " + path, t); }
     void reap_exists(const std::string& path, Reaper::Ticket t) override { send("exists " + path, t); }
@@ -30,6 +35,7 @@ protected:
         tickets.erase(tickets.begin());
         return ticket;
     }
+    void removed_all(Rc rc = Rc::ok) { reaper.on_removed_all(next(), rc); }
     void removed(Rc rc = Rc::ok) { reaper.on_removed(next(), rc); }
     Reaper::Done done() {
         return [this](bool gone) { ends.push_back(gone); };
@@ -51,6 +57,43 @@ TEST_F(ReaperTest, ANodeIsDeletedAtOnce) {
     EXPECT_EQ(reaper.pending(), 1u);
     removed();
     EXPECT_THAT(ends, ElementsAre(true));
+    EXPECT_EQ(reaper.pending(), 0u);
+}
+
+TEST_F(ReaperTest, SeveralNodesAreDeletedByOneRequest) {
+    reaper.add_nodes({"/a/n", "/b/n"}, done());
+    EXPECT_THAT(sent, ElementsAre("remove together /a/n /b/n"));
+    removed_all();
+    EXPECT_THAT(ends, ElementsAre(true));
+    EXPECT_EQ(reaper.pending(), 0u);
+}
+
+TEST_F(ReaperTest, WhenOneOfSeveralIsGoneOrMayNotBeDeletedEachIsDeletedByItself) {
+    for (const Rc rc : {Rc::no_node, Rc::no_auth}) {
+        sent.clear();
+        ends.clear();
+        reaper.add_nodes({"/a/n", "/b/n"}, done());
+        removed_all(rc);
+        EXPECT_THAT(sent, ElementsAre("remove together /a/n /b/n", "remove /a/n", "remove /b/n"));
+        removed(Rc::no_node);
+        EXPECT_THAT(ends, IsEmpty());
+        removed();
+        EXPECT_THAT(ends, ElementsAre(true));
+        EXPECT_EQ(reaper.pending(), 0u);
+    }
+}
+
+TEST_F(ReaperTest, AnUnknownEndOfSeveralDeletionsIsTriedAgainAndTheSessionsEndIsTheEndOfAll) {
+    reaper.add_nodes({"/a/n", "/b/n"}, done());
+    connected = false;
+    removed_all(Rc::connection_loss);
+    EXPECT_THAT(ends, IsEmpty());
+    connected = true;
+    reaper.go_on();
+    removed_all(Rc::no_node);  // it had been done after all
+    EXPECT_EQ(sent.size(), 4u);
+    reaper.session_over();
+    EXPECT_THAT(ends, ElementsAre(false));
     EXPECT_EQ(reaper.pending(), 0u);
 }
 
