@@ -22,9 +22,9 @@ using FencingToken = std::int64_t;
 /// One held lock, share, lease or leadership. Move-only; releases itself.
 ///
 /// All functions may be called from any thread or fiber; one object must not be used by two at the same time,
-/// except for `held`, `lost`, `sure_for` and `token`, which may be called beside each other. The hold ends when it
-/// is released, or is *lost*: when our own clock says that the servers may end the session, when the session ended,
-/// or when the lock node is gone. A lost hold never comes back.
+/// except for `held`, `lost`, `revocation`, `sure_for` and `token`, which may be called beside each other. The hold
+/// ends when it is released, or is *lost*: when our own clock says that the servers may end the session, when the
+/// session ended, or when the lock node is gone. A lost hold never comes back.
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
@@ -43,6 +43,13 @@ public:
     /// Stop is requested when the hold is lost (not when it is released): stop the guarded work. The request is made on
     /// the session's notifier thread.
     std::stop_token lost() const noexcept;
+
+    /// Stop is requested when somebody asks this hold to give way: request_revocation() or Curator's
+    /// Revoker. It is a request: the hold goes on until it is released. The request is made on the session's notifier
+    /// thread, also when it came before this was called, even while we still waited. Asking for the token makes the
+    /// session watch for requests; does not block, the first call sends one read for each node. Empty token: empty
+    /// grant.
+    std::stop_token revocation() const;
 
     /// For how much longer `held()` is certain to stay true without news from the servers. Zero: lost or empty.
     std::chrono::milliseconds sure_for() const noexcept;

@@ -53,6 +53,11 @@ ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::stri
 ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
                                    std::stop_token stop = {});
 
+/// Asks exactly this contender (same czxid) to give way, as Curator's Revoker does: its node's data becomes
+/// "__REVOKE__", in place of what it said of its owner. What follows is the owner's affair: see Grant::revocation().
+/// False: the node was gone already. Blocks for two round trips; throws Error as inspect_lock.
+ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
+
 /// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: it was gone
 /// already. The owner is told if it is one of ours; Curator's and kazoo's do not watch their own nodes.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);

@@ -36,8 +36,9 @@ struct Participant {
     std::string user;
     std::string name;
     std::map<std::string, std::string> labels;
-    std::string raw;           ///< the node's data as it is
-    std::int32_t version = 0;  ///< of the node's data
+    bool revocation_requested = false;  ///< its data is Curator's request to give way, and says nothing else any more
+    std::string raw;                    ///< the node's data as it is
+    std::int32_t version = 0;           ///< of the node's data
 };
 
 }  // namespace zkrecipes

@@ -23,6 +23,7 @@ Grant::~Grant() { release(); }
 
 bool Grant::held() const noexcept { return share_ && share_->hold().held(); }
 std::stop_token Grant::lost() const noexcept { return share_ ? share_->hold().lost() : std::stop_token(); }
+std::stop_token Grant::revocation() const { return share_ ? share_->revocation() : std::stop_token(); }
 std::chrono::milliseconds Grant::sure_for() const noexcept {
     // Rounded down: never more than is certain.
     return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().sure_for())

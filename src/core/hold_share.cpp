@@ -19,6 +19,13 @@ void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t
 HoldShare::HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes)
     : core_(std::move(core)), hold_(std::move(hold)), reserved_bytes_(reserved_bytes) {}
 
+std::stop_token HoldShare::revocation() {
+    if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {
+        core_->enter([this] { core_->watch_revocation(hold_); });
+    }
+    return hold_->revocation();
+}
+
 bool HoldShare::enter() noexcept {
     int inside = inside_.load(std::memory_order_relaxed);
     while (inside > 0) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include <zkrecipes/deadline.hpp>
 
@@ -28,6 +29,9 @@ public:
 
     const Hold& hold() const noexcept { return *hold_; }
 
+    /// Asks the session to watch for it, the first time.
+    std::stop_token revocation();
+
     /// False: it has been given back already.
     bool enter() noexcept;
     void leave() noexcept;
@@ -48,6 +52,7 @@ private:
     const std::shared_ptr<Hold> hold_;
     const std::size_t reserved_bytes_;
     std::atomic<int> inside_{1};
+    std::atomic<bool> watches_revocation_{false};
     std::function<void()> on_end_;
 };
 

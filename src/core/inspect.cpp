@@ -156,6 +156,40 @@ private:
     bool sent_ = false;
 };
 
+/// Writes the request to give way into one node if it is the same that was seen before.
+class Revoker final : public ReadOp {
+public:
+    Revoker(std::shared_ptr<SessionCore> core, const char* operation, const Participant& seen, std::string path)
+        : ReadOp(std::move(core), operation, seen.path), path_(std::move(path)), token_(seen.token) {}
+
+    bool requested = false;
+
+private:
+    void begin() override {
+        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
+                          if (!usable(rc, "exists", path_)) return;
+                          if (rc != Rc::ok || stat.czxid != token_) return done();
+                          // No version: whatever somebody else wrote meanwhile, the request has to stand there in the
+                          // end. A lock node's name is never used again, so this is still the node that was looked at.
+                          set();
+                      }));
+    }
+
+    void set() {
+        core().set(path_, std::string(kRevocationRequest), -1, guard([this](Rc rc, const NodeStat&, Instant) {
+                       if (!usable(rc, "set", path_)) return;
+                       if (rc != Rc::ok && rc != Rc::no_node) {
+                           return fail(Errc::protocol, std::string("set was answered: ") + to_string(rc));
+                       }
+                       requested = rc == Rc::ok;
+                       done();
+                   }));
+    }
+
+    const std::string path_;
+    const std::int64_t token_;
+};
+
 }  // namespace
 }  // namespace internal
 
@@ -210,6 +244,17 @@ bool wait_until_free(Session& session, const std::string& path, Deadline deadlin
     const auto waiter =
         std::make_shared<internal::FreeWaiter>(core, operation, path, core->server_path(path, operation));
     return waiter->run(deadline, std::move(stop)) == internal::ReadOp::Outcome::done;
+}
+
+bool request_revocation(Session& session, const Participant& participant, Deadline deadline) {
+    constexpr const char* operation = "request_revocation";
+    const auto core = SessionAccess::core(session);
+    const auto revoker = std::make_shared<internal::Revoker>(core, operation, participant,
+                                                             core->server_path(participant.path, operation));
+    if (revoker->run(deadline) == internal::ReadOp::Outcome::timed_out) {
+        internal::throw_unreachable(operation, participant.path);
+    }
+    return revoker->requested;
 }
 
 bool remove_participant(Session& session, const Participant& participant, Deadline deadline) {

@@ -11,6 +11,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "core/json.hpp"
+#include "session/hold.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -84,6 +85,7 @@ std::string write_payload(const LockOptions& options, std::chrono::system_clock:
 
 void read_payload(std::string data, Participant& participant) {
     participant.raw = std::move(data);
+    participant.revocation_requested = participant.raw == kRevocationRequest;
     JsonReader json(participant.raw);
     Participant read;
     const bool whole = json.object([&](const std::string& key) {

@@ -5,11 +5,15 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/runtime.hpp"
 
 namespace zkrecipes::internal {
+
+/// What Curator's Revoker, and request_revocation(), write into a lock node to ask its owner to give way.
+inline constexpr std::string_view kRevocationRequest = "__REVOKE__";
 
 /// Until when the present incarnation is surely ours, readable without a lock. Written inside the strand.
 struct LeaseView {
@@ -28,6 +32,7 @@ public:
     bool held() const noexcept;             // anywhere, lock-free
     Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
     std::stop_token lost() const noexcept { return lost_source_.get_token(); }
+    std::stop_token revocation() const noexcept { return revocation_source_.get_token(); }
     const std::string& node() const noexcept { return nodes_.front(); }
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
     std::int64_t czxid() const noexcept { return czxid_; }
@@ -39,6 +44,7 @@ public:
     /// held() answers false from now on, without a loss: the owner gave it back.
     void mark_ended() noexcept;
     void request_stop() noexcept { lost_source_.request_stop(); }
+    void request_revocation() noexcept { revocation_source_.request_stop(); }
 
 private:
     const std::shared_ptr<Runtime> runtime_;
@@ -50,6 +56,7 @@ private:
     mutable std::atomic<bool> over_{false};  // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     std::stop_source lost_source_;
+    std::stop_source revocation_source_;
 };
 
 }  // namespace zkrecipes::internal

@@ -29,7 +29,8 @@ public:
         Instant checked;  // send time of the last committed write that proved the node
         std::uint64_t serial = 0;
         std::vector<WatchId> watches;  // one for each of its nodes; 0: none
-        bool wants_watch = false;      // held long enough
+        bool wants_watch = false;      // held long enough, or told_of_revocation
+        bool told_of_revocation = false;
     };
 
     void add(HoldPtr hold, Instant now);

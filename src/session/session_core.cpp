@@ -25,6 +25,8 @@ void SessionCore::enter(const std::function<void()>& work) {
     keep->inside(work);
 }
 void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
+void SessionCore::watch_revocation(const std::shared_ptr<Hold>& hold) { impl_->watch_revocation(hold); }
+
 void SessionCore::notify(std::function<void()> callback) { impl_->notify(std::move(callback)); }
 
 Runtime& SessionCore::runtime() const noexcept { return *impl_->runtime_; }

@@ -137,6 +137,10 @@ public:
     /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
 
+    /// From now on Hold::revocation() tells when somebody has written kRevocationRequest into one of its nodes, also if
+    /// that was before. Costs one read for each node, which nobody waits for.
+    void watch_revocation(const std::shared_ptr<Hold>& hold);
+
     // ---- what must happen in the end (*inside*) ----------------------------------------------------------------
     /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
     void reap_node(std::string node, std::function<void(bool gone)> done = {});

@@ -93,6 +93,7 @@ public:
     void verify(std::vector<std::string> nodes, Done<> done);
     std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
+    void watch_revocation(const HoldTable::HoldPtr& hold);
     void reap_node(std::string node, std::function<void(bool)> done);
     void reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
@@ -179,6 +180,7 @@ private:
                     Instant sent_at);
     void plan_heartbeat();
     void watch_own_nodes(const HoldTable::HoldPtr& hold);
+    void tell_of_revocation(const HoldTable::HoldPtr& hold);
     void watch_own_node(const HoldTable::HoldPtr& hold, std::size_t index);
     void new_lease_view();
 

@@ -203,10 +203,13 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t ind
     if (entry == nullptr || entry->watches[index] != 0 || !connected() || ZKRECIPES_MUTATION("own-node-not-watched"))
         return;
     WatchListener listener;
-    listener.ready = [this, hold, index](Rc rc, const std::string&, const NodeStat& stat) {
+    listener.ready = [this, hold, index](Rc rc, const std::string& data, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
-        if (rc == Rc::ok && stat.czxid == hold->czxid()) return;
+        if (rc == Rc::ok && stat.czxid == hold->czxid()) {
+            if (mine->told_of_revocation && data == kRevocationRequest) tell_of_revocation(hold);
+            return;
+        }
         if (rc != Rc::ok) mine->watches[index] = 0;
         if (rc == Rc::no_node)
             lose(hold.get(), "its node is gone");
@@ -227,6 +230,28 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t ind
     // Over the budget: the heartbeat alone looks after it.
     entry->watches[index] = watches_.add(hold->nodes()[index], std::move(listener));
     if (entry->watches[index] == 0) entry->wants_watch = false;
+}
+
+void SessionImpl::watch_revocation(const HoldTable::HoldPtr& hold) {
+    HoldTable::Entry* entry = holds_.find(hold.get());
+    if (entry == nullptr || entry->told_of_revocation) return;
+    entry->told_of_revocation = entry->wants_watch = true;
+    // A watch that is there already says nothing of what was written before: each node is read anew. Whoever is not
+    // connected has no watch afterwards, and sets it with the next connection.
+    for (std::size_t i = 0; i < hold->nodes().size(); ++i) {
+        const WatchId before = std::exchange(entry->watches[i], 0);
+        watch_own_node(hold, i);
+        if (before != 0) watches_.remove(before);
+    }
+}
+
+void SessionImpl::tell_of_revocation(const HoldTable::HoldPtr& hold) {
+    if (hold->revocation().stop_requested()) return;
+    logger_->info("session {:#x}: asked to give back {}", static_cast<std::uint64_t>(hold->session_id()), hold->node());
+    runtime_->post(Lane::notifier, [hold] {
+        const NotifierThread mark;
+        hold->request_revocation();
+    });
 }
 
 }  // namespace zkrecipes::internal

@@ -32,6 +32,23 @@ TEST_F(LockRegistryTest, OneKeyIsOneLockHoweverOftenItIsAskedFor) {
     EXPECT_FALSE(locks.get("orders/42").held_by_caller());
 }
 
+TEST_F(LockRegistryTest, TheExampleOfTheManual) {
+    auto session = this->session();
+    const std::string below = lock_path();
+    int served = 0;
+    const auto serve = [&](const std::string&) { ++served; };
+    // [keys]
+    LockRegistry locks(session, below);
+    const auto handle = [&](const std::string& order) {
+        auto lock = locks.get("orders/" + order);
+        const std::lock_guard guard(lock);
+        serve(order);
+    };
+    // [/keys]
+    for (const char* order : {"1", "2", "1"}) handle(order);
+    EXPECT_EQ(served, 3);
+}
+
 TEST_F(LockRegistryTest, ALockStaysLockedThoughNobodyKeepsAnObjectOfIt) {
     auto s = session();
     LockRegistry locks(s, lock_path());
