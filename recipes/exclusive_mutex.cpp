@@ -3,6 +3,7 @@
 // Layout (that of Curator's InterProcessMutex):
 //   <path>                                    container, made when missing
 //   <path>/_c_<uuid>-lock-<sequence>          ephemeral, sequential; one per contender; data: who it is, for people
+// In the kazoo dialect <path> is persistent and the name <uuid without dashes>__lock__<sequence>; nothing else differs.
 //
 // Steps (src/core/acquire_fsm.cpp runs them):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
@@ -32,10 +33,14 @@ namespace zkrecipes {
 namespace internal {
 namespace {
 
-std::shared_ptr<const QueueRule> exclusive_rule() {
-    static const auto rule = std::make_shared<const PredecessorRule>(
-        std::vector<PredecessorRule::Kind>{{"lock-", true}});  // steps 2 and 3: any lower contender blocks
-    return rule;
+constexpr const char* kBase = "lock-";
+constexpr const char* kKazooBase = "__lock__";
+
+std::shared_ptr<const QueueRule> exclusive_rule(Dialect dialect) {
+    // Steps 2 and 3: any lower contender blocks.
+    static const auto curator = std::make_shared<const PredecessorRule>(PredecessorRule::Kinds{{kBase, true}});
+    static const auto kazoo = std::make_shared<const PredecessorRule>(PredecessorRule::Kinds{{kKazooBase, true}});
+    return dialect == Dialect::kazoo ? kazoo : curator;
 }
 
 }  // namespace
@@ -43,9 +48,10 @@ std::shared_ptr<const QueueRule> exclusive_rule() {
 /// Copied by every call that waits, so that the mutex object may be destroyed meanwhile.
 class ExclusiveMutexImpl {
 public:
-    ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, LockOptions options)
+    ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          queue(make_queue(*core, path, std::move(options), "lock-", exclusive_rule(), "ExclusiveMutex")),
+          queue(
+              make_queue(*core, path, options, {kBase, kKazooBase}, exclusive_rule(options.dialect), "ExclusiveMutex")),
           holds(std::make_shared<AgentHolds>()) {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
@@ -76,7 +82,7 @@ using internal::ExclusiveMutexImpl;
 using internal::SessionAccess;
 
 ExclusiveMutex::ExclusiveMutex(Session& session, std::string path, LockOptions options)
-    : impl_(std::make_shared<ExclusiveMutexImpl>(SessionAccess::core(session), path, std::move(options))) {}
+    : impl_(std::make_shared<ExclusiveMutexImpl>(SessionAccess::core(session), path, options)) {}
 ExclusiveMutex::ExclusiveMutex(std::shared_ptr<ExclusiveMutexImpl> impl) noexcept : impl_(std::move(impl)) {}
 ExclusiveMutex ExclusiveMutex::in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
                                   const LockOptions& options) {

@@ -4,6 +4,8 @@
 //   <path>                                     container, made when missing
 //   <path>/_c_<uuid>-__WRIT__<sequence>        ephemeral, sequential; one per contender that wants it alone (writer)
 //   <path>/_c_<uuid>-__READ__<sequence>        the same for a share (reader); both kinds count with one counter
+// In the kazoo dialect <path> is persistent and the names are <uuid without dashes>__lock__<sequence> (writer) and
+// …__rlock__<sequence> (reader); nothing else differs.
 //
 // Steps (src/core/acquire_fsm.cpp runs them, as for the mutex):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
@@ -35,19 +37,26 @@ namespace zkrecipes {
 namespace internal {
 namespace {
 
-constexpr const char* kWriter = "__WRIT__";
-constexpr const char* kReader = "__READ__";
+constexpr BaseName kWriter{"__WRIT__", "__lock__"};
+constexpr BaseName kReader{"__READ__", "__rlock__"};
 
-std::shared_ptr<const QueueRule> writer_rule() {
-    static const auto rule = std::make_shared<const PredecessorRule>(
-        std::vector<PredecessorRule::Kind>{{kWriter, true}, {kReader, true}}, PredecessorRule::Shrinking::no);
-    return rule;
+using Kinds = PredecessorRule::Kinds;
+using Shrinking = PredecessorRule::Shrinking;
+
+std::shared_ptr<const QueueRule> writer_rule(Dialect dialect) {
+    static const auto curator =
+        std::make_shared<const PredecessorRule>(Kinds{{kWriter.curator, true}, {kReader.curator, true}}, Shrinking::no);
+    static const auto kazoo =
+        std::make_shared<const PredecessorRule>(Kinds{{kWriter.kazoo, true}, {kReader.kazoo, true}}, Shrinking::no);
+    return dialect == Dialect::kazoo ? kazoo : curator;
 }
 
-std::shared_ptr<const QueueRule> reader_rule() {
-    static const auto rule = std::make_shared<const PredecessorRule>(
-        std::vector<PredecessorRule::Kind>{{kWriter, true}, {kReader, false}}, PredecessorRule::Shrinking::yes);
-    return rule;
+std::shared_ptr<const QueueRule> reader_rule(Dialect dialect) {
+    static const auto curator = std::make_shared<const PredecessorRule>(
+        Kinds{{kWriter.curator, true}, {kReader.curator, false}}, Shrinking::yes);
+    static const auto kazoo =
+        std::make_shared<const PredecessorRule>(Kinds{{kWriter.kazoo, true}, {kReader.kazoo, false}}, Shrinking::yes);
+    return dialect == Dialect::kazoo ? kazoo : curator;
 }
 
 }  // namespace
@@ -63,8 +72,8 @@ public:
 
     ReadWriteLockImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          alone{make_queue(*core, path, options, kWriter, writer_rule(), "ReadWriteLock")},
-          shared{make_queue(*core, path, options, kReader, reader_rule(), "ReadWriteLock")} {}
+          alone{make_queue(*core, path, options, kWriter, writer_rule(options.dialect), "ReadWriteLock")},
+          shared{make_queue(*core, path, options, kReader, reader_rule(options.dialect), "ReadWriteLock")} {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
     std::shared_ptr<HoldShare> acquire(const Side& side, const char* operation, Deadline deadline,

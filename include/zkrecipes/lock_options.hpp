@@ -12,6 +12,13 @@
 
 namespace zkrecipes {
 
+/// Whose node names a lock uses. All who share a lock must use the same: under other names they neither see nor stop each
+/// other. See docs/interop.md.
+enum class Dialect {
+    curator,  ///< Curator's: shared with JVM services, and with kazoo by the classes in examples/kazoo
+    kazoo     ///< those of kazoo's own Lock, ReadLock and WriteLock; parents are made persistent, as kazoo expects
+};
+
 /// What a lock writes for people, and how it makes its nodes.
 struct LockOptions {
     std::string id;                             ///< who we are; empty: host:pid
@@ -19,6 +26,7 @@ struct LockOptions {
     std::map<std::string, std::string> labels;  ///< shown by participants() and zklock status
     std::optional<std::vector<Acl>> acl;        ///< empty: the session's
     bool create_parents = true;                 ///< false: a missing lock directory is Errc::no_parent
+    Dialect dialect = Dialect::curator;         ///< recipes that the dialect does not have: Errc::unsupported
 };
 
 /// One contender for a lock, as seen in ZooKeeper.

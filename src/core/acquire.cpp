@@ -14,7 +14,7 @@
 namespace zkrecipes::internal {
 
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
-                                        std::string base, std::shared_ptr<const QueueRule> rule,
+                                        const BaseName& base, std::shared_ptr<const QueueRule> rule,
                                         const char* operation) {
     auto queue = std::make_shared<Queue>();
     queue->spec.directory = core.server_path(path, operation);
@@ -25,8 +25,14 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     if (options.acl && options.acl->empty()) {
         throw Error(Errc::bad_option, operation, path, "an empty access list would shut everybody out, us included");
     }
+    const std::string own_base = options.dialect == Dialect::kazoo ? base.kazoo : base.curator;
+    if (own_base.empty()) {
+        throw Error(Errc::unsupported, operation, path,
+                    "the kazoo dialect is that of ExclusiveMutex and ReadWriteLock; use Curator's, the default");
+    }
     write_payload(options, {}, operation, path);  // throws now rather than in the middle of an acquire
-    queue->spec.base = std::move(base);
+    queue->spec.base = own_base;
+    queue->spec.dialect = options.dialect;
     queue->spec.rule = rule.get();
     queue->spec.create_parents = options.create_parents;
     queue->rule = std::move(rule);
@@ -131,8 +137,11 @@ void AcquireOp::create(Ticket ticket, const std::string& prefix) {
 }
 
 void AcquireOp::make_directory(Ticket ticket) {
-    core_->make_directory(queue_->spec.directory, queue_->acl,
-                          [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_directory(ticket, rc); });
+    core_->make_directory(
+        queue_->spec.directory, queue_->acl,
+        [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_directory(ticket, rc); },
+        // kazoo looks for its directory once, and does not expect that the servers remove it.
+        queue_->spec.dialect == Dialect::kazoo ? CreateMode::persistent : CreateMode::container);
 }
 
 void AcquireOp::list(Ticket ticket) {

@@ -28,9 +28,18 @@ struct Queue {
     mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
 };
 
-/// Checks path and options. Throws Error bad_path or bad_option. `base`: of the own nodes.
+/// What stands between the identity and the sequence in the names of the own nodes, in each dialect.
+struct BaseName {
+    constexpr BaseName(const char* curator_base, const char* kazoo_base = "")  // NOLINT: most have but the first
+        : curator(curator_base), kazoo(kazoo_base) {}
+    const char* curator;
+    const char* kazoo;  // "": kazoo has no such recipe, or lays it out in another way
+};
+
+/// Checks path and options. Throws Error bad_path, bad_option or, for a dialect without this recipe, unsupported.
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
-                                        std::string base, std::shared_ptr<const QueueRule> rule, const char* operation);
+                                        const BaseName& base, std::shared_ptr<const QueueRule> rule,
+                                        const char* operation);
 
 /// How one acquire ended: with a share that has been entered once; with an error; or with neither (timed out, stopped).
 struct AcquireAnswer {

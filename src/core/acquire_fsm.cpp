@@ -181,7 +181,7 @@ void AcquireFsm::finish() {
 // ---- step 1: create ---------------------------------------------------------------------------------------------
 
 void AcquireFsm::send_create() {
-    if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
+    if (identity_.empty()) identity_ = make_identity(port_.new_uuid(), spec_.dialect);
     const std::string prefix = identity_ + spec_.base;
     if (!port_.reserve_node(prefix)) {
         return fail(Errc::budget_exceeded,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <zkrecipes/error.hpp>
+#include <zkrecipes/lock_options.hpp>
 #include <zkrecipes/retry_policy.hpp>
 
 #include "base/runtime.hpp"
@@ -75,6 +76,7 @@ struct QueueSpec {
     std::string base;       // of the own nodes, before the sequence: "lock-"
     const QueueRule* rule = nullptr;
     bool create_parents = true;
+    Dialect dialect = Dialect::curator;
 };
 
 /// Stands in one queue until held, or gives up without leaving anything behind. Pure: it is told what happened and

@@ -34,7 +34,12 @@ std::optional<QueueName> with_suffix(std::string_view name, std::size_t suffix_c
 
 }  // namespace
 
-std::string make_identity(std::string_view uuid) {
+std::string make_identity(std::string_view uuid, Dialect dialect) {
+    if (dialect == Dialect::kazoo) {
+        std::string digits(uuid);
+        std::erase(digits, '-');
+        return digits;
+    }
     std::string identity = "_c_";
     identity.append(uuid).append("-");
     return identity;

@@ -7,10 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include <zkrecipes/lock_options.hpp>
+
 namespace zkrecipes::internal {
 
 // The names of lock nodes, as Curator writes them: `_c_<uuid>-lock-<sequence>`. The identity (`_c_<uuid>-`) says whose
-// create it was, the pattern (`lock-`) what kind of contender it is, the sequence its place in the queue.
+// create it was, the pattern (`lock-`) what kind of contender it is, the sequence its place in the queue. kazoo's are
+// `<uuid without dashes>__lock__<sequence>`.
 
 /// A directory is used up long before its numbers are: past 2^31 the server hands out the same number several times.
 inline constexpr std::int32_t kSequenceLimit = 2'000'000'000;
@@ -18,8 +21,8 @@ inline constexpr std::int32_t kSequenceWarning = 1 << 30;
 /// Length of what the server appends, at most: a sign and ten digits.
 inline constexpr std::size_t kSequenceChars = 11;
 
-/// "_c_<uuid>-"
-std::string make_identity(std::string_view uuid);
+/// "_c_<uuid>-", or the bare digits
+std::string make_identity(std::string_view uuid, Dialect dialect = Dialect::curator);
 inline constexpr std::size_t kIdentityChars = 40;
 
 /// What the server appends to a sequential node: ten characters with leading zeros, signed.

@@ -12,7 +12,8 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr std::size_t kSharedPattern = 2;  // in lock_patterns()
+/// Whether contenders of this pattern, an index of lock_patterns(), share the lock with each other.
+bool shares_lock(std::size_t pattern) { return pattern == 2 || pattern == 4; }
 
 /// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but
 /// nobody by a node with its own number, which is a second one of the same owner: Curator makes it when who holds the
@@ -27,7 +28,7 @@ void mark_holders(std::vector<Participant>& queue) {
         const auto first = parsed(queue.front());
         const auto name = parsed(participant);
         if (!first || !name) return;
-        const bool shares = name->pattern == kSharedPattern;
+        const bool shares = shares_lock(name->pattern);
         const bool second_node = only_first && name->sequence == first->sequence && (shares || only_shares);
         participant.holder = &participant == &queue.front() || second_node || (shares && only_shares);
         only_shares = only_shares && shares;
@@ -41,7 +42,7 @@ Participant participant_of(const std::string& user_directory, const std::string&
     participant.path = join_path(user_directory, name);
     participant.node = name;
     const auto parsed = parse_queue_name(name, lock_patterns());
-    participant.mode = parsed && parsed->pattern == kSharedPattern ? "shared" : "exclusive";
+    participant.mode = parsed && shares_lock(parsed->pattern) ? "shared" : "exclusive";
     participant.token = stat.czxid;
     participant.session_id = stat.ephemeral_owner;
     participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
@@ -119,7 +120,7 @@ private:
 }  // namespace
 
 std::span<const std::string> lock_patterns() {
-    static const std::vector<std::string> patterns = {"lock-", "__WRIT__", "__READ__"};
+    static const std::vector<std::string> patterns = {"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__"};
     return patterns;
 }
 

@@ -8,7 +8,7 @@
 
 namespace zkrecipes::internal {
 
-PredecessorRule::PredecessorRule(std::vector<Kind> kinds, Shrinking shrinking) : shrinking_(shrinking) {
+PredecessorRule::PredecessorRule(Kinds kinds, Shrinking shrinking) : shrinking_(shrinking) {
     for (auto& kind : kinds) {
         patterns_.push_back(std::move(kind.pattern));
         blocks_.push_back(kind.blocks);

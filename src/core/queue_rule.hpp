@@ -40,11 +40,12 @@ public:
         std::string pattern;  // what stands before the sequence, for example "lock-"
         bool blocks = true;
     };
+    using Kinds = std::vector<Kind>;
     enum class Shrinking {
         yes,  // those before a node only become fewer
         no    // a node may appear before one that waits (a writer's downgrade makes one), so look again after each wait
     };
-    explicit PredecessorRule(std::vector<Kind> kinds, Shrinking shrinking = Shrinking::yes);
+    explicit PredecessorRule(Kinds kinds, Shrinking shrinking = Shrinking::yes);
 
     Place place(std::span<const std::string> children, std::string_view me) const override;
     bool would_hold(std::span<const std::string> children) const override;

@@ -112,8 +112,8 @@ void SessionCore::reap_nodes(std::vector<std::string> nodes, std::function<void(
 void SessionCore::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
     impl_->reap_identity(std::move(directory), std::move(name_prefix), std::move(done));
 }
-void SessionCore::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done) {
-    impl_->make_directory(path, acl, std::move(done));
+void SessionCore::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode) {
+    impl_->make_directory(path, acl, std::move(done), mode);
 }
 
 bool SessionCore::wait_connected(Deadline deadline, std::stop_token stop) {

@@ -151,8 +151,9 @@ public:
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
 
     // ---- directories (*inside*) --------------------------------------------------------------------------------
-    /// Makes the directory and its missing ancestors as containers. One try: answers the first thing that is not ok.
-    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done);
+    /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.
+    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done,
+                        CreateMode mode = CreateMode::container);
 
     // ---- life --------------------------------------------------------------------------------------------------
     bool wait_connected(Deadline deadline, std::stop_token stop);

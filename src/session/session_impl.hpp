@@ -86,7 +86,7 @@ public:
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
     void remove_watches(const std::string& path, Done<> done);
-    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done);
+    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode);
 
     // ---- lease and holds ---------------------------------------------------------------------------------------
     void lease_committed(Instant sent_at);

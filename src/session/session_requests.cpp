@@ -187,14 +187,15 @@ void SessionImpl::reap_refused(const std::string& path, const char* operation, R
 
 // ---- directories ---------------------------------------------------------------------------------------------------
 
-void SessionImpl::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done) {
+void SessionImpl::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode) {
     struct Making : std::enable_shared_from_this<Making> {
-        Making(SessionImpl& owner, const std::string& directory, std::vector<Acl> access, Done<> finished)
-            : session(owner), maker(directory), acl(std::move(access)), done(std::move(finished)) {}
+        Making(SessionImpl& owner, const std::string& directory, std::vector<Acl> access, CreateMode how,
+               Done<> finished)
+            : session(owner), maker(directory), acl(std::move(access)), mode(how), done(std::move(finished)) {}
 
         void go(const DirectoryMaker::Step& step, Instant sent_at) {
             if (const auto* create = std::get_if<DirectoryMaker::Create>(&step)) {
-                session.create(create->path, "", acl, CreateMode::container,
+                session.create(create->path, "", acl, mode,
                                [self = shared_from_this()](Rc rc, const std::string&, const NodeStat&, Instant sent) {
                                    self->go(self->maker.on_created(rc), sent);
                                });
@@ -209,9 +210,10 @@ void SessionImpl::make_directory(const std::string& path, const std::vector<Acl>
         SessionImpl& session;  // outlives its answers
         DirectoryMaker maker;
         const std::vector<Acl> acl;
+        const CreateMode mode;
         const Done<> done;
     };
-    auto making = std::make_shared<Making>(*this, path, acl, std::move(done));
+    auto making = std::make_shared<Making>(*this, path, acl, mode, std::move(done));
     const DirectoryMaker::Step first = making->maker.start();
     if (std::holds_alternative<Rc>(first)) {
         post_inside([making, first, now = runtime_->now()] { making->go(first, now); });

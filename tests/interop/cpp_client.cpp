@@ -173,9 +173,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Client> make_cpp_client(const std::string& hosts, std::chrono::milliseconds timeout, Names) {
+std::unique_ptr<Client> make_cpp_client(const std::string& hosts, std::chrono::milliseconds timeout, Names names) {
     LockOptions options;
     options.id = "a C++ client";
+    options.dialect = names == Names::kazoo ? Dialect::kazoo : Dialect::curator;
     return std::make_unique<CppClient>(hosts, timeout, options);
 }
 

@@ -15,12 +15,14 @@ constexpr const char* kMutex = "mutex";
 struct Pair {
     Who holder;
     Who waiter;
+    Names names = Names::curator;
 };
 class MutexPairTest : public InteropTest, public ::testing::WithParamInterface<Pair> {};
 
 TEST_P(MutexPairTest, WhoeverHoldsItTheOtherWaits) {
     ZKRECIPES_NEEDS(GetParam().holder, GetParam().waiter);
-    const auto holder = client(GetParam().holder), waiter = client(GetParam().waiter);
+    const auto holder = client(GetParam().holder, GetParam().names),
+               waiter = client(GetParam().waiter, GetParam().names);
     ASSERT_TRUE(holder->acquire(kMutex, lock_path()).yes());
     const auto held = queue();
     ASSERT_THAT(held, SizeIs(1));
@@ -41,9 +43,10 @@ TEST_P(MutexPairTest, WhoeverHoldsItTheOtherWaits) {
 
 TEST_P(MutexPairTest, BothReadWhoHoldsAndWhoWaits) {
     ZKRECIPES_NEEDS(GetParam().holder, GetParam().waiter);
-    const auto holder = client(GetParam().holder), waiter = client(GetParam().waiter);
+    const auto holder = client(GetParam().holder, GetParam().names),
+               waiter = client(GetParam().waiter, GetParam().names);
     ASSERT_TRUE(holder->acquire(kMutex, lock_path()).yes());
-    const auto third = client(GetParam().waiter);
+    const auto third = client(GetParam().waiter, GetParam().names);
     const Answer acquire = third->acquire(kMutex, lock_path());
     ASSERT_TRUE(await_nodes(2));
     for (const auto& node : nodes()) EXPECT_TRUE(observer().get(lock_path() + "/" + node)) << node;
@@ -62,10 +65,17 @@ TEST_P(MutexPairTest, BothReadWhoHoldsAndWhoWaits) {
 }
 
 std::string pair_name(const ::testing::TestParamInfo<Pair>& pair) {
-    return std::string(to_string(pair.param.holder)) + "And" + to_string(pair.param.waiter);
+    return std::string(to_string(pair.param.holder)) + "And" + to_string(pair.param.waiter) +
+           (pair.param.names == Names::kazoo ? "InKazoosDialect" : "");
 }
-constexpr Pair kPairs[] = {{Who::cpp, Who::curator}, {Who::curator, Who::cpp},   {Who::cpp, Who::kazoo},
-                           {Who::kazoo, Who::cpp},   {Who::curator, Who::kazoo}, {Who::kazoo, Who::curator}};
+constexpr Pair kPairs[] = {{Who::cpp, Who::curator},
+                           {Who::curator, Who::cpp},
+                           {Who::cpp, Who::kazoo},
+                           {Who::kazoo, Who::cpp},
+                           {Who::curator, Who::kazoo},
+                           {Who::kazoo, Who::curator},
+                           {Who::cpp, Who::kazoo, Names::kazoo},
+                           {Who::kazoo, Who::cpp, Names::kazoo}};
 INSTANTIATE_TEST_SUITE_P(Interop, MutexPairTest, ::testing::ValuesIn(kPairs), pair_name);
 
 class MutexInteropTest : public InteropTest {

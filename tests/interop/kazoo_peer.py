@@ -60,6 +60,8 @@ class Client:
         return self.locks[kind, path]
 
     def make(self, kind, path):
+        if kind == "extra":  # kazoo's own way to see the nodes of others
+            return self.kazoo.Lock(path, "a kazoo client", extra_lock_patterns=["-lock-"])
         kinds = {
             "curator": {"mutex": CuratorLock, "write": CuratorWriteLock, "read": CuratorReadLock},
             "kazoo": {"mutex": self.kazoo.Lock, "write": self.kazoo.WriteLock, "read": self.kazoo.ReadLock},

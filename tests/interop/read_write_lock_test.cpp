@@ -16,12 +16,14 @@ constexpr const char* kWrite = "write";
 struct Pair {
     Who holder;
     Who waiter;
+    Names names = Names::curator;
 };
 class ReadWritePairTest : public InteropTest, public ::testing::WithParamInterface<Pair> {};
 
 TEST_P(ReadWritePairTest, AWriterKeepsOutBothAndAReaderTheWriters) {
     ZKRECIPES_NEEDS(GetParam().holder, GetParam().waiter);
-    const auto holder = client(GetParam().holder), waiter = client(GetParam().waiter);
+    const auto holder = client(GetParam().holder, GetParam().names),
+               waiter = client(GetParam().waiter, GetParam().names);
     for (const auto* held : {kWrite, kRead}) {
         for (const auto* wanted : {kWrite, kRead}) {
             if (held == kRead && wanted == kRead) continue;
@@ -43,7 +45,8 @@ TEST_P(ReadWritePairTest, AWriterKeepsOutBothAndAReaderTheWriters) {
 
 TEST_P(ReadWritePairTest, SharesAreHeldBesideEachOtherAndBothReadWhoHolds) {
     ZKRECIPES_NEEDS(GetParam().holder, GetParam().waiter);
-    const auto holder = client(GetParam().holder), waiter = client(GetParam().waiter);
+    const auto holder = client(GetParam().holder, GetParam().names),
+               waiter = client(GetParam().waiter, GetParam().names);
     ASSERT_TRUE(holder->acquire(kRead, lock_path()).yes());
     ASSERT_TRUE(waiter->acquire(kRead, lock_path(), kMaxWait).yes());
     for (const auto& node : nodes()) EXPECT_TRUE(observer().get(lock_path() + "/" + node)) << node;
@@ -57,10 +60,17 @@ TEST_P(ReadWritePairTest, SharesAreHeldBesideEachOtherAndBothReadWhoHolds) {
     EXPECT_TRUE(await_nodes(0));
 }
 
-constexpr Pair kPairs[] = {{Who::cpp, Who::curator}, {Who::curator, Who::cpp},   {Who::cpp, Who::kazoo},
-                           {Who::kazoo, Who::cpp},   {Who::curator, Who::kazoo}, {Who::kazoo, Who::curator}};
+constexpr Pair kPairs[] = {{Who::cpp, Who::curator},
+                           {Who::curator, Who::cpp},
+                           {Who::cpp, Who::kazoo},
+                           {Who::kazoo, Who::cpp},
+                           {Who::curator, Who::kazoo},
+                           {Who::kazoo, Who::curator},
+                           {Who::cpp, Who::kazoo, Names::kazoo},
+                           {Who::kazoo, Who::cpp, Names::kazoo}};
 INSTANTIATE_TEST_SUITE_P(Interop, ReadWritePairTest, ::testing::ValuesIn(kPairs), [](const auto& pair) {
-    return std::string(to_string(pair.param.holder)) + "And" + to_string(pair.param.waiter);
+    return std::string(to_string(pair.param.holder)) + "And" + to_string(pair.param.waiter) +
+           (pair.param.names == Names::kazoo ? "InKazoosDialect" : "");
 });
 
 class ReadWriteInteropTest : public InteropTest {

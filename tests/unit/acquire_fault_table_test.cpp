@@ -94,6 +94,20 @@ const Scenario kScenarios[] = {
          w.script = {[&w, a] { w.other_downgrades(a); }, [&w, b] { w.remove(b); }};
      },
      Contender::reader},
+    {"KazooBehindTwo", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = w.other_enters("0000000000004000800000000000000a__lock__");
+         const auto b = w.other_enters("f000000000004000800000000000000b__lock__");
+         w.script = {[&w, a] { w.remove(a); }, [&w, b] { w.remove(b); }};
+     },
+     Contender::kazoo_mutex},
+    {"KazooReaderBehindAWriter", Patience::wait,
+     [](AcquireWorld& w) {
+         const auto a = w.other_enters("0000000000004000800000000000000a__lock__");
+         w.other_enters("0000000000004000800000000000000b__rlock__");
+         w.script = {[&w, a] { w.remove(a); }};
+     },
+     Contender::kazoo_reader},
     {"TryShareBusy", Patience::try_once, [](AcquireWorld& w) { enter(w, 'a', "__WRIT__"); }, Contender::reader},
     {"TryShareBesideReaders", Patience::try_once, [](AcquireWorld& w) { enter(w, 'a', "__READ__"); },
      Contender::reader},

@@ -32,19 +32,33 @@ public:
     };
 
     /// What the contender is: of a mutex, or of one side of a lock with shares.
-    enum class Contender { mutex, writer, reader };
+    enum class Contender { mutex, writer, reader, kazoo_mutex, kazoo_reader };
 
     explicit AcquireWorld(AcquireFsm::Patience patience = AcquireFsm::Patience::wait,
                           Contender contender = Contender::mutex)
         : rule(rule_of(contender)), fsm(*this, spec, patience) {
         spec.directory = "/l";
-        spec.base = contender == Contender::mutex ? "lock-" : contender == Contender::writer ? "__WRIT__" : "__READ__";
+        spec.base = base_of(contender);
+        const bool kazoo = contender == Contender::kazoo_mutex || contender == Contender::kazoo_reader;
+        spec.dialect = kazoo ? Dialect::kazoo : Dialect::curator;
         spec.rule = &rule;
     }
     AcquireWorld(const AcquireWorld&) = delete;
 
+    static const char* base_of(Contender contender) {
+        switch (contender) {
+            case Contender::mutex: return "lock-";
+            case Contender::writer: return "__WRIT__";
+            case Contender::reader: return "__READ__";
+            case Contender::kazoo_mutex: return "__lock__";
+            case Contender::kazoo_reader: return "__rlock__";
+        }
+        return "";
+    }
     static PredecessorRule rule_of(Contender contender) {
         if (contender == Contender::mutex) return PredecessorRule({{"lock-", true}});
+        if (contender == Contender::kazoo_mutex) return PredecessorRule({{"__lock__", true}});
+        if (contender == Contender::kazoo_reader) return PredecessorRule({{"__lock__", true}, {"__rlock__", false}});
         const bool writer = contender == Contender::writer;
         return PredecessorRule({{"__WRIT__", true}, {"__READ__", writer}},
                                writer ? PredecessorRule::Shrinking::no : PredecessorRule::Shrinking::yes);
@@ -300,12 +314,13 @@ public:
         if (!lease_fresh) return false;
         holds.push_back({name, czxid});
         // The judge: the true state of the directory, not what the client was told.
-        const std::string pattern[] = {"lock-", "__WRIT__", "__READ__"};
+        const std::string pattern[] = {"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__"};
         const auto me = parse_queue_name(name, pattern);
         double_grant = !children.contains(name);
         for (const auto& [other, node] : children) {
             const auto parsed = parse_queue_name(other, pattern);
-            const bool both_share = parsed && parsed->pattern == 2 && me->pattern == 2;
+            const auto shares = [](std::size_t p) { return p == 2 || p == 4; };
+            const bool both_share = parsed && shares(parsed->pattern) && shares(me->pattern);
             if (parsed && other != name && !both_share && parsed->before(*me)) double_grant = true;
         }
         return true;

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/acquire.hpp"
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -66,6 +67,17 @@ protected:
     std::int64_t zxid = 10;
     int nodes = 0;
 };
+
+TEST_F(MutexTest, ADialectWithoutTheRecipeIsRefusedByTheConstructor) {
+    connect();
+    LockOptions kazoo;
+    kazoo.dialect = Dialect::kazoo;
+    const auto rule = std::make_shared<const PredecessorRule>(PredecessorRule::Kinds{{"lease-", true}});
+    EXPECT_EQ(code_of([&] { make_queue(*core, "/l", kazoo, "lease-", rule, "Semaphore"); }), Errc::unsupported);
+    const auto queue = make_queue(*core, "/l", kazoo, {"lock-", "__lock__"}, rule, "ExclusiveMutex");
+    EXPECT_EQ(queue->spec.base, "__lock__");
+    EXPECT_EQ(make_queue(*core, "/l", {}, {"lock-", "__lock__"}, rule, "ExclusiveMutex")->spec.base, "lock-");
+}
 
 TEST_F(MutexTest, BadPathsAreRefusedByTheConstructorWithThePathAndTheRemedy) {
     connect();

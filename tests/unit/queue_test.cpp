@@ -30,6 +30,15 @@ TEST(NodeNameTest, IdentityIsCuratorsProtectionPrefix) {
     EXPECT_EQ(make_identity("01234567-89ab-4def-8123-456789abcdef").size(), kIdentityChars);
 }
 
+TEST(NodeNameTest, KazoosIdentityIsTheBareDigits) {
+    const std::vector<std::string> patterns = {"__lock__", "__rlock__"};
+    const auto identity = make_identity("01234567-89ab-4def-8123-456789abcdef", Dialect::kazoo);
+    EXPECT_EQ(identity, "0123456789ab4def8123456789abcdef");
+    EXPECT_EQ(parse_queue_name(identity + "__lock__0000000007", patterns)->pattern, 0u);
+    EXPECT_EQ(parse_queue_name(identity + "__rlock__0000000007", patterns)->pattern, 1u);
+    EXPECT_FALSE(parse_queue_name(identity + "-lock-0000000007", patterns));
+}
+
 TEST(NodeNameTest, EveryNumberOfTheServerIsReadBack) {
     for (const std::int32_t sequence :
          {0, 1, 9, 1'000'000'000, 2'000'000'000, kMax, -1, -5, -999'999'999, -1'000'000'000, kMin}) {
