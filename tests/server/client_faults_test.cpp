@@ -160,8 +160,10 @@ TEST_F(ClientFaultsTest, AHandleMayBeClosedFromItsOwnEvents) {
     const auto events = std::make_shared<CloseAtOnce>();
     const auto client = make_zk_client_factory(runtime)->open({{connect_string()}, 20s, nullptr}, events);
     ASSERT_TRUE(test::await([&] { return client->status().state == ClientState::connected; }));
-    events->client = client;
-    client->exists(root(), false, [&](Rc, const NodeStat&) { events->on_status({}); });
+    client->exists(root(), false, [&](Rc, const NodeStat&) {
+        events->client = client;  // on the thread that all events come on, and may be coming on
+        events->on_status({});
+    });
     EXPECT_TRUE(test::await([&] { return events->closed.is_set(); }));
     runtime->stop();
 }
