@@ -8,17 +8,6 @@
 #include "core/node_name.hpp"
 
 namespace zkrecipes::internal {
-namespace {
-
-// A container is reaped only when it has been empty for a while, so a directory that vanishes again and again between
-// being made and being used is not bad luck any more.
-constexpr std::uint16_t kDirectoryAttempts = 20;
-
-// Whatever a policy answers must still fit on the clock.
-constexpr std::chrono::hours kLongestDelay{24};
-
-}  // namespace
-
 Errc error_of(Rc rc) noexcept {
     switch (rc) {
         case Rc::no_auth: return Errc::no_permission;

@@ -192,4 +192,11 @@ private:
 /// What the caller is told when the servers definitely refuse.
 Errc error_of(Rc rc) noexcept;
 
+/// A container is reaped only when it has been empty for a while, so a directory that vanishes again and again between
+/// being made and being used is not bad luck any more.
+inline constexpr std::uint16_t kDirectoryAttempts = 20;
+
+/// Whatever a retry policy answers must still fit on the clock.
+inline constexpr std::chrono::hours kLongestDelay{24};
+
 }  // namespace zkrecipes::internal

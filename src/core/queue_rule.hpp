@@ -57,4 +57,19 @@ private:
     Shrinking shrinking_;
 };
 
+/// Who has to wait for whom at one member of a multi-lock: the rule of the recipe that the path is used by, but the
+/// contenders of the other recipes count as well. On a path where all agree on the recipe there are none; where they do
+/// not, multi-locks at least exclude each other.
+class MemberRule final : public QueueRule {
+public:
+    explicit MemberRule(bool shared);
+
+    Place place(std::span<const std::string> children, std::string_view me) const override;
+    bool would_hold(std::span<const std::string> children) const override { return rule_.would_hold(children); }
+
+private:
+    const bool shared_;
+    const PredecessorRule rule_;
+};
+
 }  // namespace zkrecipes::internal

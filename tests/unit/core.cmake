@@ -5,3 +5,8 @@ zkrecipes_test(
   SOURCES acquire_fault_table_test.cpp acquire_fsm_test.cpp core_agent_test.cpp core_mutex_test.cpp core_payload_test.cpp core_read_write_lock_test.cpp
           queue_test.cpp
   LINK zkrecipes_internals)
+zkrecipes_test(
+  multi_lock_unit_test
+  TIER unit
+  SOURCES core_multi_lock_test.cpp multi_acquire_fault_table_test.cpp multi_acquire_fsm_test.cpp
+  LINK zkrecipes_internals)
