@@ -20,6 +20,9 @@
 //      there when the writer last looked. That node is made while the peer's first one is there, so the list that
 //      follows the end of the first one shows it.
 //   5. Release: delete the own node.
+//   6. Who holds it alone asks for a share: one transaction checks the own writer's node and makes a reader's node with
+//      the same number, ephemeral and not sequential (src/core/downgrade_fsm.cpp runs it). Held. Writers behind see it
+//      when the writer's node goes, by the list of step 4, as Curator's do; readers behind do not mind it.
 //   A try lists first, and ends there if anybody who matters stands in the queue: one read, nothing written.
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/session.hpp>
@@ -31,6 +34,7 @@
 
 #include "core/acquire.hpp"
 #include "core/agent_holds.hpp"
+#include "core/downgrade.hpp"
 #include "core/participants.hpp"
 
 namespace zkrecipes {
@@ -85,8 +89,12 @@ public:
             case AgentHolds::Entered::lost: throw_lost(operation);
             case AgentHolds::Entered::fresh: break;
         }
-        refuse_other_side(side, operation, agent);
-        share = acquire_blocking(core, side.queue, operation, deadline, std::move(stop));
+        if (const Inside writer{other_side(side, operation, agent)}; writer.share) {
+            const auto make = make_downgrade(core, side.queue, writer.share, operation);
+            share = acquire_blocking(core, make, deadline, std::move(stop));
+        } else {
+            share = acquire_blocking(core, side.queue, operation, deadline, std::move(stop));
+        }
         if (share) side.holds->add(agent, share);
         return share;
     }
@@ -119,7 +127,7 @@ public:
         return false;
     }
 
-    /// What the calling agent holds, of either side: never of both. Null: nothing.
+    /// What the calling agent holds: alone, or else a share. Null: nothing.
     std::shared_ptr<HoldShare> of_caller() const {
         const auto agent = this_agent();
         auto share = alone.holds->of(agent);
@@ -138,23 +146,32 @@ private:
                     "this fiber or thread still holds it, but the hold was lost; give it back first");
     }
 
-    /// Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
-    void refuse_other_side(const Side& side, const char* operation, AgentId agent) const {
+    /// Keeps a hold from being given back meanwhile.
+    struct Inside {
+        explicit Inside(std::shared_ptr<HoldShare> entered) : share(std::move(entered)) {}
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+        ~Inside() {
+            if (share) share->leave();
+        }
+        const std::shared_ptr<HoldShare> share;
+    };
+
+    /// What the agent, who wants a share, holds alone, entered once more. Null: nothing.
+    std::shared_ptr<HoldShare> other_side(const Side& side, const char* operation, AgentId agent) const {
         const bool wants_alone = &side == &alone;
         const Side& other = wants_alone ? shared : alone;
         std::shared_ptr<HoldShare> share;
         switch (other.holds->enter(agent, share)) {
-            case AgentHolds::Entered::fresh: return;
+            case AgentHolds::Entered::fresh: return nullptr;
             case AgentHolds::Entered::lost: throw_lost(operation);
-            case AgentHolds::Entered::again: share->leave(); break;
+            case AgentHolds::Entered::again: break;
         }
-        if (wants_alone) {
-            throw Error(Errc::would_deadlock, operation, path(),
-                        "this fiber or thread holds a share and would wait for itself; give the share back first");
-        }
-        throw Error(Errc::unsupported, operation, path(),
-                    "this fiber or thread holds the lock alone, and a share cannot be taken besides; go on with what "
-                    "is held, or give it back first");
+        if (!wants_alone) return share;
+        // Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
+        share->leave();
+        throw Error(Errc::would_deadlock, operation, path(),
+                    "this fiber or thread holds a share and would wait for itself; give the share back first");
     }
 };
 
@@ -250,7 +267,7 @@ bool ReadWriteLock::shared_held_by_caller() const noexcept {
 
 FencingToken ReadWriteLock::token() const noexcept {
     const auto share = impl_->of_caller();
-    return share ? share->hold().czxid() : 0;
+    return share ? share->token() : 0;
 }
 
 std::stop_token ReadWriteLock::lost() const noexcept {

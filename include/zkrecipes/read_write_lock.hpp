@@ -34,9 +34,9 @@ class SessionCore;
 /// within their deadline; when the session is lost while waiting, the wait goes on at the back of the queue of the new
 /// session, within the same deadline.
 ///
-/// An owner cannot change sides without giving back first. With a share, asking for it alone throws Error
-/// would_deadlock at once: it would wait for itself. Holding it alone, asking for a share throws Error unsupported.
-/// Both also of a try. What acquire_async gave belongs to nobody and is not seen by these checks.
+/// Who holds it alone may take a share besides, at once, and then give up the rest: nobody gets in between but other
+/// shares. The other way round, asking for it alone with a share throws Error would_deadlock at once, also of a try: it
+/// would wait for itself. What acquire_async gave belongs to nobody and is not seen by this.
 ///
 /// Costs, uncontended: acquire one round trip and two requests, beside other shares a list more; release one request
 /// that nobody waits for, re-entry none.
@@ -76,7 +76,7 @@ public:
     void unlock() noexcept;
 
     // ---- shared: as above ----------------------------------------------------------------------------------------
-    Grant acquire_shared();  ///< throws unsupported instead of would_deadlock
+    Grant acquire_shared();  ///< throws lock_lost, too, when what the caller holds alone is lost meanwhile
     /// A passed deadline: one read when somebody has the lock alone or waits for that.
     Grant acquire_shared_before(Deadline deadline, std::stop_token stop = {});
     void acquire_shared_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
@@ -97,10 +97,10 @@ public:
     // ---- what the calling fiber or thread holds, by lock or by grants that it acquired -----------------------------
     bool held_by_caller() const noexcept;         ///< alone
     bool shared_held_by_caller() const noexcept;  ///< a share
-    /// Of the caller's hold of either side; 0: none. A resource refuses a holder alone whose token is smaller than the
+    /// Of the caller's hold, alone if both; 0: none. A resource refuses a holder alone whose token is smaller than the
     /// largest such token seen, and a share whose token is not larger than that; shares do not raise it.
     FencingToken token() const noexcept;
-    std::stop_token lost() const noexcept;  ///< of the caller's hold of either side; empty: none
+    std::stop_token lost() const noexcept;  ///< of the caller's hold, alone if both; empty: none
 
     /// Who holds and who waits, and in which mode, in the order of the queue. Blocks for two round trips or more;
     /// throws Error.

@@ -42,6 +42,14 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     return queue;
 }
 
+std::string node_data(const SessionCore& core, const Queue& queue, const char* operation) {
+    try {
+        return write_payload(queue.options, core.runtime().wall_now(), operation, queue.user_path);
+    } catch (const Error&) {
+        return "{\"v\":1}";  // it fitted when the queue was made; the host may have been given a longer name since
+    }
+}
+
 // ---- life ---------------------------------------------------------------------------------------------------------
 
 AcquireOp::AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
@@ -121,14 +129,9 @@ std::string AcquireOp::path_of(const std::string& name) const { return join_path
 // ---- requests -----------------------------------------------------------------------------------------------------
 
 void AcquireOp::create(Ticket ticket, const std::string& prefix) {
-    std::string data;
-    try {
-        data = write_payload(queue_->options, core_->runtime().wall_now(), operation_, queue_->user_path);
-    } catch (const Error&) {
-        data = "{\"v\":1}";  // it fitted when the queue was made; the host may have been given a longer name since
-    }
     const auto self = shared_from_this();
-    core_->create(path_of(prefix), data, queue_->acl, CreateMode::ephemeral_sequential,
+    core_->create(path_of(prefix), node_data(*core_, *queue_, operation_), queue_->acl,
+                  CreateMode::ephemeral_sequential,
                   [self, ticket](Rc rc, const std::string& path, const NodeStat& stat, Instant sent_at) {
                       self->fsm_.on_created(ticket, rc, path, stat, sent_at);
                   });

@@ -41,6 +41,9 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
                                         const char* operation);
 
+/// What a new node of ours says.
+std::string node_data(const SessionCore& core, const Queue& queue, const char* operation);
+
 /// How one acquire ended: with a share that has been entered once; with an error; or with neither (timed out, stopped).
 struct AcquireAnswer {
     std::shared_ptr<HoldShare> share;

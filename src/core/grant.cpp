@@ -32,7 +32,7 @@ std::chrono::milliseconds Grant::sure_for() const noexcept {
 FencingToken Grant::token() const noexcept {
     if (share_ && ZKRECIPES_MUTATION("token-is-the-sequence"))
         return std::stoll(share_->hold().node().substr(share_->hold().node().size() - 10)) + 1;
-    return share_ ? share_->hold().czxid() : 0;
+    return share_ ? share_->token() : 0;
 }
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }

@@ -16,8 +16,12 @@ void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t
     inside.defer([core = std::move(core)] {});
 }
 
-HoldShare::HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes)
-    : core_(std::move(core)), hold_(std::move(hold)), reserved_bytes_(reserved_bytes) {}
+HoldShare::HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
+                     std::int64_t token)
+    : core_(std::move(core)),
+      hold_(std::move(hold)),
+      reserved_bytes_(reserved_bytes),
+      token_(token != 0 ? token : hold_->czxid()) {}
 
 std::stop_token HoldShare::revocation() {
     if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {

@@ -22,12 +22,15 @@ void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t
 /// A share that is destroyed while entered is not given back: that is a mutex object that was destroyed while held.
 class HoldShare {
 public:
-    /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node.
-    HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes);
+    /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node. `token`: the
+    /// fencing token where it is not the czxid of the node.
+    HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
+              std::int64_t token = 0);
     HoldShare(const HoldShare&) = delete;
     HoldShare& operator=(const HoldShare&) = delete;
 
     const Hold& hold() const noexcept { return *hold_; }
+    std::int64_t token() const noexcept { return token_; }
 
     /// Asks the session to watch for it, the first time.
     std::stop_token revocation();
@@ -51,6 +54,7 @@ private:
     const std::shared_ptr<SessionCore> core_;
     const std::shared_ptr<Hold> hold_;
     const std::size_t reserved_bytes_;
+    const std::int64_t token_;
     std::atomic<int> inside_{1};
     std::atomic<bool> watches_revocation_{false};
     std::function<void()> on_end_;
