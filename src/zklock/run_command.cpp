@@ -43,7 +43,11 @@ int run_command(const Options& options, Console& console, Inheritance inheritanc
     if (events.wanted()) inheritance.withhold(events.fd());
     // Who belongs to the command is read from /proc, all the time.
     ProcessEntry probe[1];
-    if (read_process_table(probe) == 0) throw Failure(kOsError, "/proc is not mounted");
+    errno = 0;
+    if (read_process_table(probe) == 0) {
+        const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
+        throw Failure(kOsError, std::string("/proc cannot be read: ") + reason + "; is it mounted?");
+    }
     // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
     // whoever executed zklock had children already: theirs are none of our business.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;

@@ -85,4 +85,7 @@ private:
 /// that whoever links the client of the keeper links the keeper too.
 extern const char* const keeper_variable;
 
+/// $ZKRECIPES_TESTENV_KEEP: somebody wants to look at the files afterwards.
+[[nodiscard]] bool keep_files();
+
 }  // namespace zkrecipes::testenv::internal

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -30,12 +31,18 @@ namespace zkrecipes::testenv::internal {
 
 const char* const keeper_variable = "ZKRECIPES_TESTENV_KEEPER";
 
+bool keep_files() {
+    const char* keep = std::getenv("ZKRECIPES_TESTENV_KEEP");
+    return keep != nullptr && *keep != '\0';
+}
+
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* directory_prefix = "zkrecipes-testenv-";
 constexpr const char* lock_name = ".lock";
+constexpr const char* process_name = "zk-keeper";
 
 bool usable_directory(const std::string& path) {
     struct stat info {};
@@ -252,19 +259,45 @@ private:
         return {"ok", std::to_string(status)};
     }
 
+    // Descendants in other groups become our children as their parents end. Other keepers end by themselves, and have
+    // to clean up first.
+    static void kill_adopted() {
+        std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+        for (pid_t child = 0; children >> child;) {
+            std::string name;
+            std::getline(std::ifstream("/proc/" + std::to_string(child) + "/comm") >> std::ws, name);
+            if (name != process_name) {
+                ::kill(child, SIGKILL);
+            }
+        }
+    }
+
     // In this order: nobody may get an address, or find the directory gone, while a server still uses it.
     void clean_up() {
         for (const pid_t child : children_) {
             ::kill(-child, SIGKILL);
             ::kill(child, SIGKILL);  // if it has not come to make its group yet
         }
-        while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
-        }
-        std::error_code ignored;
-        if (const char* keep = std::getenv("ZKRECIPES_TESTENV_KEEP"); keep == nullptr || *keep == '\0') {
-            fs::remove_all(directory_, ignored);
+        do {
+            kill_adopted();
+        } while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR);
+        if (!keep_files()) {
+            remove_files();
         }
         claims_.clear();
+    }
+
+    // Not all who write here are ours to kill: what the served process started dies with it, but maybe not before us.
+    void remove_files() const {
+        std::error_code error;
+        for (int attempt = 0; attempt < 500; ++attempt) {
+            fs::remove_all(directory_, error);
+            if (!error && !fs::exists(directory_, error)) {
+                return;
+            }
+            const timespec pause{0, 10'000'000};
+            ::nanosleep(&pause, nullptr);
+        }
     }
 
     UniqueFd socket_;
@@ -292,7 +325,7 @@ private:
         ::_exit(0);
     }
     ::setsid();
-    ::prctl(PR_SET_NAME, "zk-keeper");
+    ::prctl(PR_SET_NAME, process_name);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a launcher left behind is ours to collect, too
     sigset_t none;
     ::sigemptyset(&none);

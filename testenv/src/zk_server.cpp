@@ -64,8 +64,8 @@ struct ZkServer::State {
     ~State() {
         if (internal::Keeper::instance().served() == owner && owner == ::getpid()) {
             process.kill();
-            std::error_code ignored;
-            if (const char* keep = std::getenv("ZKRECIPES_TESTENV_KEEP"); keep == nullptr || *keep == '\0') {
+            if (!internal::keep_files()) {
+                std::error_code ignored;
                 fs::remove_all(directory, ignored);
             }
         }

@@ -52,7 +52,8 @@ std::string run_supervisor(const EnvironmentOptions& options) {
     std::vector<std::string> words{"zkenv",     "supervise",
                                    "--name",    options.name,
                                    "--servers", std::to_string(options.servers),
-                                   "--tick-ms", std::to_string(options.tick_ms)};
+                                   "--tick-ms", std::to_string(options.tick_ms),
+                                   "--pid",     std::to_string(options.pid)};
     std::vector<char*> arguments;
     for (auto& word : words) {
         arguments.push_back(word.data());
@@ -171,9 +172,12 @@ int run(int argc, char** argv) {
     start_command->add_option("--tick-ms", options.tick_ms, "Length of a tick; the shortest session timeout is two")
         ->capture_default_str()
         ->check(CLI::Range(10, 60'000));
+    start_command->add_option("--pid", options.pid, "Stop it when this process has ended, however it ended")
+        ->check(CLI::PositiveNumber);
     auto* supervise_command = named(app.add_subcommand("supervise")->group(""));  // what start runs
     supervise_command->add_option("--servers", options.servers);
     supervise_command->add_option("--tick-ms", options.tick_ms);
+    supervise_command->add_option("--pid", options.pid);
     auto* stop_command = named(app.add_subcommand("stop", "Stop it and remove all that it wrote"));
     auto* status_command = named(app.add_subcommand("status", "Tell whether it runs, and how"));
     status_command->add_flag("--json", json, "For programs");

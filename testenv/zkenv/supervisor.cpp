@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <csignal>
@@ -86,13 +87,14 @@ public:
     Supervisor(const EnvironmentOptions& options, std::string directory)
         : options_(options), directory_(std::move(directory)), servers_(options), listener_(listen_for_commands()) {}
 
-    void run(int signals) {
+    /// `patron`: a pidfd, or -1.
+    void run(int signals, int patron) {
         while (!stopping_) {
-            pollfd watched[] = {{listener_.get(), POLLIN, 0}, {signals, POLLIN, 0}};
-            if (::poll(watched, 2, -1) < 0 && errno != EINTR) {
+            pollfd watched[] = {{listener_.get(), POLLIN, 0}, {signals, POLLIN, 0}, {patron, POLLIN, 0}};
+            if (::poll(watched, 3, -1) < 0 && errno != EINTR) {
                 break;
             }
-            if (watched[1].revents != 0) {
+            if (watched[1].revents != 0 || watched[2].revents != 0) {
                 break;
             }
             if (watched[0].revents != 0) {
@@ -218,6 +220,25 @@ private:
     bool stopping_ = false;
 };
 
+/// Of the process with which we end.
+UniqueFd open_patron(int pid) {
+    UniqueFd patron(pid == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
+    if (pid != 0 && !patron) {
+        throw Error("cannot watch process " + std::to_string(pid) + ": " + std::strerror(errno));
+    }
+    return patron;
+}
+
+/// What "zkenv stop" removes; nobody is there to call it.
+void remove_state(const std::string& directory) {
+    try {
+        const UniqueFd lock = lock_state(directory);
+        ::unlink((directory + ".lock").c_str());
+    } catch (const Error&) {  // removed together with all that was around it
+    }
+    ::rmdir(directory.substr(0, directory.rfind('/')).c_str());
+}
+
 void report_and_close(UniqueFd& report, const std::string& text) {
     (void)!::write(report.get(), text.data(), text.size());
     report.reset();
@@ -239,9 +260,10 @@ int supervise(const EnvironmentOptions& options, int report_descriptor) {
     try {
         std::error_code error;
         std::filesystem::create_directories(directory, error);
+        const UniqueFd patron = open_patron(options.pid);
         Supervisor supervisor(options, directory);
         report_and_close(report, "ok");
-        supervisor.run(signals.get());
+        supervisor.run(signals.get(), patron.get());
         asker = supervisor.take_last_connection();
     } catch (const std::exception& error) {
         Supervisor::clean_up(directory);
@@ -249,6 +271,9 @@ int supervise(const EnvironmentOptions& options, int report_descriptor) {
         return 1;
     }
     Supervisor::clean_up(directory);
+    if (!asker && options.pid != 0) {
+        remove_state(directory);
+    }
     return 0;
 }
 

@@ -8,6 +8,7 @@ struct EnvironmentOptions {
     std::string name = "default";
     int servers = 1;
     int tick_ms = 1000;
+    int pid = 0;  ///< it ends with this process; 0: with none
 };
 
 /// Starts the servers, writes "ok" or what went wrong to the descriptor and closes it, then serves the control socket

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <zkrecipes/testenv/raw_client.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "support/await.hpp"
 #include "support/zk_server_test.hpp"
@@ -28,24 +29,19 @@ struct Outcome {
 
 class ZkenvTest : public testing::Test {
 protected:
-    void SetUp() override {
-        ZKRECIPES_SKIP_WITHOUT_ZOOKEEPER();
-        std::string directory = (std::filesystem::temp_directory_path() / "zkenv-test-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(directory.data()), nullptr);
-        directory_ = directory;
-    }
+    void SetUp() override { ZKRECIPES_SKIP_WITHOUT_ZOOKEEPER(); }
     void TearDown() override {
-        if (!directory_.empty()) {
-            (void)run("stop");
-            (void)run("stop --name other");
-            std::filesystem::remove_all(directory_);
-        }
+        (void)run("stop");
+        (void)run("stop --name other");
     }
 
-    /// In a shell of its own, which is gone afterwards.
-    Outcome run(const std::string& arguments, const std::string& variables = "") {
-        const std::string errors = directory_ + "/errors";
-        const std::string command = "XDG_RUNTIME_DIR='" + directory_ + "' " + variables + " " + ZKRECIPES_ZKENV + " " +
+    /// In a shell of its own, which is gone afterwards. What it starts ends with this test.
+    Outcome run(std::string arguments, const std::string& variables = "") {
+        if (arguments.starts_with("start") && arguments.find("--pid") == std::string::npos) {
+            arguments += " --pid " + std::to_string(::getpid());
+        }
+        const std::string errors = scratch_ / "errors";
+        const std::string command = "XDG_RUNTIME_DIR='" + directory() + "' " + variables + " " + ZKRECIPES_ZKENV + " " +
                                     arguments + " 2>'" + errors + "'";
         Outcome outcome;
         FILE* pipe = ::popen(command.c_str(), "r");
@@ -64,8 +60,8 @@ protected:
     static std::string first_line(const Outcome& outcome) {
         return outcome.output.substr(0, outcome.output.find('\n'));
     }
-    [[nodiscard]] bool left_behind() const { return !std::filesystem::is_empty(directory_); }
-    [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] bool left_behind() const { return !std::filesystem::is_empty(directory()); }
+    [[nodiscard]] const std::string& directory() const { return scratch_.path(); }
 
     static std::string field(const std::string& json, const std::string& name) {
         const auto begin = json.find("\"" + name + "\":");
@@ -74,7 +70,7 @@ protected:
     }
 
 private:
-    std::string directory_;
+    testenv::Scratch scratch_;
 };
 
 TEST_F(ZkenvTest, StartedServerOutlivesItsShellAndStopLeavesNothingBehind) {
@@ -152,6 +148,23 @@ TEST_F(ZkenvTest, WrongUsageAndFailuresHaveCodesOfTheirOwn) {
     const auto missing = run("start", "PATH=/nowhere JAVA_HOME= ZK_JAVA=");
     EXPECT_EQ(missing.code, 1);
     EXPECT_NE(missing.errors.find("apt-get install"), std::string::npos);
+}
+
+TEST_F(ZkenvTest, EndsWithTheProcessThatItIsToldAndLeavesNothingBehind) {
+    const pid_t patron = ::fork();
+    if (patron == 0) {
+        for (;;) {
+            ::pause();
+        }
+    }
+    const auto started = run("start --pid " + std::to_string(patron));
+    EXPECT_EQ(started.code, 0) << started.errors;
+    const int server = std::stoi(field(run("status --json").output, "pid"));
+    ::kill(patron, SIGKILL);
+    EXPECT_TRUE(await([&] { return ::kill(server, 0) != 0; }));
+    ::waitpid(patron, nullptr, 0);
+    EXPECT_TRUE(await([&] { return !left_behind(); }));
+    EXPECT_EQ(run("start --pid " + std::to_string(patron)).code, 1) << "it has ended already";
 }
 
 TEST_F(ZkenvTest, StartsAgainAfterItsSupervisorWasKilled) {

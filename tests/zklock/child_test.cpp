@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "support/await.hpp"
 #include "zklock/supervised_child.hpp"
@@ -41,15 +41,13 @@ protected:
     }
     /// What a shell command prints, run as the command of zklock.
     std::string output_of(const std::string& command, std::vector<std::string> environment = {"PATH=/usr/bin:/bin"}) {
-        const std::string file =
-            std::filesystem::temp_directory_path() / ("zklock-child-" + std::to_string(::getpid()));
+        const testenv::Scratch scratch;
+        const std::string file = scratch / "output";
         auto child = start({"/bin/sh", "-c", "{ " + command + " ; } >" + file + " 2>&1"}, std::move(environment));
         result_of(*child);
         ended(*child);
         std::ifstream stream(file);
-        std::string text{std::istreambuf_iterator<char>(stream), {}};
-        std::filesystem::remove(file);
-        return text;
+        return {std::istreambuf_iterator<char>(stream), {}};
     }
 
     Inheritance inheritance_ = Inheritance::capture();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "zklock/console.hpp"
 #include "zklock/options.hpp"
@@ -19,13 +20,8 @@ using Json = nlohmann::json;
 
 class EventsTest : public testing::Test {
 protected:
-    void SetUp() override {
-        std::string name = (std::filesystem::temp_directory_path() / "zklock-events-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(name.data()), nullptr);
-        directory_ = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(directory_); }
-    std::filesystem::path directory_;
+    const testenv::Scratch scratch_;
+    const std::filesystem::path directory_ = scratch_.path();
 };
 
 TEST_F(EventsTest, EachEventIsOneLineOfJson) {

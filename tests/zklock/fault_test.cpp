@@ -194,7 +194,7 @@ TEST_F(ZklockFaultTest, BreakStopsTheCommandAndLetsTheNextOneIn) {
 TEST_F(ZklockFaultTest, AWaiterKeepsItsPlaceThroughABrokenConnection) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();
-    ZklockProcess waiter(with({lock(), "-c", "echo mine"}, gate_->connect_string()));
+    ZklockProcess waiter(with({lock(), "-c", "echo $ZKLOCK_NODE"}, gate_->connect_string()));
     ASSERT_TRUE(await([&] { return queue_length() == 2; }));
     const auto before = contenders();
     gate_->refuse();
@@ -203,35 +203,42 @@ TEST_F(ZklockFaultTest, AWaiterKeepsItsPlaceThroughABrokenConnection) {
     holder->wait();
     gate_->pass();
     EXPECT_EQ(waiter.wait(), 0);
-    EXPECT_EQ(waiter.out(), "mine\n");
+    const std::string node = waiter.out().substr(lock().size() + 1, before[0].size());
+    EXPECT_THAT(before, testing::Contains(node)) << "it ran as " << waiter.out();
     EXPECT_EQ(queue_length(), 0u);
 }
 
 TEST_F(ZklockFaultTest, AWaiterWhoseSessionExpiresGoesToTheBackOfTheQueue) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();
-    ZklockProcess waiter(with({lock(), "-c", "echo mine"}, gate_->connect_string()));
+    ZklockProcess waiter(with({lock(), "-c", "echo expired >>" + (scratch_ / "order")}, gate_->connect_string()));
     ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const auto later = start({lock(), "-c", "echo later >>" + (scratch_ / "order")});
+    ASSERT_TRUE(await([&] { return queue_length() == 3; }));
     const auto before = contenders();
     gate_->expire(gate_->sessions().back());
     ASSERT_TRUE(await([&] {
         const auto now = contenders();
-        return now.size() == 2 &&
+        return now.size() == 3 &&
                std::set<std::string>(now.begin(), now.end()) != std::set<std::string>(before.begin(), before.end());
     }));
     EXPECT_TRUE(await([&] { return waiter.err().find("back of the queue") != std::string::npos; }));
     holder->signal(SIGTERM);
     EXPECT_EQ(waiter.wait(), 0);
+    EXPECT_EQ(later->wait(), 0);
+    EXPECT_EQ(read_file(scratch_ / "order"), "later\nexpired\n");
 }
 
 TEST_F(ZklockFaultTest, AWaitThatEndsDisconnectedIs69) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();
     ZklockProcess waiter(with({"-w", "4s", lock(), "true"}, gate_->connect_string()));
-    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    ZklockProcess looking({"wait", "-w", "4s", "--connect", gate_->connect_string(), lock()});
+    ASSERT_TRUE(await([&] { return queue_length() == 2 && gate_->sessions().size() == 2; }));
     gate_->refuse();
     gate_->reset_all();
     EXPECT_EQ(waiter.wait(), 69) << waiter.err();
+    EXPECT_EQ(looking.wait(), 69) << looking.err();
 }
 
 TEST_F(ZklockFaultTest, ATryThatLosesContactIs69AndNot75) {

@@ -79,6 +79,7 @@ TEST_F(ZklockLookTest, HoldHoldsUntilStdinEnds) {
     ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
     EXPECT_THAT(hold.out(), testing::MatchesRegex(".*/lock/_c_[^ ]* [0-9]+\n"));
     EXPECT_EQ(run({"-n", lock(), "true"}).code, 75);
+    EXPECT_EQ(zklock({"hold", "-n", "-E", "3", "--connect", connect_string(), lock()}).code, 3);
     hold.end_input();
     EXPECT_EQ(hold.wait(), 0);
     EXPECT_EQ(queue_length(), 0u);

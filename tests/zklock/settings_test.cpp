@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "zklock/options.hpp"
 
@@ -26,12 +27,8 @@ protected:
                                  "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "XDG_CONFIG_HOME"}) {
             ::unsetenv(name);
         }
-        std::string name = (std::filesystem::temp_directory_path() / "zklock-settings-XXXXXX").string();
-        ASSERT_NE(::mkdtemp(name.data()), nullptr);
-        directory_ = name;
         ::setenv("HOME", directory_.c_str(), 1);
     }
-    void TearDown() override { std::filesystem::remove_all(directory_); }
 
     std::string write(const std::string& name, const std::string& text, mode_t mode = 0600) {
         const std::filesystem::path path = directory_ / name;
@@ -41,7 +38,8 @@ protected:
         return path.string();
     }
 
-    std::filesystem::path directory_;
+    const testenv::Scratch scratch_;
+    const std::filesystem::path directory_ = scratch_.path();
 };
 
 TEST_F(SettingsTest, OptionBeforeEnvironmentBeforeConfigBeforeUserFile) {

@@ -33,12 +33,14 @@ public:
     }
     ~OnTerminal() {
         if (pid_ > 0) {
-            ::close(master_);  // HUP for all of them
+            close();
             ::kill(pid_, SIGKILL);
             ::waitpid(pid_, nullptr, 0);
         }
         if (testing::Test::HasFailure()) std::fprintf(stderr, "--- terminal:\n%s---\n", seen_.c_str());
     }
+    /// As when the window is closed: the kernel sends HUP to whom the terminal belongs.
+    void close() { ::close(std::exchange(master_, -1)); }
     void type(const std::string& text) {
         mark_ = seen_.size();
         ASSERT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -114,6 +116,36 @@ TEST_F(ZklockTerminalTest, CtrlCWhileWaitingEndsZklockAndRemovesTheWaitingLine) 
     EXPECT_EQ(queue_length(), 1u);
 }
 
+TEST_F(ZklockTerminalTest, BreakRemovesOnlyWhatItHasShown) {
+    testenv::RawClient other(connect_string());
+    other.make_path(lock());
+    const std::string node = other
+                                 .create(lock() + "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "10.0.0.7",
+                                         testenv::CreateMode::ephemeral_sequential)
+                                 .path;
+    const std::vector<std::string> words = {ZKLOCK_BINARY, "break", "--connect", connect_string(), lock(), "--holder"};
+    {
+        OnTerminal terminal(words);
+        ASSERT_TRUE(terminal.shows("[y/N]"));
+        terminal.type("n\n");
+        EXPECT_EQ(terminal.wait(), 0);
+        EXPECT_EQ(queue_length(), 1u);
+    }
+    {
+        OnTerminal terminal(words);
+        ASSERT_TRUE(terminal.shows("[y/N]"));
+        other.set(node, "10.0.0.8");
+        terminal.type("y\n");
+        EXPECT_EQ(terminal.wait(), 65);
+        EXPECT_EQ(queue_length(), 1u);
+    }
+    OnTerminal terminal(words);
+    ASSERT_TRUE(terminal.shows("[y/N]"));
+    terminal.type("y\n");
+    EXPECT_EQ(terminal.wait(), 0);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
 TEST_F(ZklockTerminalTest, CtrlZAndFgStopAndContinueCommandAndLock) {
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     ASSERT_TRUE(shell.shows("PROMPT> "));
@@ -168,7 +200,7 @@ TEST_F(ZklockTerminalTest, WhenTheTerminalGoesAwayTheCommandGetsHup) {
             command({lock(), "-c",
                      "trap 'touch " + (scratch_ / "hup") + "; exit 1' HUP; echo ready; while :; do sleep 0.05; done"}));
         ASSERT_TRUE(terminal.shows("ready"));
-        ::kill(terminal.pid(), SIGHUP);
+        terminal.close();
         EXPECT_TRUE(await([&] { return exists(scratch_ / "hup"); }));
         EXPECT_EQ(terminal.wait(), 1);
     }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,15 +15,6 @@
 extern char** environ;
 
 namespace zkrecipes::zklock::test {
-
-Scratch::Scratch() {
-    directory_ = (std::filesystem::temp_directory_path() / "zklock-test-XXXXXX").string();
-    if (!::mkdtemp(directory_.data())) throw std::runtime_error("mkdtemp");
-}
-Scratch::~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-}
 
 ZklockProcess::ZklockProcess(std::vector<std::string> arguments, Setup setup) {
     std::vector<std::string> argv = setup.launcher;
@@ -44,10 +34,8 @@ ZklockProcess::ZklockProcess(std::vector<std::string> arguments, Setup setup) {
     arg_pointers.push_back(nullptr);
     env_pointers.push_back(nullptr);
 
-    directory_ = (std::filesystem::temp_directory_path() / "zklock-run-XXXXXX").string();
-    if (!::mkdtemp(directory_.data())) throw std::runtime_error("mkdtemp");
-    const int out = ::open((directory_ + "/out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    const int err = ::open((directory_ + "/err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const int out = ::open((output_ / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const int err = ::open((output_ / "err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     int input[2];
     if (::pipe2(input, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
     const pid_t parent = ::getpid();
@@ -81,8 +69,6 @@ ZklockProcess::~ZklockProcess() {
     if (testing::Test::HasFailure()) {
         std::fprintf(stderr, "--- zklock %d said:\n%s%s---\n", static_cast<int>(pid_), out().c_str(), err().c_str());
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
 }
 
 void ZklockProcess::end_input() {
@@ -103,8 +89,8 @@ int ZklockProcess::wait() {
     return WIFSIGNALED(status_) ? -WTERMSIG(status_) : WEXITSTATUS(status_);
 }
 
-std::string ZklockProcess::out() const { return read_file(directory_ + "/out"); }
-std::string ZklockProcess::err() const { return read_file(directory_ + "/err"); }
+std::string ZklockProcess::out() const { return read_file(output_ / "out"); }
+std::string ZklockProcess::err() const { return read_file(output_ / "err"); }
 
 Outcome zklock(std::vector<std::string> arguments, ZklockProcess::Setup setup) {
     ZklockProcess process(std::move(arguments), std::move(setup));

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "support/await.hpp"
 
 namespace zkrecipes::zklock::test {
+
+using testenv::Scratch;
 
 /// A zklock that runs beside the test. It dies with the test, also when that is killed.
 class ZklockProcess {
@@ -40,7 +43,7 @@ public:
 private:
     bool reap(int flags);
 
-    std::string directory_;
+    Scratch output_;
     pid_t pid_ = -1;
     int input_ = -1;
     int status_ = 0;
@@ -54,16 +57,6 @@ struct Outcome {
 };
 Outcome zklock(std::vector<std::string> arguments, ZklockProcess::Setup setup = {});
 
-/// A directory for the files of one test.
-class Scratch {
-public:
-    Scratch();
-    ~Scratch();
-    std::string operator/(const std::string& name) const { return directory_ + "/" + name; }
-
-private:
-    std::string directory_;
-};
 bool exists(const std::string& file);
 std::string read_file(const std::string& file);
 std::vector<nlohmann::json> read_events(const std::string& file);

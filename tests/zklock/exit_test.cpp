@@ -1,0 +1,98 @@
+// Exit codes that need a world of their own to come about; docs/testing.md names the tests of all of them.
+#include <unistd.h>
+
+#include <fstream>
+#include <zkrecipes/testenv/zk_server.hpp>
+
+#include "zklock/nonsense_server.hpp"
+#include "zklock/zklock_test.hpp"
+
+namespace zkrecipes::zklock::test {
+namespace {
+
+using testenv::Gate;
+using testing::HasSubstr;
+
+class ZklockExitTest : public ZklockTest {
+protected:
+    /// Started as another user, of whom nobody else runs a process, who may have so many.
+    ZklockProcess::Setup with_processes(int limit) const {
+        const std::string user = std::to_string(1'000'000 + ::getpid() % 1'000'000);
+        ZklockProcess::Setup setup;
+        setup.launcher = {"setpriv", "--reuid", user, "--clear-groups", "prlimit", "--nproc=" + std::to_string(limit)};
+        return setup;
+    }
+};
+
+TEST_F(ZklockExitTest, AnAnswerThatMakesNoSenseIs70) {
+    const NonsenseServer server;
+    const Outcome outcome = zklock(
+        {"--connect", server.connect_string(), "--result", scratch_ / "result", "/x", "touch", scratch_ / "ran"});
+    EXPECT_EQ(outcome.code, 70) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("unexpected answer"));
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "error");
+    EXPECT_EQ(zklock({"status", "--connect", server.connect_string(), "/x"}).code, 70);
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain) {
+    // The threads of zklock while its command runs, the switch, and the command.
+    const Outcome usual = run({lock(), "-c", "set -- /proc/$ZKLOCK_PID/task/*; echo $#"}, with_processes(1000));
+    if (usual.code != 0) GTEST_SKIP() << "needs the right to become another user, who can read " << ZKLOCK_BINARY;
+    const Outcome outcome = run({lock(), "touch", scratch_ / "ran"}, with_processes(std::stoi(usual.out) + 1));
+    EXPECT_EQ(outcome.code, 71);
+    EXPECT_THAT(outcome.err, HasSubstr("cannot start the command: fork"));
+    EXPECT_EQ(queue_length(), 0u);
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+    EXPECT_EQ(run({lock(), "true"}, with_processes(std::stoi(usual.out) + 2)).code, 0) << "it was this limit";
+}
+
+TEST_F(ZklockExitTest, WithoutDescriptorsItIs71BeforeItHasDoneAnything) {
+    ZklockProcess::Setup few;
+    few.launcher = {"prlimit", "--nofile=4"};
+    const Outcome outcome = run({lock(), "touch", scratch_ / "ran"}, few);
+    EXPECT_EQ(outcome.code, 71);
+    EXPECT_THAT(outcome.err, HasSubstr("Too many open files"));
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockExitTest, AQuotaIs73) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    testenv::ServerOptions options;
+    options.java_properties["zookeeper.enforceQuota"] = "true";
+    const testenv::ZkServer strict(options);
+    testenv::RawClient client(strict.connect_string());
+    client.create("/locks");
+    client.make_path("/zookeeper/quota/locks");
+    client.create("/zookeeper/quota/locks/zookeeper_stats", "count=1,bytes=0");
+    client.create("/zookeeper/quota/locks/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1");
+    const Outcome outcome = zklock({"--connect", strict.connect_string(), "/locks/a", "touch", scratch_ / "ran"});
+    EXPECT_EQ(outcome.code, 73) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("quota"));
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockExitTest, ARequestThatNoServerTakesIs65) {
+    std::ofstream config(scratch_ / "zklock.conf");
+    config << "acl = \"digest:ops0000000000000000000000:r";
+    for (int i = 0; i < 50'000; ++i) config << ",digest:ops0000000000000000000000:r";
+    config << "\"\n";
+    config.close();
+    const Outcome outcome = run({"--config", scratch_ / "zklock.conf", lock(), "touch", scratch_ / "ran"});
+    EXPECT_EQ(outcome.code, 65) << outcome.err.substr(0, 500);
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockExitTest, AServerThatSaysNothingIs69) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    Gate gate(server().endpoint());
+    gate.blackhole();
+    const Outcome outcome =
+        zklock(with({"--connect-timeout", "1s", lock(), "touch", scratch_ / "ran"}, gate.connect_string()));
+    EXPECT_EQ(outcome.code, 69);
+    EXPECT_THAT(outcome.err, HasSubstr("within 1.0s"));
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock::test
