@@ -22,7 +22,11 @@ _zklock() {
     case $prev in
         --on-suspend) mapfile -t COMPREPLY < <(compgen -W "ride stop pause" -- "$cur"); return ;;
         --progress) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$cur"); return ;;
-        --signal) mapfile -t COMPREPLY < <(compgen -A signal -- "$cur"); return ;;
+        --signal)
+            mapfile -t COMPREPLY < <(compgen -A signal -- "SIG${cur#SIG}")
+            [[ $cur == SIG* ]] || COMPREPLY=("${COMPREPLY[@]#SIG}")
+            return
+            ;;
         --auth-file | --config | --events | --result) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     esac
     [[ $with_value == *" $prev "* ]] && return
