@@ -12,8 +12,8 @@
 
 namespace zkrecipes {
 
-/// Whose node names a lock uses. All who share a lock must use the same: under other names they neither see nor stop each
-/// other. See docs/interop.md.
+/// Whose node names a lock uses. All who share a lock must use the same: under other names they neither see nor stop
+/// each other. See docs/interop.md.
 enum class Dialect {
     curator,  ///< Curator's: shared with JVM services, and with kazoo by the classes in examples/kazoo
     kazoo     ///< those of kazoo's own Lock, ReadLock and WriteLock; parents are made persistent, as kazoo expects
