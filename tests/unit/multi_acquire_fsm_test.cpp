@@ -241,6 +241,17 @@ TEST(MultiAcquireFsmTest, NodesOfTheFormerSessionAreNeverAdopted) {  // H3
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, NodesThatTurnOutToBelongToAnotherSessionAreNoHold) {  // H4
+    World w({"lock-", "lock-"});
+    w.owner_shown = 55;
+    w.fsm.start();
+    w.run();
+    EXPECT_EQ(w.created, 2);
+    EXPECT_EQ(w.reaped.size(), 2u);
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, OneOwnNodeDeletedMeansAllGoToTheBackOfTheirQueues) {
     World w({"lock-", "lock-"});
     w.other_enters(0);

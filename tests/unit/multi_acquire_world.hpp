@@ -267,7 +267,7 @@ public:
             const auto it = dirs[0].children.find(name);
             if (rc == Rc::ok && it == dirs[0].children.end()) rc = Rc::no_node;
             if (rc == Rc::ok) {
-                stat.ephemeral_owner = it->second.owner;
+                stat.ephemeral_owner = std::exchange(owner_shown, std::nullopt).value_or(it->second.owner);
                 stat.czxid = it->second.czxid;
             }
             fsm.on_own(t, rc, stat);
@@ -387,6 +387,7 @@ public:
     int attempts_allowed = 1'000'000;
     int reap_directory = 0;
     std::optional<Rc> create_answer, list_answer;
+    std::optional<std::int64_t> owner_shown;  // once, instead of the true one
     std::function<void()> before_watch, before_parents;
     std::deque<std::function<void()>> script;
     std::vector<Plan> plans;
