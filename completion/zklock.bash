@@ -10,7 +10,7 @@ _zklock() {
     local words="run hold status ls wait break ping"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
-    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive --name --meta
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive -s --shared --rw --name --meta
         --no-create --progress --events --result"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait

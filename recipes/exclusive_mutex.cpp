@@ -4,6 +4,7 @@
 //   <path>                                    container, made when missing
 //   <path>/_c_<uuid>-lock-<sequence>          ephemeral, sequential; one per contender; data: who it is, for people
 // In the kazoo dialect <path> is persistent and the name <uuid without dashes>__lock__<sequence>; nothing else differs.
+// Nodes of a ReadWriteLock on the same path are contenders too.
 //
 // Steps (src/core/acquire_fsm.cpp runs them):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
@@ -31,27 +32,13 @@
 
 namespace zkrecipes {
 namespace internal {
-namespace {
-
-constexpr const char* kBase = "lock-";
-constexpr const char* kKazooBase = "__lock__";
-
-std::shared_ptr<const QueueRule> exclusive_rule(Dialect dialect) {
-    // Steps 2 and 3: any lower contender blocks.
-    static const auto curator = std::make_shared<const PredecessorRule>(PredecessorRule::Kinds{{kBase, true}});
-    static const auto kazoo = std::make_shared<const PredecessorRule>(PredecessorRule::Kinds{{kKazooBase, true}});
-    return dialect == Dialect::kazoo ? kazoo : curator;
-}
-
-}  // namespace
 
 /// Copied by every call that waits, so that the mutex object may be destroyed meanwhile.
 class ExclusiveMutexImpl {
 public:
     ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          queue(
-              make_queue(*core, path, options, {kBase, kKazooBase}, exclusive_rule(options.dialect), "ExclusiveMutex")),
+          queue(make_queue(*core, path, options, {"lock-", "__lock__"}, rule_alone(options.dialect), "ExclusiveMutex")),
           holds(std::make_shared<AgentHolds>()) {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.

@@ -6,6 +6,7 @@
 //   <path>/_c_<uuid>-__READ__<sequence>        the same for a share (reader); both kinds count with one counter
 // In the kazoo dialect <path> is persistent and the names are <uuid without dashes>__lock__<sequence> (writer) and
 // …__rlock__<sequence> (reader); nothing else differs.
+// Nodes of an ExclusiveMutex on the same path are waited for like writers.
 //
 // Steps (src/core/acquire_fsm.cpp runs them, as for the mutex):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
@@ -44,25 +45,6 @@ namespace {
 constexpr BaseName kWriter{"__WRIT__", "__lock__"};
 constexpr BaseName kReader{"__READ__", "__rlock__"};
 
-using Kinds = PredecessorRule::Kinds;
-using Shrinking = PredecessorRule::Shrinking;
-
-std::shared_ptr<const QueueRule> writer_rule(Dialect dialect) {
-    static const auto curator =
-        std::make_shared<const PredecessorRule>(Kinds{{kWriter.curator, true}, {kReader.curator, true}}, Shrinking::no);
-    static const auto kazoo =
-        std::make_shared<const PredecessorRule>(Kinds{{kWriter.kazoo, true}, {kReader.kazoo, true}}, Shrinking::no);
-    return dialect == Dialect::kazoo ? kazoo : curator;
-}
-
-std::shared_ptr<const QueueRule> reader_rule(Dialect dialect) {
-    static const auto curator = std::make_shared<const PredecessorRule>(
-        Kinds{{kWriter.curator, true}, {kReader.curator, false}}, Shrinking::yes);
-    static const auto kazoo =
-        std::make_shared<const PredecessorRule>(Kinds{{kWriter.kazoo, true}, {kReader.kazoo, false}}, Shrinking::yes);
-    return dialect == Dialect::kazoo ? kazoo : curator;
-}
-
 }  // namespace
 
 /// Copied by every call that waits, so that the lock object may be destroyed meanwhile.
@@ -76,8 +58,8 @@ public:
 
     ReadWriteLockImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          alone{make_queue(*core, path, options, kWriter, writer_rule(options.dialect), "ReadWriteLock")},
-          shared{make_queue(*core, path, options, kReader, reader_rule(options.dialect), "ReadWriteLock")} {}
+          alone{make_queue(*core, path, options, kWriter, rule_alone(options.dialect), "ReadWriteLock")},
+          shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), "ReadWriteLock")} {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
     std::shared_ptr<HoldShare> acquire(const Side& side, const char* operation, Deadline deadline,

@@ -38,6 +38,8 @@ class SessionCore;
 /// shares. The other way round, asking for it alone with a share throws Error would_deadlock at once, also of a try: it
 /// would wait for itself. What acquire_async gave belongs to nobody and is not seen by this.
 ///
+/// An ExclusiveMutex on the same path excludes it, as if it were one who wants it alone.
+///
 /// Costs, uncontended: acquire one round trip and two requests, beside other shares a list more; release one request
 /// that nobody waits for, re-entry none.
 class ZKRECIPES_API ReadWriteLock {

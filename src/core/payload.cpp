@@ -1,12 +1,15 @@
 #include "core/payload.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <zkrecipes/error.hpp>
 
@@ -22,13 +25,26 @@ std::string host_name() {
     return name;
 }
 
-/// From the environment: the user database may be a directory service on the other side of the network.
+/// From the file alone: the whole user database may be a directory service on the other side of the network.
+std::string local_user_name(uid_t uid) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
+    passwd entry{};
+    passwd* found = nullptr;
+    std::vector<char> buffer(4096);
+    while (file && fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
+        if (found->pw_uid == uid) return found->pw_name;
+    }
+    return "uid " + std::to_string(uid);
+}
+
 std::string user_name() {
     for (const char* variable : {"LOGNAME", "USER"}) {
         const char* name = std::getenv(variable);
         if (name != nullptr && *name != '\0') return name;
     }
-    return "uid " + std::to_string(getuid());
+    // Services have no such variables. Looked up once.
+    static const std::string name = local_user_name(getuid());
+    return name;
 }
 
 std::string utc(std::chrono::system_clock::time_point at) {

@@ -12,6 +12,7 @@ PredecessorRule::PredecessorRule(Kinds kinds, Shrinking shrinking) : shrinking_(
     for (auto& kind : kinds) {
         patterns_.push_back(std::move(kind.pattern));
         blocks_.push_back(kind.blocks);
+        after_.push_back(kind.shrinking);
     }
 }
 
@@ -40,8 +41,9 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
     }
     if ((!listed && !ZKRECIPES_MUTATION("missing-own-node-holds")) || !mine) return {};
     if (!nearest) return {Place::Kind::held, {}, false};
+    const bool shrinking = shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes;
     return {Place::Kind::wait, std::string(nearest->name),
-            (blockers == 1 || ZKRECIPES_MUTATION("no-list-after-the-wait")) && shrinking_ == Shrinking::yes};
+            (blockers == 1 || ZKRECIPES_MUTATION("no-list-after-the-wait")) && shrinking};
 }
 
 bool PredecessorRule::would_hold(std::span<const std::string> children) const {
@@ -64,6 +66,29 @@ Place MemberRule::place(std::span<const std::string> children, std::string_view 
     const auto blocker = parse_queue_name(place.blocker, rule_.patterns());
     place.alone = blocker && blocker->pattern != kWriter;
     return place;
+}
+
+namespace {
+
+using Kinds = PredecessorRule::Kinds;
+constexpr auto kNo = PredecessorRule::Shrinking::no;
+
+}  // namespace
+
+std::shared_ptr<const QueueRule> rule_alone(Dialect dialect) {
+    static const auto curator = std::make_shared<const PredecessorRule>(
+        Kinds{{"lock-", true}, {"__WRIT__", true, kNo}, {"__READ__", true, kNo}});
+    // A mutex and a writer have the same name there.
+    static const auto kazoo =
+        std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true, kNo}, {"__rlock__", true, kNo}});
+    return dialect == Dialect::kazoo ? kazoo : curator;
+}
+
+std::shared_ptr<const QueueRule> rule_shared(Dialect dialect) {
+    static const auto curator =
+        std::make_shared<const PredecessorRule>(Kinds{{"lock-", true}, {"__WRIT__", true}, {"__READ__", false}});
+    static const auto kazoo = std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true}, {"__rlock__", false}});
+    return dialect == Dialect::kazoo ? kazoo : curator;
 }
 
 }  // namespace zkrecipes::internal

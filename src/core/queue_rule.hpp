@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <zkrecipes/lock_options.hpp>
 
 namespace zkrecipes::internal {
 
@@ -36,15 +39,16 @@ public:
 /// for a reader.
 class PredecessorRule final : public QueueRule {
 public:
-    struct Kind {
-        std::string pattern;  // what stands before the sequence, for example "lock-"
-        bool blocks = true;
-    };
-    using Kinds = std::vector<Kind>;
     enum class Shrinking {
         yes,  // those before a node only become fewer
         no    // a node may appear before one that waits (a writer's downgrade makes one), so look again after each wait
     };
+    struct Kind {
+        std::string pattern;  // what stands before the sequence, for example "lock-"
+        bool blocks = true;
+        Shrinking shrinking = Shrinking::yes;  // while one of these stands before a node
+    };
+    using Kinds = std::vector<Kind>;
     explicit PredecessorRule(Kinds kinds, Shrinking shrinking = Shrinking::yes);
 
     Place place(std::span<const std::string> children, std::string_view me) const override;
@@ -54,6 +58,7 @@ public:
 private:
     std::vector<std::string> patterns_;
     std::vector<bool> blocks_;
+    std::vector<Shrinking> after_;  // by kind
     Shrinking shrinking_;
 };
 
@@ -71,5 +76,12 @@ private:
     const bool shared_;
     const PredecessorRule rule_;
 };
+
+// The nodes of a mutex and those of a read-write lock stand in one queue where they meet in one directory: the two
+// exclude each other.
+/// Of a mutex and of a writer: everybody before it blocks it.
+std::shared_ptr<const QueueRule> rule_alone(Dialect dialect = Dialect::curator);
+/// Of a reader: blocked by those that want to be alone.
+std::shared_ptr<const QueueRule> rule_shared(Dialect dialect = Dialect::curator);
 
 }  // namespace zkrecipes::internal

@@ -68,6 +68,7 @@ Json to_json(const Participant& participant, WallTime now) {
     Json payload = Json::parse(participant.raw, nullptr, false);
     const bool readable = payload.is_object();
     return {{"node", node_path(participant)},
+            {"mode", participant.mode},
             {"fencing_token", participant.token},
             {"session", hex(participant.session_id)},
             {"ctime", iso_time(participant.since)},
@@ -90,6 +91,12 @@ std::vector<Participant> waiters(const LockView& lock) {
     return result;
 }
 
+bool held_shared(const LockView& lock) {
+    const auto all = holders(lock);
+    return !all.empty() &&
+           std::all_of(all.begin(), all.end(), [](const Participant& holder) { return holder.mode == "shared"; });
+}
+
 Json to_json(const LockView& lock, WallTime now) {
     Json held = Json::array();
     for (const Participant& holder : holders(lock)) held.push_back(to_json(holder, now));
@@ -100,15 +107,11 @@ Json to_json(const LockView& lock, WallTime now) {
         object["position"] = ++position;
         waiting.push_back(std::move(object));
     }
-    const bool free = held.empty();
-    const auto now_holding = holders(lock);
-    const bool shared = !free && std::all_of(now_holding.begin(), now_holding.end(),
-                                             [](const Participant& holder) { return holder.mode == "shared"; });
     return {{"v", 1},
             {"path", lock.path},
-            {"mode", shared ? "shared" : "exclusive"},
+            {"mode", held_shared(lock) ? "shared" : "exclusive"},
             {"count", 1},
-            {"state", free ? "free" : "held"},
+            {"state", held.empty() ? "free" : "held"},
             {"holders", std::move(held)},
             {"waiters", std::move(waiting)}};
 }

@@ -23,6 +23,8 @@ nlohmann::json to_json(const LockView& lock, std::chrono::system_clock::time_poi
 
 std::vector<Participant> holders(const LockView& lock);
 std::vector<Participant> waiters(const LockView& lock);
+/// Whether it is held, and by shares only.
+bool held_shared(const LockView& lock);
 
 /// Control characters are replaced: what others wrote must not move the cursor of the terminal.
 std::string printable(const std::string& text);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <zkrecipes/inspect.hpp>
+#include <zkrecipes/read_write_lock.hpp>
 
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
@@ -31,15 +32,32 @@ SessionOptions session_options(const Options& options, Console& console) {
     return result;
 }
 
-LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
-    : options_(options), console_(console), events_(events), signals_(signals) {
-    session_.emplace(session_options(options, console));
-    subscription_.emplace(session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
+Ask ask_for_lock(Session& session, const Options& options) {
     LockOptions lock_options;
     lock_options.name = options.name;
     lock_options.labels = options.meta;
     lock_options.create_parents = options.create_parents;
-    mutex_.emplace(*session_, options.lock, std::move(lock_options));
+    if (options.mode == Mode::exclusive) {
+        return [mutex = std::make_shared<ExclusiveMutex>(session, options.lock, std::move(lock_options))](
+                   Deadline deadline, std::stop_token stop, auto done) {
+            mutex->acquire_async(deadline, std::move(stop), std::move(done));
+        };
+    }
+    return [lock = std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options)),
+            shared = options.mode == Mode::shared](Deadline deadline, std::stop_token stop, auto done) {
+        if (shared) {
+            lock->acquire_shared_async(deadline, std::move(stop), std::move(done));
+        } else {
+            lock->acquire_async(deadline, std::move(stop), std::move(done));
+        }
+    };
+}
+
+LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
+    : options_(options), console_(console), events_(events), signals_(signals) {
+    session_.emplace(session_options(options, console));
+    subscription_.emplace(session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
+    ask_ = ask_for_lock(*session_, options);
 }
 
 LockSession::~LockSession() {
@@ -141,8 +159,8 @@ void LockSession::wait_for_grant() {
         deadline = Deadline(*options_.wait_limit - (BootClock::now() - started_at_));
     }
     grant_ = Grant();
-    mutex_->acquire_async(deadline, stop_wait_.get_token(),
-                          [inbox = inbox_](AcquireResult result) { inbox->post_acquired(std::move(result)); });
+    ask_(deadline, stop_wait_.get_token(),
+         [inbox = inbox_](AcquireResult result) { inbox->post_acquired(std::move(result)); });
     if (!options_.nonblock && !queue_watch_.joinable()) watch_queue();
     try {
         for (;;) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include <zkrecipes/deadline.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/grant.hpp>
 #include <zkrecipes/session.hpp>
@@ -21,6 +22,11 @@
 namespace zkrecipes::zklock {
 
 SessionOptions session_options(const Options& options, Console& console);
+
+/// Asks for a lock, as acquire_async of the recipes does.
+using Ask = std::function<void(Deadline, std::stop_token, std::function<void(AcquireResult)>)>;
+/// In the mode that the options want.
+Ask ask_for_lock(Session& session, const Options& options);
 
 /// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.
 class LockSession {
@@ -71,7 +77,7 @@ private:
     std::uint64_t incarnation_ = 0;  // of the session in which we wait or hold
     std::optional<Session> session_;
     std::optional<StateSubscription> subscription_;
-    std::optional<ExclusiveMutex> mutex_;
+    Ask ask_;
     std::stop_source stop_wait_;
     std::jthread queue_watch_;
     Grant grant_;

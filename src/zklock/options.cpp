@@ -135,7 +135,9 @@ private:
             ->type_name("DURATION");
         app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code when not acquired (75)")->type_name("N");
         app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
-        app_.add_flag("-x,-e,--exclusive", exclusive_, "An exclusive lock (the default)");
+        app_.add_flag("-x,-e,--exclusive", exclusive_, "Holds the lock alone (the default)");
+        app_.add_flag("-s,--shared", shared_, "Holds the lock beside others that share it");
+        app_.add_flag("--rw", read_write_, "Alone, as the writer of a read-write lock: for Curator's on the same path");
         app_.add_option("--name", options_.name, "What status shows (the command's name)")->type_name("TEXT");
         app_.add_option("--meta", meta_, "Shown by status; may be repeated")
             ->type_name("KEY=VALUE")
@@ -218,6 +220,8 @@ private:
         if (given("--timeout")) options_.wait_limit = duration("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
+        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw");
+        options_.mode = shared_ ? Mode::shared : read_write_ ? Mode::writer : Mode::exclusive;
         options_.create_parents = !no_create_;
         take_meta();
         take_progress();
@@ -306,7 +310,8 @@ private:
     std::map<std::string, std::string> settings_;
     std::vector<std::string> meta_;
     std::string wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_, min_hold_, max_run_, progress_;
-    bool version_ = false, no_color_ = false, exclusive_ = false, no_create_ = false;
+    bool version_ = false, no_color_ = false, exclusive_ = false, shared_ = false, read_write_ = false,
+         no_create_ = false;
 };
 
 std::string general_help() {

@@ -22,6 +22,12 @@ struct Failure : std::runtime_error {
 };
 
 enum class Command { run, hold, status, ls, wait, break_lock, ping, help, version };
+/// How the lock is held.
+enum class Mode {
+    exclusive,  ///< by a node of a mutex
+    writer,     ///< alone as well, by a node of a read-write lock
+    shared      ///< beside others that share it
+};
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -38,6 +44,7 @@ struct Options {
 
     // The lock.
     std::string lock;  ///< ls: where to look
+    Mode mode = Mode::exclusive;
     bool nonblock = false;
     std::optional<Nanoseconds> wait_limit;
     int conflict_exit_code = kBusy;

@@ -109,7 +109,7 @@ std::vector<std::string> Runner::environment() const {
     result.push_back("ZKLOCK_HELD=1");
     result.push_back("ZKLOCK_PATH=" + options_.lock);
     result.push_back("ZKLOCK_NODE=" + grant.node());
-    result.push_back("ZKLOCK_MODE=exclusive");
+    result.push_back(std::string("ZKLOCK_MODE=") + (options_.mode == Mode::shared ? "shared" : "exclusive"));
     result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
     result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
     result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));

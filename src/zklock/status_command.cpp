@@ -13,6 +13,7 @@ namespace {
 
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
     std::string text = title + describe(participant, now) + "\n";
+    text += "           mode  " + participant.mode + "\n";
     text += "           node  " + printable(node_path(participant)) + "\n";
     text += "           token " + std::to_string(participant.token) + "\n";
     for (const auto& [key, value] : participant.labels) {
@@ -32,7 +33,7 @@ int status_command(const Options& options, Console& console) {
         print(dump(to_json(view, now)) + "\n");
     } else if (!options.quiet) {
         const bool color = options.color && ::isatty(STDOUT_FILENO);
-        const std::string state = held ? "held" : "free";
+        const std::string state = !held ? "free" : held_shared(view) ? "held (shared)" : "held";
         std::string text = options.lock + ": " + (color ? (held ? "\x1b[33m" : "\x1b[32m") + state + "\x1b[0m" : state);
         text += "\n";
         for (const Participant& holder : holders(view)) text += block(holder, "  holder   ", now);
@@ -65,6 +66,7 @@ int ls_command(const Options& options, Console& console) {
         if (!options.names_only) {
             const std::vector<Participant> held = holders(lock);
             text += held.empty() ? "\tfree" : "\theld by " + describe(held.front(), now);
+            if (held.size() > 1) text += " and " + std::to_string(held.size() - 1) + " more";
             if (const std::size_t waiting = waiters(lock).size()) text += ", " + std::to_string(waiting) + " waiting";
         }
         text += "\n";

@@ -1,10 +1,7 @@
 #include "interop/interop_test.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 namespace zkrecipes::test {
 namespace {
@@ -37,7 +34,6 @@ void InteropTest::SetUp() {
 
 void InteropTest::TearDown() {
     observer_.reset();
-    if (!counter_file_.empty()) unlink(counter_file_.c_str());
     ZkServerTest::TearDown();
 }
 
@@ -73,10 +69,8 @@ void InteropTest::expect_waiting(const Answer& acquire, const std::string& child
 
 std::string InteropTest::counter_file() {
     if (counter_file_.empty()) {
-        const char* const memory = "/dev/shm";
-        const auto folder =
-            std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path().string();
-        counter_file_ = folder + "/zkrecipes-interop-" + std::to_string(getpid());
+        scratch_.emplace();
+        counter_file_ = *scratch_ / "counter";
         char zero[21];
         std::snprintf(zero, sizeof zero, "%019d\n", 0);
         std::ofstream(counter_file_) << zero;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <zkrecipes/testenv/raw_client.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "interop/peer.hpp"
 #include "support/await.hpp"
@@ -63,6 +64,7 @@ protected:
 
 private:
     std::optional<testenv::RawClient> observer_;
+    std::optional<testenv::Scratch> scratch_;
     std::string counter_file_;
 };
 

@@ -1,6 +1,7 @@
 // ReadWriteLock on real servers: who waits for whom, what it costs, and what peers may do.
 #include <zkrecipes/read_write_lock.hpp>
 
+#include <future>
 #include <shared_mutex>
 
 #include "server/exclusive_mutex_support.hpp"
@@ -58,6 +59,28 @@ TEST_F(ReadWriteLockTest, SharesAreHeldBesideEachOtherAndKeepOutWhoWantsItAlone)
     c.unlock_shared();
     EXPECT_FALSE(c.try_lock_for(20ms));
     EXPECT_TRUE(await_nodes(2));
+}
+
+TEST_F(ReadWriteLockTest, AMutexOnTheSamePathStandsInTheSameQueue) {
+    auto one = session(), two = session(), three = session();
+    ReadWriteLock lock(one, lock_path()), other(three, lock_path());
+    ExclusiveMutex mutex(two, lock_path());
+    Grant share = lock.acquire_shared();
+    EXPECT_FALSE(mutex.try_lock());
+    auto waiting = std::async(std::launch::async, [&] { return mutex.acquire_before(kMaxWait); });
+    EXPECT_TRUE(await_nodes(2));
+    EXPECT_FALSE(other.try_lock_shared()) << "past a mutex that waits";
+    EXPECT_FALSE(other.try_lock());
+    share.release();
+    Grant held = waiting.get();
+    ASSERT_TRUE(held);
+    EXPECT_FALSE(lock.try_lock_shared());
+    EXPECT_FALSE(lock.try_lock());
+    EXPECT_TRUE(held.release_and_wait(kMaxWait));
+    Grant alone = lock.acquire_before(kMaxWait);
+    EXPECT_TRUE(alone);
+    EXPECT_FALSE(mutex.try_lock_for(20ms));
+    EXPECT_TRUE(await_nodes(1));
 }
 
 TEST_F(ReadWriteLockTest, WhoHoldsItAloneKeepsOutEverybody) {

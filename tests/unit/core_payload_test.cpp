@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include <random>
 
@@ -24,6 +27,16 @@ Participant read(std::string data) {
     Participant participant;
     read_payload(std::move(data), participant);
     return participant;
+}
+
+TEST(PayloadTest, TheUserIsThatOfTheEnvironmentOrTheLocalOneOfThisNumber) {
+    const auto user = [] { return read(write_payload({}, kSomeDay, "acquire", "/l")).user; };
+    ::setenv("LOGNAME", "ops", 1);
+    EXPECT_EQ(user(), "ops");
+    ::unsetenv("LOGNAME");
+    ::unsetenv("USER");
+    const passwd* entry = ::getpwuid(::getuid());
+    EXPECT_EQ(user(), entry != nullptr ? entry->pw_name : "uid " + std::to_string(::getuid()));
 }
 
 TEST(PayloadTest, WhatIsWrittenIsReadBack) {

@@ -230,6 +230,39 @@ TEST(QueueRuleTest, WritersAndReadersNeverHoldTogetherWhateverTheQueue) {
     }
 }
 
+TEST(QueueRuleTest, AMutexAWriterAndAReaderOnOnePathNeverHoldTogetherWhateverTheQueue) {
+    std::mt19937 random(6);
+    const std::string kinds[] = {"lock-", "__WRIT__", "__READ__"};
+    for (int round = 0; round < 2000; ++round) {
+        const auto start = static_cast<std::uint32_t>(random());
+        Names children;
+        for (std::uint32_t i = 0; i < 8; ++i) {
+            children.push_back(curator(static_cast<int>(i), static_cast<std::int32_t>(start + i), kinds[random() % 3]));
+        }
+        const auto reads = [](const std::string& name) { return name.find("__READ__") != std::string::npos; };
+        const bool first_reads = reads(children.front());
+        std::shuffle(children.begin(), children.end(), random);
+        int alone = 0, shares = 0;
+        for (const auto& child : children) {
+            const auto rule = reads(child) ? rule_shared() : rule_alone();
+            if (rule->place(children, child).kind == Place::Kind::held) ++(reads(child) ? shares : alone);
+        }
+        EXPECT_EQ(alone, first_reads ? 0 : 1);
+        EXPECT_EQ(shares > 0, first_reads);
+    }
+}
+
+TEST(QueueRuleTest, BehindAMutexAloneNobodyAppearsButBehindAWriterAShareMay) {
+    for (const std::string kind : {"lock-", "__WRIT__", "__READ__"}) {
+        const Names children = {curator(1, 1, kind), curator(2, 2)};
+        const auto place = rule_alone()->place(children, children[1]);
+        EXPECT_EQ(place.blocker, children[0]);
+        EXPECT_EQ(place.alone, kind == "lock-") << kind;
+    }
+    const Names children = {curator(1, 1), curator(2, 2, "__READ__")};
+    EXPECT_TRUE(rule_shared()->place(children, children[1]).alone);
+}
+
 TEST(QueueRuleTest, ExactlyOneOfAnySetOfNodesHolds) {
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {

@@ -17,6 +17,7 @@ Participant ours() {
     p.path = "/locks/deploy/_c_u-lock-0000000007";
     p.node = "_c_u-lock-0000000007";
     p.holder = true;
+    p.mode = "exclusive";
     p.token = 4294967302;
     p.session_id = 0x10000abcd;
     p.since = kNow - 192s;
@@ -57,6 +58,7 @@ TEST(DescribeTest, StatusAsJson) {
     EXPECT_EQ(json["count"], 1);
     ASSERT_EQ(json["holders"].size(), 1u);
     const auto& holder = json["holders"][0];
+    EXPECT_EQ(holder["mode"], "exclusive");
     EXPECT_EQ(holder["fencing_token"], 4294967302);
     EXPECT_EQ(holder["session"], "0x10000abcd");
     EXPECT_EQ(holder["age_ms"], 192000);

@@ -1,3 +1,6 @@
+#include <pwd.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "zklock/zklock_test.hpp"
@@ -36,6 +39,32 @@ TEST_F(ZklockLookTest, StatusIs0WhenFreeAnd75WhenHeld) {
     EXPECT_GT(json["holders"][0]["fencing_token"], 0);
     EXPECT_EQ(json["waiters"][0]["position"], 1);
     EXPECT_EQ(status({"-q", lock()}).out, "");
+}
+
+TEST_F(ZklockLookTest, StatusShowsTheModeOfEachAndWhoItIs) {
+    ZklockProcess::Setup service;  // has no such variables
+    service.launcher = {"env", "-u", "LOGNAME", "-u", "USER"};
+    const auto first = start({"-s", lock(), "-c", "touch " + (scratch_ / "1") + "; exec sleep 300"}, service);
+    const auto second = start({"-s", lock(), "-c", "touch " + (scratch_ / "2") + "; exec sleep 300"}, service);
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "1") && exists(scratch_ / "2"); }));
+    const auto waiter = start({"-x", lock(), "true"});
+    ASSERT_TRUE(await([&] { return queue_length() == 3; }));
+    const auto later = start({"-s", lock(), "true"});
+    ASSERT_TRUE(await([&] { return queue_length() == 4; }));
+    const Outcome outcome = zklock({"status", "--connect", connect_string(), lock()});
+    EXPECT_EQ(outcome.code, 75);
+    EXPECT_THAT(outcome.out, HasSubstr(lock() + ": held (shared)\n"));
+    const auto json = nlohmann::json::parse(zklock({"status", "--json", "--connect", connect_string(), lock()}).out);
+    EXPECT_EQ(json["mode"], "shared");
+    ASSERT_EQ(json["holders"].size(), 2u);
+    ASSERT_EQ(json["waiters"].size(), 2u);
+    EXPECT_EQ(json["holders"][1]["mode"], "shared");
+    EXPECT_EQ(json["waiters"][0]["mode"], "exclusive");
+    EXPECT_EQ(json["waiters"][1]["mode"], "shared");
+    const passwd* me = ::getpwuid(::getuid());
+    ASSERT_NE(me, nullptr);
+    EXPECT_EQ(json["holders"][0]["payload"]["user"], me->pw_name);
+    EXPECT_THAT(zklock({"ls", "--connect", connect_string(), lock()}).out, HasSubstr(" and 1 more, 2 waiting"));
 }
 
 TEST_F(ZklockLookTest, LsFindsLocksBelowAPath) {

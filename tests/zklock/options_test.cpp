@@ -62,7 +62,7 @@ TEST_F(OptionsTest, EverythingAfterTheLockIsTheCommandUntouched) {
 }
 
 TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
-    for (const char* option : {"--bogus", "-s", "--shared", "-j", "-L", "-Z"}) {
+    for (const char* option : {"--bogus", "-u", "--unlock", "-j", "-L", "-Z"}) {
         const auto [code, text] = refusal({option, "/l", "cmd"});
         EXPECT_EQ(code, 64) << option;
         EXPECT_THAT(text, HasSubstr(std::string("unknown option ") + option));
@@ -101,6 +101,17 @@ TEST_F(OptionsTest, WaitingIsBoundedOrNot) {
     EXPECT_EQ(refusal({"-w", "x", "/l", "c"}).first, 64);
     EXPECT_EQ(refusal({"-w", "-1", "/l", "c"}).first, 64);
     EXPECT_EQ(refusal({"-n", "-w", "3", "/l", "c"}).first, 64);
+}
+
+TEST_F(OptionsTest, ALockIsHeldAloneOrShared) {
+    EXPECT_EQ(parse({"/l", "true"}).mode, Mode::exclusive);
+    for (const char* word : {"-x", "-e", "--exclusive"}) EXPECT_EQ(parse({word, "/l", "true"}).mode, Mode::exclusive);
+    EXPECT_EQ(parse({"-s", "/l", "true"}).mode, Mode::shared);
+    EXPECT_EQ(parse({"hold", "--shared", "/l"}).mode, Mode::shared);
+    EXPECT_EQ(parse({"--rw", "/l", "true"}).mode, Mode::writer);
+    EXPECT_EQ(parse({"-x", "--rw", "/l", "true"}).mode, Mode::writer);
+    EXPECT_EQ(refusal({"-s", "-x", "/l", "true"}).first, 64);
+    EXPECT_EQ(refusal({"-s", "--rw", "/l", "true"}).first, 64);
 }
 
 TEST_F(OptionsTest, ExitCodesAreFrom0To255) {

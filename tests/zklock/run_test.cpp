@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -75,6 +76,54 @@ TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
     EXPECT_EQ(run({"-w", "400ms", lock(), "true"}).code, 75);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400));
     EXPECT_TRUE(await([&] { return queue_length() == 1; })) << "those who gave up left something behind";
+}
+
+TEST_F(ZklockRunTest, SharesAreHeldBesideEachOtherAndNeverBesideWhoIsAlone) {
+    for (const std::string held_by : {"-x", "--rw", "-s"}) {
+        auto holder = hold_with_command({held_by});
+        for (const std::string tried_by : {"-x", "--rw", "-s"}) {
+            const bool both = held_by == "-s" && tried_by == "-s";
+            EXPECT_EQ(run({"-n", tried_by, lock(), "true"}).code, both ? 0 : 75) << held_by << " and " << tried_by;
+            EXPECT_EQ(run({"-w", "200ms", tried_by, lock(), "true"}).code, both ? 0 : 75);
+        }
+        holder->signal(SIGTERM);
+        EXPECT_EQ(holder->wait(), 128 + SIGTERM);
+        ::unlink((scratch_ / "held").c_str());
+        EXPECT_EQ(queue_length(), 0u);
+    }
+}
+
+TEST_F(ZklockRunTest, WhoSharesWaitsForWhoCameEarlierAndWantsItAlone) {
+    for (const std::string alone : {"-x", "--rw"}) {
+        const std::string order = scratch_ / "order" + alone;
+        auto holder = hold_with_command({"-s"});
+        auto first = start({alone, lock(), "-c", "echo alone >>" + order});
+        ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+        EXPECT_EQ(run({"-n", "-s", lock(), "true"}).code, 75) << "past somebody who waits";
+        auto second = start({"-s", lock(), "-c", "echo $ZKLOCK_MODE >>" + order});
+        ASSERT_TRUE(await([&] { return queue_length() == 3; }));
+        holder->signal(SIGTERM);
+        EXPECT_EQ(first->wait(), 0);
+        EXPECT_EQ(second->wait(), 0);
+        EXPECT_EQ(read_file(order), "alone\nshared\n");
+        ::unlink((scratch_ / "held").c_str());
+    }
+}
+
+TEST_F(ZklockRunTest, ManyInAllModesAtOnceNeverHoldWhatExcludesThem) {
+    // Each notes when it begins and ends; whoever is alone must find nobody, and a share nobody who is alone.
+    const std::string command =
+        "d=" + (scratch_ / "in") +
+        "; mkdir -p $d; touch $d/$ZKLOCK_MODE.$$; sleep 0.05; others=$(ls $d | grep -v \\.$$'$'); "
+        "rm $d/$ZKLOCK_MODE.$$; case $ZKLOCK_MODE:$others in exclusive:?*|*:*exclusive.*) echo "
+        "$ZKLOCK_MODE beside $others; exit 9;; esac";
+    std::vector<std::unique_ptr<ZklockProcess>> all;
+    for (int i = 0; i < 12; ++i) {
+        const char* const modes[] = {"-s", "-x", "-s", "--rw"};
+        all.push_back(start({"-q", modes[i % 4], lock(), "sh", "-c", command}));
+    }
+    for (const auto& process : all) EXPECT_EQ(process->wait(), 0) << process->out();
+    EXPECT_EQ(queue_length(), 0u);
 }
 
 TEST_F(ZklockRunTest, AWaiterRunsWhenTheHolderIsDone) {
