@@ -76,9 +76,10 @@ std::vector<Member> merged(std::vector<Member> members) {
             continue;
         }
         if ((same->as == As::mutex) != (member.as == As::mutex)) {
-            throw Error(Errc::bad_option, kMultiLock, member.path,
-                        "it is asked for both as a mutex and as a read-write lock, which do not see each other; use "
-                        "one of them for this path, everywhere");
+            throw Error(
+                Errc::bad_option, kMultiLock, member.path,
+                "it is asked for both as a mutex and as a read-write lock, of which Curator peers see one only; use "
+                "one of them for this path, everywhere");
         }
         if (member.as == As::alone) same->as = As::alone;
     }
