@@ -15,13 +15,14 @@ namespace zkrecipes::internal {
 
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
-                                        const char* operation) {
+                                        const char* operation, std::string_view child) {
     auto queue = std::make_shared<Queue>();
     queue->spec.directory = core.server_path(path, operation);
     if (path == "/") {
         throw Error(Errc::bad_path, operation, path,
                     "the root is full of other things; give the lock a directory of its own");
     }
+    if (!child.empty()) queue->spec.directory = join_path(queue->spec.directory, child);
     if (options.acl && options.acl->empty()) {
         throw Error(Errc::bad_option, operation, path, "an empty access list would shut everybody out, us included");
     }
@@ -54,33 +55,39 @@ std::string node_data(const SessionCore& core, const Queue& queue, const char* o
 
 AcquireOp::AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
                      AcquireFsm::Patience patience, Done done)
+    : AcquireOp(std::move(core), std::move(queue), operation, std::move(done), [this, patience](AcquirePort& port) {
+          return std::make_unique<AcquireFsm>(port, queue_->spec, patience);
+      }) {}
+
+AcquireOp::AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
+                     Done done, const MakeFsm& make)
     : core_(std::move(core)),
       queue_(std::move(queue)),
       operation_(operation),
       done_(std::move(done)),
-      fsm_(*this, queue_->spec, patience) {}
+      fsm_(make(*this)) {}
 
 void AcquireOp::start(Deadline deadline) {
     self_ = shared_from_this();
     started_ = true;
     if (const Error* why = core_->closed_because()) {
-        return fsm_.on_closed(why->errc(), why->errc() == Errc::closed ? "" : why->what());
+        return fsm_->on_closed(why->errc(), why->errc() == Errc::closed ? "" : why->what());
     }
-    if (stopped_early_) return fsm_.stop();
+    if (stopped_early_) return fsm_->stop();
     core_->add_observer(*this);
     observing_ = true;
     if (!deadline.is_never()) {
         deadline_timer_ = core_->at(core_->runtime().instant(deadline), [this] {
             deadline_timer_ = 0;
-            fsm_.deadline();
+            fsm_->deadline();
         });
     }
-    fsm_.start();
+    fsm_->start();
 }
 
 void AcquireOp::stop() {
     if (started_) {
-        fsm_.stop();
+        fsm_->stop();
     } else {
         stopped_early_ = true;
     }
@@ -105,12 +112,12 @@ void AcquireOp::finished() {
     session.defer([self = std::move(self_), core = std::move(core_)] {});
 }
 
-void AcquireOp::on_connected(bool) { fsm_.on_connected(); }
-void AcquireOp::on_suspended() { fsm_.on_suspended(); }
-void AcquireOp::on_session_lost() { fsm_.on_session_lost(); }
+void AcquireOp::on_connected(bool) { fsm_->on_connected(); }
+void AcquireOp::on_suspended() { fsm_->on_suspended(); }
+void AcquireOp::on_session_lost() { fsm_->on_session_lost(); }
 void AcquireOp::on_closed(const Error& why) {
     observing_ = false;
-    fsm_.on_closed(why.errc(), why.errc() == Errc::closed ? "" : why.what());
+    fsm_->on_closed(why.errc(), why.errc() == Errc::closed ? "" : why.what());
 }
 
 // ---- facts --------------------------------------------------------------------------------------------------------
@@ -133,16 +140,16 @@ void AcquireOp::create(Ticket ticket, const std::string& prefix) {
     core_->create(path_of(prefix), node_data(*core_, *queue_, operation_), queue_->acl,
                   CreateMode::ephemeral_sequential,
                   [self, ticket](Rc rc, const std::string& path, const NodeStat& stat, Instant sent_at) {
-                      self->fsm_.on_created(ticket, rc, path, stat, sent_at);
+                      self->fsm_->on_created(ticket, rc, path, stat, sent_at);
                   });
     core_->exists(queue_->spec.directory,
-                  [self, ticket](Rc rc, const NodeStat& stat, Instant) { self->fsm_.on_parent(ticket, rc, stat); });
+                  [self, ticket](Rc rc, const NodeStat& stat, Instant) { self->fsm_->on_parent(ticket, rc, stat); });
 }
 
 void AcquireOp::make_directory(Ticket ticket) {
     core_->make_directory(
         queue_->spec.directory, queue_->acl,
-        [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_directory(ticket, rc); },
+        [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_->on_directory(ticket, rc); },
         // kazoo looks for its directory once, and does not expect that the servers remove it.
         queue_->spec.dialect == Dialect::kazoo ? CreateMode::persistent : CreateMode::container);
 }
@@ -150,17 +157,17 @@ void AcquireOp::make_directory(Ticket ticket) {
 void AcquireOp::list(Ticket ticket) {
     core_->children(queue_->spec.directory,
                     [self = shared_from_this(), ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&,
-                                                        Instant) { self->fsm_.on_children(ticket, rc, names); });
+                                                        Instant) { self->fsm_->on_children(ticket, rc, names); });
 }
 
 void AcquireOp::sync(Ticket ticket) {
     core_->sync(queue_->spec.directory,
-                [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_synced(ticket, rc); });
+                [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_->on_synced(ticket, rc); });
 }
 
 void AcquireOp::look_at(Ticket ticket, const std::string& name) {
     core_->exists(path_of(name), [self = shared_from_this(), ticket](Rc rc, const NodeStat& stat, Instant) {
-        self->fsm_.on_own(ticket, rc, stat);
+        self->fsm_->on_own(ticket, rc, stat);
     });
 }
 
@@ -168,8 +175,8 @@ void AcquireOp::watch(Ticket ticket, const std::string& name) {
     // By raw pointer: nothing is called after unwatch(), which comes before the end of this object, and ten thousand
     // waiters should not cost two allocations each.
     SessionCore::WatchListener listener;
-    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_.on_watching(ticket, rc); };
-    listener.fired = [this, ticket](WatchEventType type) { fsm_.on_watch_fired(ticket, type); };
+    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_->on_watching(ticket, rc); };
+    listener.fired = [this, ticket](WatchEventType type) { fsm_->on_watch_fired(ticket, type); };
     watch_ = core_->watch_node(path_of(name), std::move(listener));
 }
 
@@ -179,7 +186,7 @@ void AcquireOp::unwatch() {
 
 void AcquireOp::verify(Ticket ticket, const std::string& name) {
     core_->verify({path_of(name)},
-                  [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_verified(ticket, rc); });
+                  [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_->on_verified(ticket, rc); });
 }
 
 // ---- budgets, lease, cleaning up ----------------------------------------------------------------------------------
@@ -213,7 +220,7 @@ std::function<void(bool)> AcquireOp::reservation_release() {
 
 void AcquireOp::reap_node(const std::string& name) {
     // A second node of the same create has no reservation of its own.
-    const bool own = fsm_.node().empty() || fsm_.node() == name;
+    const bool own = fsm_->node().empty() || fsm_->node() == name;
     core_->reap_node(path_of(name), own ? reservation_release() : std::function<void(bool)>());
 }
 
@@ -224,7 +231,7 @@ void AcquireOp::reap_identity(const std::string& identity) {
 void AcquireOp::start_timer(std::chrono::milliseconds delay) {
     retry_timer_ = core_->at(core_->runtime().now() + delay, [this] {
         retry_timer_ = 0;
-        fsm_.on_timer();
+        fsm_->on_timer();
     });
 }
 
@@ -234,7 +241,7 @@ void AcquireOp::stop_timer() {
 
 void AcquireOp::note(const char* what) {
     core_->log().warn("{} {}: {} (session 0x{:x}, node {})", operation_, queue_->user_path, what, session_id(),
-                      fsm_.node().empty() ? "none" : fsm_.node());
+                      fsm_->node().empty() ? "none" : fsm_->node());
 }
 
 void AcquireOp::running_out() {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <zkrecipes/deadline.hpp>
@@ -37,9 +38,10 @@ struct BaseName {
 };
 
 /// Checks path and options. Throws Error bad_path, bad_option or, for a dialect without this recipe, unsupported.
+/// `child`: of the path, in which the queue stands; empty: in the path itself.
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
-                                        const char* operation);
+                                        const char* operation, std::string_view child = {});
 
 /// What a new node of ours says.
 std::string node_data(const SessionCore& core, const Queue& queue, const char* operation);
@@ -68,10 +70,10 @@ public:
 };
 
 /// Gives an AcquireFsm its connection, timers and budgets.
-class AcquireOp final : public Acquisition,
-                        public AcquirePort,
-                        public SessionObserver,
-                        public std::enable_shared_from_this<AcquireOp> {
+class AcquireOp : public Acquisition,
+                  public AcquirePort,
+                  public SessionObserver,
+                  public std::enable_shared_from_this<AcquireOp> {
 public:
     AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
               AcquireFsm::Patience patience, Done done);
@@ -79,7 +81,12 @@ public:
     void start(Deadline deadline) override;
     void stop() override;
 
-private:
+protected:
+    using MakeFsm = std::function<std::unique_ptr<AcquireFsm>(AcquirePort& port)>;
+    /// Another protocol that stands in the queue.
+    AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation, Done done,
+              const MakeFsm& make);
+
     // AcquirePort
     bool connected() const override;
     std::uint64_t incarnation() const override;
@@ -114,21 +121,24 @@ private:
     void on_session_lost() override;
     void on_closed(const Error& why) override;
 
+    AcquireFsm& fsm() const noexcept { return *fsm_; }
     std::string path_of(const std::string& name) const;
     std::function<void(bool)> reservation_release();
 
     std::shared_ptr<SessionCore> core_;  // null when finished
     const std::shared_ptr<const Queue> queue_;
     const char* const operation_;
-    Done done_;
-    AcquireFsm fsm_;
     std::shared_ptr<Hold> hold_;
+    std::size_t reserved_bytes_ = 0;
+    std::uint64_t reserved_in_ = 0;  // incarnation
+
+private:
+    Done done_;
+    const std::unique_ptr<AcquireFsm> fsm_;
     std::shared_ptr<AcquireOp> self_;
     SessionCore::WatchId watch_ = 0;
     TimerId deadline_timer_ = 0;
     TimerId retry_timer_ = 0;
-    std::size_t reserved_bytes_ = 0;
-    std::uint64_t reserved_in_ = 0;  // incarnation
     bool started_ = false;
     bool stopped_early_ = false;
     bool observing_ = false;

@@ -41,14 +41,16 @@ void AcquireFsm::start() {
 
 void AcquireFsm::resume() {
     // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
-    if (known_ != Known::none && node_incarnation_ != port_.incarnation() &&
-        !ZKRECIPES_MUTATION("former-session-node-kept"))
-        forget_node();
+    if (!same_session() && !ZKRECIPES_MUTATION("former-session-node-kept")) forget_node();
+    go_on();
+}
+
+void AcquireFsm::go_on() {
     switch (known_) {
         case Known::none:
             if (patience_ == Patience::try_once && step_ == Step::idle) {
                 step_ = Step::looking;
-                return port_.list(next_ticket());
+                return send_first_look();
             }
             return send_create();
         case Known::perhaps:
@@ -63,7 +65,7 @@ void AcquireFsm::resume() {
 }
 
 void AcquireFsm::attempt_failed() {
-    port_.unwatch();
+    drop_watches();
     next_ticket();  // whatever is still to be answered belongs to the past
     fast_grant_ = checking_ = checked_ = false;
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
@@ -95,15 +97,15 @@ void AcquireFsm::on_timer() {
 void AcquireFsm::on_connected() {
     if (step_ == Step::awaiting_session) return resume();
     // Nobody told us that the connection had been away; the watch may have been left on the other server (H19).
-    if (step_ == Step::waiting) {
-        port_.unwatch();
+    if (is_idle()) {
+        drop_watches();
         resume();
     }
 }
 
 void AcquireFsm::on_suspended() {
     // Whoever has sent a request learns it from the answer, which comes in any case.
-    if (step_ == Step::waiting) attempt_failed();
+    if (is_idle()) attempt_failed();
 }
 
 void AcquireFsm::on_session_lost() {
@@ -141,24 +143,25 @@ void AcquireFsm::stop() {
 void AcquireFsm::fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
 
 void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
-    port_.unwatch();
+    drop_watches();
     port_.stop_timer();
-    if (step_ == Step::creating) {
-        // The caller has its answer now. Whether there is a node to delete, only the answer of the create can tell:
+    if (outcome_open()) {
+        // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
         // until then somebody must stay behind (H6, H51).
         step_ = Step::leaving;
         port_.answer(how, error, std::move(detail));
         return;
     }
-    if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
-        if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-node-left")) port_.reap_node(node_);
-        if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("ghost-left-after-giving-up"))
-            port_.reap_identity(identity_);
-    }
+    if (how != Ended::granted && same_session()) give_up_nodes();
     known_ = Known::none;
     step_ = Step::finished;
     port_.answer(how, error, std::move(detail));
     port_.finished();
+}
+
+void AcquireFsm::give_up_nodes() {
+    if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-node-left")) port_.reap_node(node_);
+    if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("ghost-left-after-giving-up")) port_.reap_identity(identity_);
 }
 
 void AcquireFsm::finish() {
@@ -180,7 +183,7 @@ void AcquireFsm::send_create() {
     node_session_ = port_.session_id();
     step_ = Step::creating;
     fast_grant_ = true;
-    port_.create(next_ticket(), prefix);
+    send_create_request(prefix);
 }
 
 void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at) {
@@ -244,7 +247,7 @@ void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
         // One child, and the last change of the children was our create: the child is ours, we are alone. (One child
         // alone would not do: somebody may have deleted ours and made another in between.)
         if (stat.num_children == 1 && (stat.pzxid == czxid_ || ZKRECIPES_MUTATION("fast-grant-by-count-alone")))
-            return grant_or_verify();
+            return at_head(false);
         return send_list();
     }
     if (rc == Rc::no_node) return own_node_missing();
@@ -252,14 +255,22 @@ void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
 }
 
 void AcquireFsm::send_make_directory() {
-    if (!spec_.create_parents) {
-        return fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it");
-    }
-    if (++directory_attempts_ > (ZKRECIPES_MUTATION("parents-made-once") ? 1 : kDirectoryAttempts)) {
-        return fail(Errc::no_parent, "the lock directory vanishes each time it has been made");
-    }
+    if (!may_make_directory()) return;
     step_ = Step::making_directory;
     port_.make_directory(next_ticket());
+}
+
+/// False: this was the end.
+bool AcquireFsm::may_make_directory() {
+    if (!spec_.create_parents) {
+        fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it");
+        return false;
+    }
+    if (++directory_attempts_ > (ZKRECIPES_MUTATION("parents-made-once") ? 1 : kDirectoryAttempts)) {
+        fail(Errc::no_parent, "the lock directory vanishes each time it has been made");
+        return false;
+    }
+    return true;
 }
 
 void AcquireFsm::on_directory(Ticket ticket, Rc rc) {
@@ -335,7 +346,7 @@ void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string
     if (rc == Rc::ok) {
         if (step == Step::searching) return search(names);
         if (step == Step::looking) {
-            return spec_.rule->would_hold(names) ? send_create() : leave(Ended::timed_out);
+            return on_first_look(spec_.rule->would_hold(names), true);
         }
         sweep(names);
         return apply(spec_.rule->place(names, node_));
@@ -343,15 +354,20 @@ void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string
     if (rc == Rc::no_node) {  // no directory, and so no node of ours in it
         if (step == Step::listing) return own_node_missing();
         known_ = Known::none;
-        return send_make_directory();
+        return step == Step::looking ? on_first_look(true, false) : send_make_directory();
     }
     trouble(rc, "list");
+}
+
+void AcquireFsm::on_first_look(bool free, bool directory) {
+    if (!free) return leave(Ended::timed_out);
+    directory ? send_create() : send_make_directory();
 }
 
 void AcquireFsm::apply(const Place& place) {
     switch (place.kind) {
         case Place::Kind::missing: return own_node_missing();
-        case Place::Kind::held: return grant_or_verify();
+        case Place::Kind::held: return at_head(false);
         case Place::Kind::wait:
             if (patience_ == Patience::try_once) return leave(Ended::timed_out);
             fast_grant_ = false;
@@ -397,9 +413,13 @@ void AcquireFsm::blocker_gone() {
     // committed check tells just that.
     if (alone_ && ZKRECIPES_MUTATION("no-check-after-the-wait") && port_.begin_hold(node_, czxid_))
         return leave(Ended::granted);
-    if (alone_) return send_verify();
+    if (alone_) return at_head(true);
     // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
     // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
+    look_again();
+}
+
+void AcquireFsm::look_again() {
     step_ = Step::listing;
     checking_ = true;
     checked_ = false;
@@ -407,6 +427,8 @@ void AcquireFsm::blocker_gone() {
     port_.verify(ticket, node_);
     port_.list(ticket);
 }
+
+void AcquireFsm::at_head(bool again) { again ? send_verify() : grant_or_verify(); }
 
 void AcquireFsm::grant_or_verify() {
     if (checking_ && !checked_) {
@@ -439,7 +461,7 @@ void AcquireFsm::on_verified(Ticket ticket, Rc rc) {
 }
 
 void AcquireFsm::own_node_missing() {
-    port_.unwatch();
+    drop_watches();
     port_.note("the own lock node was deleted by somebody else: going to the back of the queue");
     forget_node();
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);

@@ -88,6 +88,8 @@ struct QueueSpec {
 ///   perhaps   sync, list, find by identity, compare the owner with the session: adopt, or create again
 ///   created   list
 /// A connection that breaks at any step costs one attempt of the retry policy and leads back to this table.
+///
+/// A protocol that goes on once it is at the head of the queue (SemaphoreFsm) replaces what is virtual.
 class AcquireFsm {
 public:
     enum class Patience {
@@ -95,6 +97,8 @@ public:
         try_once  // the deadline has passed already: one attempt, which waits for nobody
     };
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
+    AcquireFsm(const AcquireFsm&) = delete;
+    virtual ~AcquireFsm() = default;
 
     void start();
     void deadline();
@@ -119,11 +123,11 @@ public:
     void on_timer();
 
     bool is_finished() const noexcept { return step_ == Step::finished; }
-    bool is_waiting() const noexcept { return step_ == Step::waiting; }
+    bool is_waiting() const noexcept { return is_idle(); }
     const std::string& node() const noexcept { return node_; }  // name of the own node; "": not known
     std::int64_t czxid() const noexcept { return czxid_; }
 
-private:
+protected:
     enum class Step : std::uint8_t {
         idle,
         awaiting_session,  // never connected so far
@@ -139,15 +143,60 @@ private:
         setting_watch,
         waiting,
         verifying,
+        beyond,   // at the head; a subclass goes on
         leaving,  // answered; the outcome of the create is still to come
         finished
     };
     enum class Known : std::uint8_t { none, perhaps, created };
 
-    void resume();
+    // ---- what a subclass replaces ----
+    /// Nobody is before the own node: by an answer to the present ticket or, with `again`, by an event since.
+    virtual void at_head(bool again);
+    /// The try's one look at the queue, and what it showed.
+    virtual void send_first_look() { port_.list(next_ticket()); }
+    virtual void on_first_look(bool free, bool directory);
+    virtual void send_create_request(const std::string& prefix) { port_.create(next_ticket(), prefix); }
+    /// The one before us is gone, but others may be.
+    virtual void look_again();
+    /// Connected, and the session is the one that the knowledge is about.
+    virtual void go_on();
+    virtual bool is_idle() const noexcept { return step_ == Step::waiting; }        // no request is open
+    virtual bool outcome_open() const noexcept { return step_ == Step::creating; }  // the answer decides what to delete
+    virtual void drop_watches() { port_.unwatch(); }
+    virtual void give_up_nodes();
+    virtual void own_node_missing();
+    virtual void forget_node();
+
+    // ---- what it may use ----
     void send_create();
-    void send_make_directory();
     void send_list();
+    void attempt_failed();
+    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step.
+    void trouble(Rc rc, const char* what);
+    void fail(Errc error, std::string detail);
+    void leave(Ended how, Errc error = {}, std::string detail = {});
+    void finish();
+    bool may_make_directory();
+    Ticket next_ticket() noexcept { return ++ticket_; }
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+    bool same_session() const { return node_incarnation_ == port_.incarnation(); }
+
+    AcquirePort& port_;
+    const QueueSpec& spec_;
+    const Patience patience_;
+    Step step_ = Step::idle;
+    Known known_ = Known::none;
+    std::int32_t failures_ = 0;
+    Ticket ticket_ = 0;
+    std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
+    std::int64_t node_session_ = 0;
+    std::int64_t czxid_ = 0;
+    std::string identity_;  // "_c_<uuid>-" of the present create; "": none yet
+    std::string node_;
+
+private:
+    void resume();
+    void send_make_directory();
     void send_watch();
     void send_verify();
     void take_node(std::string_view path, const NodeStat& stat, Instant sent_at);
@@ -156,34 +205,12 @@ private:
     void sweep(const std::vector<std::string>& names);
     void grant_or_verify();
     void blocker_gone();
-    void own_node_missing();
-    void forget_node();
-    void attempt_failed();
-    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step.
-    void trouble(Rc rc, const char* what);
-    void fail(Errc error, std::string detail);
-    void leave(Ended how, Errc error = {}, std::string detail = {});
-    void finish();
-    Ticket next_ticket() noexcept { return ++ticket_; }
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
 
-    AcquirePort& port_;
-    const QueueSpec& spec_;
-    const Patience patience_;
-    Step step_ = Step::idle;
-    Known known_ = Known::none;
     bool alone_ = false;       // the watched node was the only one before us
     bool checking_ = false;    // a check of the own node was sent right before the list …
     bool checked_ = false;     // … and was answered well
     bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
     std::uint16_t directory_attempts_ = 0;
-    std::int32_t failures_ = 0;
-    Ticket ticket_ = 0;
-    std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
-    std::int64_t node_session_ = 0;
-    std::int64_t czxid_ = 0;
-    std::string identity_;  // "_c_<uuid>-" of the present create; "": none yet
-    std::string node_;
     std::string blocker_;
     Instant outage_began_{};
     std::chrono::milliseconds last_delay_{0};

@@ -53,11 +53,14 @@ Participant participant_of(const std::string& user_directory, const std::string&
 
 class QueueReader final : public ReadOp {
 public:
+    enum class Content { queue, leases };
+
     QueueReader(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
-                bool sync_first)
+                bool sync_first, Content content = Content::queue)
         : ReadOp(std::move(core), operation, std::move(user_path)),
           directory_(std::move(directory)),
-          sync_first_(sync_first) {}
+          sync_first_(sync_first),
+          content_(content) {}
 
     LockView view;
 
@@ -79,7 +82,11 @@ private:
                             view.path = user_path_;
                             view.exists = rc == Rc::ok;
                             view.participants.clear();
-                            for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
+                            if (content_ == Content::leases) {
+                                names_ = names;  // each child counts
+                            } else {
+                                for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
+                            }
                             found_.resize(names_.size());
                             if (names_.empty()) return done();
                             while (next_ < names_.size() && next_ < kInFlight) read_next();
@@ -105,12 +112,23 @@ private:
         for (auto& participant : found_) {
             if (participant) view.participants.push_back(std::move(*participant));
         }
-        mark_holders(view.participants);
+        content_ == Content::leases ? mark_leases() : mark_holders(view.participants);
         done();
+    }
+
+    void mark_leases() {
+        std::ranges::sort(view.participants, [](const Participant& a, const Participant& b) {
+            return a.token != b.token ? a.token < b.token : a.node < b.node;
+        });
+        for (auto& participant : view.participants) {
+            participant.holder = true;
+            participant.mode = "lease";
+        }
     }
 
     const std::string directory_;
     const bool sync_first_;
+    const Content content_;
     std::vector<std::string> names_;
     std::vector<std::optional<Participant>> found_;
     std::size_t next_ = 0;
@@ -124,13 +142,30 @@ std::span<const std::string> lock_patterns() {
     return patterns;
 }
 
-LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                    const std::string& directory, Deadline deadline, bool sync_first) {
-    const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
+namespace {
+
+LockView read(const std::shared_ptr<QueueReader>& reader, const char* operation, const std::string& user_path,
+              Deadline deadline) {
     if (reader->run(deadline) == ReadOp::Outcome::timed_out) {
         throw Error(Errc::unreachable, operation, user_path, "the deadline passed before a server answered");
     }
     return std::move(reader->view);
+}
+
+}  // namespace
+
+LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                    const std::string& directory, Deadline deadline, bool sync_first) {
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), operation, user_path,
+                deadline);
+}
+
+std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                     const std::string& user_path, const std::string& directory, Deadline deadline) {
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, false,
+                                              QueueReader::Content::leases),
+                operation, user_path, deadline)
+        .participants;
 }
 
 }  // namespace zkrecipes::internal

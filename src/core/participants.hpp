@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/inspect.hpp>
@@ -18,5 +19,9 @@ std::span<const std::string> lock_patterns();
 /// left out. `sync_first`: the server catches up with the leader before. Blocks; throws Error.
 LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
                     const std::string& directory, Deadline deadline, bool sync_first);
+
+/// The leases in `directory`, oldest first: each child is one.
+std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                     const std::string& user_path, const std::string& directory, Deadline deadline);
 
 }  // namespace zkrecipes::internal

@@ -74,7 +74,7 @@ void SessionCore::set(const std::string& path, const std::string& data, std::int
     impl_->set(path, data, version, std::move(done));
 }
 void SessionCore::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done) {
-    impl_->children(path, std::move(done));
+    impl_->children(path, false, std::move(done));
 }
 void SessionCore::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
     impl_->multi(std::move(ops), std::move(done));
@@ -83,6 +83,9 @@ void SessionCore::sync(const std::string& path, Done<> done) { impl_->sync(path,
 
 WatchId SessionCore::watch_node(const std::string& path, WatchListener listener) {
     return impl_->watches_.add(path, std::move(listener));
+}
+WatchId SessionCore::watch_children(const std::string& path, WatchListener listener) {
+    return impl_->watches_.add(path, std::move(listener), WatchKind::children);
 }
 void SessionCore::unwatch(WatchId watch) { impl_->watches_.remove(watch); }
 

@@ -113,6 +113,7 @@ public:
     using WatchListener = internal::WatchListener;
     using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
     WatchId watch_node(const std::string& path, WatchListener listener);
+    WatchId watch_children(const std::string& path, WatchListener listener);
     /// Watches die silently with their incarnation; removing a dead one is harmless.
     void unwatch(WatchId watch);
 

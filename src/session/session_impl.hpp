@@ -82,7 +82,7 @@ public:
     void exists(const std::string& path, Done<const NodeStat&> done);
     void get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done);
     void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
-    void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
+    void children(const std::string& path, bool watch, Done<std::vector<std::string>, const NodeStat&> done);
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
     void remove_watches(const std::string& path, Done<> done);
@@ -120,6 +120,7 @@ private:
 
     // WatchTable::Port
     void send_get_watch(const std::string& path, std::uint64_t ticket) override;
+    void send_children_watch(const std::string& path, std::uint64_t ticket) override;
     void send_remove_watches(const std::string& path, std::uint64_t ticket) override;
     bool can_send() const override { return connected(); }
     // Reaper::Port

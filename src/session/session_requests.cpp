@@ -77,9 +77,9 @@ void SessionImpl::set(const std::string& path, const std::string& data, std::int
     client_->set(path, data, version, answer_to(std::move(done), runtime_->now()));
 }
 
-void SessionImpl::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done) {
+void SessionImpl::children(const std::string& path, bool watch, Done<std::vector<std::string>, const NodeStat&> done) {
     if (!connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
-    client_->children(path, false, answer_to(std::move(done), runtime_->now()));
+    client_->children(path, watch, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
@@ -119,6 +119,12 @@ Instant SessionImpl::touch_due_at() const {
 void SessionImpl::send_get_watch(const std::string& path, std::uint64_t ticket) {
     get(path, true, [this, ticket](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
         watches_.on_read(ticket, rc, data, stat);
+    });
+}
+
+void SessionImpl::send_children_watch(const std::string& path, std::uint64_t ticket) {
+    children(path, true, [this, ticket](Rc rc, const std::vector<std::string>&, const NodeStat& stat, Instant) {
+        watches_.on_read(ticket, rc, {}, stat);
     });
 }
 
@@ -165,7 +171,7 @@ void SessionImpl::reap_sync(const std::string& path, Reaper::Ticket ticket) {
 }
 
 void SessionImpl::reap_children(const std::string& path, Reaper::Ticket ticket) {
-    children(path, [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+    children(path, false, [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
         reaper_.on_children(ticket, rc, names);
     });
 }

@@ -1,18 +1,21 @@
 #include "session/watch_table.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "base/mutation.hpp"
 
 namespace zkrecipes::internal {
 
-WatchId WatchTable::add(const std::string& path, WatchListener listener) {
+WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKind kind) {
     auto found = entries_.find(path);
     if (found == entries_.end()) {
         if (!budget_.reserve(path.size())) return 0;
         found = entries_.emplace(path, Entry{}).first;
+        found->second.kind = kind;
     }
+    assert(found->second.kind == kind);
     const WatchId id = ++last_id_;
     listeners_.emplace(id, Listening{path, std::move(listener)});
     Entry& entry = found->second;
@@ -30,7 +33,8 @@ WatchId WatchTable::add(const std::string& path, WatchListener listener) {
 void WatchTable::start_read(const std::string& path, Entry& entry) {
     entry.reading = ++last_ticket_;
     tickets_.emplace(entry.reading, path);
-    port_.send_get_watch(path, entry.reading);
+    entry.kind == WatchKind::node ? port_.send_get_watch(path, entry.reading)
+                                  : port_.send_children_watch(path, entry.reading);
 }
 
 void WatchTable::drop(WatchId id, bool remove_from_server) {

@@ -20,6 +20,11 @@ struct WatchListener {
 };
 using WatchId = std::uint64_t;  // 0: none
 
+enum class WatchKind : std::uint8_t {
+    node,     // it was deleted, or its data changed; the data comes with `ready`
+    children  // a child came or went, or it was deleted; how many there are comes with `ready`
+};
+
 /// One watch on the server per path, however many ask for it, and none when nobody asks any more.
 ///
 /// Every listener is made ready by a read that sets the watch; several that ask while one read is on its way share it.
@@ -33,6 +38,7 @@ public:
     public:
         virtual ~Port() = default;
         virtual void send_get_watch(const std::string& path, std::uint64_t ticket) = 0;       // answer: on_read
+        virtual void send_children_watch(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_read
         virtual void send_remove_watches(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_removed
         virtual bool can_send() const = 0;
     };
@@ -40,8 +46,9 @@ public:
     explicit WatchTable(Port& port, std::size_t budget = Budget::kLimit) : port_(port), budget_(budget) {}
 
     bool room_for(std::size_t path_bytes) const { return budget_.fits(path_bytes); }
-    /// 0: over the budget, nothing was done.
-    WatchId add(const std::string& path, WatchListener listener);
+    /// 0: over the budget, nothing was done. One path is watched in one way only: lock nodes as nodes, directories by
+    /// their children.
+    WatchId add(const std::string& path, WatchListener listener, WatchKind kind = WatchKind::node);
     /// Neither function of the listener is called from now on. Harmless with an unknown id.
     void remove(WatchId id) { drop(id, true); }
     /// The same where the node is about to be deleted by us, which uses up the watch without a further request.
@@ -61,6 +68,7 @@ public:
 
 private:
     struct Entry {
+        WatchKind kind{};
         bool armed = false;           // the server holds a watch for us, as far as we know
         bool abandoned = false;       // ends by itself with the node
         std::uint64_t reading = 0;    // ticket of the read on its way

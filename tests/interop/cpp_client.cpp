@@ -15,6 +15,8 @@
 
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/semaphore.hpp>
+#include <zkrecipes/semaphore_mutex.hpp>
 #include <zkrecipes/session.hpp>
 
 #include "interop/peer.hpp"
@@ -39,6 +41,22 @@ Lock lock_of_kind(const std::string& kind, Session& session, const std::string& 
         const auto lock = std::make_shared<ExclusiveMutex>(session, path, options);
         return {[=](Deadline d) { return lock->lock_before(d); }, [=] { lock->unlock(); },
                 [=] { return lock->participants(); }};
+    }
+    if (kind == "semaphore_mutex") {
+        const auto lock = std::make_shared<SemaphoreMutex>(session, path, options);
+        return {[=](Deadline d) { return lock->lock_before(d); }, [=] { lock->unlock(); },
+                [=] { return lock->participants(); }};
+    }
+    if (kind == "semaphore2") {  // one lease of two
+        const auto semaphore = std::make_shared<Semaphore>(session, path, 2, options);
+        const auto held = std::make_shared<std::vector<Grant>>();
+        const auto acquire = [=](Deadline d) {
+            Grant grant = semaphore->acquire_before(d);
+            if (!grant) return false;
+            held->push_back(std::move(grant));
+            return true;
+        };
+        return {acquire, [=] { held->pop_back(); }, [=] { return semaphore->participants(); }};
     }
     auto& known = read_write_locks[path];
     if (!known) known = std::make_shared<ReadWriteLock>(session, path, options);

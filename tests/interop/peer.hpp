@@ -47,7 +47,8 @@ enum class Names { curator, kazoo };
 /// One client of ZooKeeper, in whatever language: a session of its own, and a thread of its own that does its commands
 /// one after the other.
 ///
-/// `kind` says which lock is meant: mutex, read, write. To add one, name it in three places: lock_of_kind() in
+/// `kind` says which lock is meant: mutex, read, write; semaphore_mutex and semaphore2 (one lease of two), which
+/// kazoo does not have with Curator's nodes. To add one, name it in three places: lock_of_kind() in
 /// peer.cpp, make() in CuratorPeer.java and make() in kazoo_peer.py; the commands are the same for all.
 class Client {
 public:

@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,13 +37,22 @@ public:
 
     explicit AcquireWorld(AcquireFsm::Patience patience = AcquireFsm::Patience::wait,
                           Contender contender = Contender::mutex)
-        : rule(rule_of(contender)), fsm(*this, spec, patience) {
+        : AcquireWorld(contender, [this, patience](AcquirePort& port) {
+              return std::make_unique<AcquireFsm>(port, spec, patience);
+          }) {}
+
+protected:
+    /// Another protocol that stands in the queue.
+    template <class MakeFsm>
+    AcquireWorld(Contender contender, const MakeFsm& make) : rule(rule_of(contender)), owned(make(*this)), fsm(*owned) {
         spec.directory = "/l";
         spec.base = base_of(contender);
         const bool kazoo = contender == Contender::kazoo_mutex || contender == Contender::kazoo_reader;
         spec.dialect = kazoo ? Dialect::kazoo : Dialect::curator;
         spec.rule = &rule;
     }
+
+public:
     AcquireWorld(const AcquireWorld&) = delete;
 
     static const char* base_of(Contender contender) {
@@ -107,7 +117,7 @@ public:
         drop_pending(Rc::connection_loss);
         if (!suspended_first) fsm.on_suspended();
     }
-    void reconnect() {
+    virtual void reconnect() {
         if (is_connected || is_closed) return;
         is_connected = true;
         fsm.on_connected();
@@ -131,7 +141,7 @@ public:
         if (lingering) return;  // the servers have not noticed yet
         delete_nodes_of(old);
     }
-    void delete_nodes_of(std::int64_t owner) {
+    virtual void delete_nodes_of(std::int64_t owner) {
         for (const auto& name : mine()) {
             if (children[name].owner == owner) remove(name);
         }
@@ -183,7 +193,7 @@ public:
         }
         flush_reaper();
     }
-    void flush_reaper() {
+    virtual void flush_reaper() {
         if (is_closed) return;
         for (const auto& name : reaped_nodes) {
             const auto it = children.find(name);
@@ -345,7 +355,8 @@ public:
     // ---- state, open to the tests ----
     QueueSpec spec;
     PredecessorRule rule;
-    AcquireFsm fsm;
+    const std::unique_ptr<AcquireFsm> owned;
+    AcquireFsm& fsm;
 
     bool exists = true;
     std::map<std::string, Node> children;
@@ -374,10 +385,18 @@ public:
     std::string text, watched;
     bool timer = false, double_grant = false;
 
-private:
+protected:
     using Request = std::function<void(bool executed, Rc rc)>;
 
     void send(Request request) { pending.push_back(std::move(request)); }
+    virtual void lose() {
+        lease_fresh = false;
+        watched.clear();
+        missed.reset();
+        fsm.on_session_lost();
+    }
+
+private:
     Fault fault_at(int index) const {
         for (const auto& plan : plans) {
             if (plan.at == index) return plan.fault;
@@ -405,12 +424,6 @@ private:
             expire();
         else
             suspend();
-    }
-    void lose() {
-        lease_fresh = false;
-        watched.clear();
-        missed.reset();
-        fsm.on_session_lost();
     }
     void drop_pending(Rc rc) {
         auto dropped = std::move(pending);

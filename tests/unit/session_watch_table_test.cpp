@@ -18,13 +18,17 @@ protected:
         sent.push_back("get " + path);
         tickets.push_back(ticket);
     }
+    void send_children_watch(const std::string& path, std::uint64_t ticket) override {
+        sent.push_back("children " + path);
+        tickets.push_back(ticket);
+    }
     void send_remove_watches(const std::string& path, std::uint64_t ticket) override {
         sent.push_back("remove " + path);
         tickets.push_back(ticket);
     }
     bool can_send() const override { return connected; }
 
-    WatchId watch(const std::string& name, const std::string& path = "/n") {
+    WatchId watch(const std::string& name, const std::string& path = "/n", WatchKind kind = WatchKind::node) {
         WatchListener listener;
         listener.ready = [this, name](Rc rc, const std::string&, const NodeStat&) {
             told.push_back(name + " ready " + to_string(rc));
@@ -34,7 +38,7 @@ protected:
             told.push_back(name + " fired");
             if (on_told) on_told(name);
         };
-        return table.add(path, std::move(listener));
+        return table.add(path, std::move(listener), kind);
     }
     void read(Rc rc = Rc::ok) { table.on_read(next(), rc, "data", NodeStat{}); }
     void removed(Rc rc = Rc::ok) { table.on_removed(next(), rc); }
@@ -43,7 +47,9 @@ protected:
         tickets.erase(tickets.begin());
         return ticket;
     }
-    void event(const std::string& path = "/n") { table.on_event(WatchEventType::deleted, path); }
+    void event(const std::string& path = "/n", WatchEventType type = WatchEventType::deleted) {
+        table.on_event(type, path);
+    }
 
     WatchTable table{*this, 1000};
     std::vector<std::string> sent;
@@ -52,6 +58,24 @@ protected:
     std::function<void(const std::string&)> on_told;
     bool connected = true;
 };
+
+TEST_F(WatchTableTest, ADirectoryIsWatchedByItsChildren) {
+    const auto a = watch("a", "/d", WatchKind::children);
+    watch("b", "/d", WatchKind::children);
+    EXPECT_THAT(sent, ElementsAre("children /d"));
+    read();
+    table.remove(a);
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok"));
+    event("/d", WatchEventType::children_changed);
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "b fired"));
+    const auto c = watch("c", "/d", WatchKind::children);
+    EXPECT_THAT(sent, ElementsAre("children /d", "children /d"));
+    read();
+    table.remove(c);
+    EXPECT_THAT(sent, ElementsAre("children /d", "children /d", "remove /d"));
+    removed();
+    EXPECT_EQ(table.bytes(), 0u);
+}
 
 TEST_F(WatchTableTest, OneReadServesAllWhoAskWhileItIsOnItsWay) {
     watch("a");

@@ -6,8 +6,10 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +20,9 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public final class CuratorPeer {
@@ -90,6 +95,10 @@ public final class CuratorPeer {
                     return of(readWriteLock(path).writeLock());
                 case "read":
                     return of(readWriteLock(path).readLock());
+                case "semaphore_mutex":
+                    return of(curator, path, new InterProcessSemaphoreMutex(curator, path));
+                case "semaphore2": // one lease of two
+                    return of(path, new InterProcessSemaphoreV2(curator, path, 2));
                 default:
                     throw new IllegalArgumentException("unknown kind of lock " + kind);
             }
@@ -119,6 +128,61 @@ public final class CuratorPeer {
             @Override
             public Collection<String> participants() throws Exception {
                 return mutex.getParticipantNodes();
+            }
+        };
+    }
+
+    private static Lock of(CuratorFramework curator, String path, InterProcessSemaphoreMutex mutex) {
+        return new Lock() {
+            @Override
+            public boolean acquire(long millis) throws Exception {
+                if (millis >= 0) {
+                    return mutex.acquire(millis, TimeUnit.MILLISECONDS);
+                }
+                mutex.acquire();
+                return true;
+            }
+
+            @Override
+            public void release() throws Exception {
+                mutex.release();
+            }
+
+            @Override
+            public Collection<String> participants() throws Exception {
+                List<String> nodes = new ArrayList<>();
+                for (String node : curator.getChildren().forPath(path + "/leases")) {
+                    nodes.add(path + "/leases/" + node);
+                }
+                return nodes;
+            }
+        };
+    }
+
+    private static Lock of(String path, InterProcessSemaphoreV2 semaphore) {
+        Deque<Lease> leases = new ArrayDeque<>();
+        return new Lock() {
+            @Override
+            public boolean acquire(long millis) throws Exception {
+                Lease lease = millis >= 0 ? semaphore.acquire(millis, TimeUnit.MILLISECONDS) : semaphore.acquire();
+                if (lease != null) {
+                    leases.push(lease);
+                }
+                return lease != null;
+            }
+
+            @Override
+            public void release() {
+                semaphore.returnLease(leases.pop());
+            }
+
+            @Override
+            public Collection<String> participants() throws Exception {
+                List<String> nodes = new ArrayList<>();
+                for (String node : semaphore.getParticipantNodes()) {
+                    nodes.add(path + "/leases/" + node);
+                }
+                return nodes;
             }
         };
     }

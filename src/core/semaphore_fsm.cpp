@@ -1,0 +1,326 @@
+#include "core/semaphore_fsm.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "core/json.hpp"
+#include "core/node_name.hpp"
+
+namespace zkrecipes::internal {
+
+std::string write_limit(std::int32_t limit) { return "{\"v\":1,\"leases\":" + std::to_string(limit) + "}"; }
+
+std::optional<std::int32_t> read_limit(std::string_view data) {
+    JsonReader reader(data);
+    std::int64_t limit = 0;
+    const bool read = reader.object(
+        [&](const std::string& key) { return key == "leases" ? reader.integer_or_skip(limit) : reader.skip(); });
+    if (!read || !reader.at_end() || limit < 1 || limit > std::numeric_limits<std::int32_t>::max()) return {};
+    return static_cast<std::int32_t>(limit);
+}
+
+SemaphoreFsm::SemaphoreFsm(AcquirePort& port, LeasePort& leases, const QueueSpec& spec, Patience patience,
+                           SemaphoreTerms& terms, std::int32_t wanted)
+    : AcquireFsm(port, spec, patience), lease_port_(leases), terms_(terms), wanted_(wanted) {}
+
+Ticket SemaphoreFsm::go_to(Head head) {
+    step_ = Step::beyond;
+    head_ = head;
+    return next_ticket();
+}
+
+// ---- in the queue -------------------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_create_request(const std::string& prefix) {
+    AcquireFsm::send_create_request(prefix);
+    // Behind the create and its read: if they show that nobody is before us, this is the look at the leases.
+    look_ticket_ = ticket_;
+    lease_port_.look(ticket_);
+}
+
+void SemaphoreFsm::look_again() {
+    // The list first: what counts is how many leases there are once nobody is before us. No check of the own node, as
+    // the transaction contains it.
+    send_list();
+    look_ticket_ = ticket_;
+    lease_port_.look(ticket_);
+}
+
+void SemaphoreFsm::at_head(bool again) {
+    if (again || look_ticket_ != ticket_) return send_look();
+    step_ = Step::beyond;  // the look is on its way, sent behind the read that showed our place
+    head_ = Head::looking;
+}
+
+void SemaphoreFsm::send_first_look() {
+    first_looked_ = false;
+    look_ticket_ = next_ticket();
+    port_.list(look_ticket_);
+    lease_port_.look(look_ticket_);
+}
+
+void SemaphoreFsm::on_first_look(bool free, bool directory) {
+    if (!free) return leave(Ended::timed_out);
+    first_looked_ = true;  // the answer of the other half follows
+    queue_exists_ = directory;
+}
+
+void SemaphoreFsm::go_on() {
+    if (known_ == Known::none && taken_ == Taken::no && wanted_ > terms_.limit) {
+        // Refused, unless the number was raised since this object last read it. Nobody is kept waiting for that.
+        look_ticket_ = go_to(Head::asking);
+        return lease_port_.look(look_ticket_);
+    }
+    if (taken_ == Taken::no) return AcquireFsm::go_on();
+    // As for the own node: without the sync the server may not have seen the transaction yet.
+    lease_port_.sync_leases(go_to(Head::syncing));
+}
+
+bool SemaphoreFsm::is_idle() const noexcept {
+    return AcquireFsm::is_idle() || (step_ == Step::beyond && head_ == Head::waiting);
+}
+
+bool SemaphoreFsm::outcome_open() const noexcept {
+    return AcquireFsm::outcome_open() || (step_ == Step::beyond && head_ == Head::taking);
+}
+
+void SemaphoreFsm::drop_watches() {
+    AcquireFsm::drop_watches();
+    lease_port_.unwatch_leases();
+}
+
+void SemaphoreFsm::give_up_nodes() {
+    AcquireFsm::give_up_nodes();
+    if (taken_ == Taken::yes) lease_port_.reap_leases(leases_);
+    if (taken_ == Taken::perhaps || doubtful_) lease_port_.reap_lease_identity(identity_);
+}
+
+void SemaphoreFsm::own_node_missing() {
+    // Nobody deletes the place in the queue but an operator, or a transaction of ours that happened after all.
+    if (doubtful_ && same_session()) lease_port_.reap_lease_identity(identity_);
+    AcquireFsm::own_node_missing();
+}
+
+void SemaphoreFsm::forget_node() {
+    AcquireFsm::forget_node();
+    taken_ = Taken::no;
+    doubtful_ = false;
+    leases_.clear();
+}
+
+// ---- the look at the leases -----------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_look() {
+    look_ticket_ = go_to(Head::looking);
+    lease_port_.look(look_ticket_);
+}
+
+void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const NodeStat& stat) {
+    if (step_ == Step::finished || step_ == Step::leaving) return;
+    // Also where we are still in the queue: whoever does not agree should not wait to learn it.
+    if (rc == Rc::ok && !agree(data, stat)) return;
+    if (ticket != ticket_) return;
+    if (at(ticket, Head::asking)) {
+        if (rc == Rc::no_node) return refuse_wanted();
+        if (rc != Rc::ok) return trouble(rc, "reading the leases");
+        step_ = Step::idle;
+        return AcquireFsm::go_on();
+    }
+    if (step_ == Step::looking && first_looked_) {
+        if (rc == Rc::no_node) return AcquireFsm::on_first_look(true, queue_exists_);
+        if (rc == Rc::ok) return AcquireFsm::on_first_look(enough(stat), queue_exists_);
+        return trouble(rc, "reading the leases");
+    }
+    if (!at(ticket, Head::looking)) return;
+    if (rc == Rc::no_node) {
+        if (may_make_directory()) lease_port_.make_leases(go_to(Head::making_leases));
+        return;
+    }
+    if (rc != Rc::ok) return trouble(rc, "reading the leases");
+    if (enough(stat)) return send_take();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (!lease_port_.may_watch_leases()) {
+        return fail(Errc::budget_exceeded,
+                    "this session watches as many nodes as ZooKeeper survives; use another Session for more");
+    }
+    lease_port_.watch_leases(go_to(Head::setting_watch));
+}
+
+/// False: this was the end.
+bool SemaphoreFsm::agree(std::string_view data, const NodeStat& stat) {
+    version_ = stat.version;
+    directory_ = stat.czxid;
+    unwritten_ = data.empty();
+    const auto written = unwritten_ ? terms_.limit : read_limit(data);
+    if (!written) {
+        fail(Errc::bad_data, "the node of the leases holds something else than their number");
+        return false;
+    }
+    if (*written != terms_.limit && (!terms_.follows || terms_.directory != stat.czxid)) {
+        fail(Errc::bad_option, "here are " + std::to_string(*written) + " leases, but this object was made for " +
+                                   std::to_string(terms_.limit));
+        return false;
+    }
+    if (!unwritten_) {
+        terms_.limit = *written;
+        terms_.directory = stat.czxid;
+    }
+    if (wanted_ <= terms_.limit) return true;
+    refuse_wanted();
+    return false;
+}
+
+void SemaphoreFsm::refuse_wanted() {
+    fail(Errc::bad_option, std::to_string(wanted_) + " leases at once were asked for, and there are " +
+                               std::to_string(terms_.limit) + " in all");
+}
+
+bool SemaphoreFsm::enough(const NodeStat& stat) const noexcept {
+    return std::int64_t{stat.num_children} + wanted_ <= terms_.limit;
+}
+
+void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::making_leases)) return;
+    // no_node: an ancestor was reaped in between; the next look says so again, and is counted.
+    if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_look();
+    trouble(rc, "making the directory of the leases");
+}
+
+void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (!at(ticket, Head::setting_watch)) return;
+    if (rc == Rc::no_node) return send_look();
+    if (meaning(rc) != Meaning::done) {
+        drop_watches();
+        return trouble(rc, "watching the leases");
+    }
+    if (enough(stat)) {  // between the look and the watch
+        drop_watches();
+        return send_take();
+    }
+    head_ = Head::waiting;
+    failures_ = 0;  // at our place again: the outage, if there was one, is over
+}
+
+void SemaphoreFsm::on_leases_changed(Ticket ticket) {
+    if (!at(ticket, Head::waiting) && !at(ticket, Head::setting_watch)) return;
+    drop_watches();
+    send_look();
+}
+
+// ---- taking ---------------------------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_take() {
+    LeaseTaking taking;
+    taking.place = node_;
+    for (std::int32_t i = 0; i < wanted_; ++i) taking.leases.push_back(identity_ + "lease-" + format_sequence(i));
+    taking.version = version_;
+    if (unwritten_) taking.terms = write_limit(terms_.limit);
+    if (!lease_port_.reserve_leases(taking.leases)) {
+        return fail(Errc::budget_exceeded,
+                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+    }
+    leases_ = taking.leases;
+    lease_port_.take(go_to(Head::taking), taking);
+}
+
+void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant sent_at) {
+    if (ticket != ticket_) return;
+    const Meaning what = meaning(rc);
+    const bool open = what == Meaning::unknown || what == Meaning::session_over;
+    if (step_ == Step::leaving) {
+        if (same_session()) {
+            if (what == Meaning::done) {
+                lease_port_.left_queue();
+                lease_port_.reap_leases(leases_);
+            } else {
+                port_.reap_node(node_);
+                if (open || doubtful_) lease_port_.reap_lease_identity(identity_);
+            }
+        }
+        return finish();
+    }
+    if (!at(ticket, Head::taking)) return;
+    step_ = Step::idle;  // whatever comes now, the outcome is not open any more
+    head_ = Head::none;
+    if (open) {
+        taken_ = Taken::perhaps;
+        return attempt_failed();
+    }
+    if (what == Meaning::refused) return on_taking_refused(rc, refused);
+    if (what != Meaning::done) return trouble(rc, "taking the leases");
+    taken_ = Taken::yes;
+    known_ = Known::none;  // the place in the queue went with the same transaction
+    lease_port_.left_queue();
+    port_.lease_committed(sent_at);
+    if (unwritten_) terms_.directory = directory_;
+    step_ = Step::beyond;
+    head_ = Head::reading_lease;
+}
+
+void SemaphoreFsm::on_taking_refused(Rc rc, TakingStep refused) {
+    if (refused == TakingStep::place && rc == Rc::no_node) return own_node_missing();
+    if (refused == TakingStep::leases && rc == Rc::node_exists) {
+        return doubtful_ ? own_node_missing() : fail(Errc::protocol, "a lease with a new name is there already");
+    }
+    // The number was changed since it was read, or the directory was deleted.
+    if (rc == Rc::bad_version || rc == Rc::no_node) return send_look();
+    trouble(rc, "taking the leases");
+}
+
+void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
+    const bool recovering = at(ticket, Head::finding);
+    if (!recovering && !at(ticket, Head::reading_lease)) return;
+    if (rc == Rc::no_node) {
+        if (!recovering || taken_ == Taken::yes) return leases_gone();
+        // It did not happen, and after the sync on a new connection it never will; should it nevertheless, our place
+        // is found missing, and the leases are deleted by their identity.
+        taken_ = Taken::no;
+        doubtful_ = true;
+        return AcquireFsm::go_on();
+    }
+    if (meaning(rc) != Meaning::done) {
+        return trouble(rc, "exists");
+    }
+    if (stat.ephemeral_owner != node_session_ || !same_session()) {
+        port_.note("leases of this identity belong to another session: starting again");
+        forget_node();
+        return attempt_failed();
+    }
+    if (recovering && taken_ == Taken::perhaps) {
+        taken_ = Taken::yes;
+        known_ = Known::none;
+        lease_port_.left_queue();
+    }
+    czxid_ = stat.czxid;
+    if (!recovering) return grant_or_verify_leases();
+    lease_port_.verify_leases(go_to(Head::verifying), leases_);
+}
+
+void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::syncing)) return;
+    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    lease_port_.find_lease(go_to(Head::finding), leases_.front());
+}
+
+/// The transaction is a commit of a moment ago, and as such lease enough for the session.
+void SemaphoreFsm::grant_or_verify_leases() {
+    if (lease_port_.begin_lease_hold(leases_, czxid_)) return leave(Ended::granted);
+    lease_port_.verify_leases(go_to(Head::verifying), leases_);
+}
+
+void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::verifying)) return;
+    if (rc == Rc::no_node) return leases_gone();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    grant_or_verify_leases();
+}
+
+void SemaphoreFsm::leases_gone() {
+    port_.note("a lease was deleted by somebody else before it was held: going to the back of the queue");
+    lease_port_.reap_leases(leases_);  // the others
+    forget_node();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    send_create();
+}
+
+}  // namespace zkrecipes::internal

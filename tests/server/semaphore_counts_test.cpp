@@ -1,0 +1,153 @@
+// What leases cost, counted at a gate that knows the protocol.
+#include "server/semaphore_support.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using testenv::Direction;
+using testenv::Opcode;
+using testenv::Record;
+
+class SemaphoreCountsTest : public SemaphoreServerTest {
+protected:
+    void SetUp() override {
+        SemaphoreServerTest::SetUp();
+        if (!IsSkipped()) ZKRECIPES_NEEDS_OWN_SERVER();
+    }
+};
+
+TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequest) {
+    auto s = gated_session(60s);
+    Semaphore semaphore(s, lock_path(), 5);
+    gate().delay(Direction::to_client, 15ms);
+    for (const std::int32_t count : {1, 1, 3}) {
+        gate().reset_trace();
+        Grant grant = semaphore.acquire(count);
+        EXPECT_EQ(to_string(counts()), "exists 2, get_data 1, multi 1, create2 1");
+        EXPECT_EQ(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
+        EXPECT_EQ(counts().writes(), 2u);
+        EXPECT_TRUE(grant.held());
+        EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+        EXPECT_EQ(counts().total(), 6u) << to_string(trace());
+        EXPECT_EQ(leased(), 0u);
+    }
+    SemaphoreMutex mutex(s, path("mutex"));
+    mutex.lock();
+    mutex.unlock();
+}
+
+TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing) {
+    auto holder = session();
+    Semaphore held(holder, lock_path(), 2);
+    const Grant grant = held.acquire();
+    auto s = gated_session(60s);
+    Semaphore semaphore(s, lock_path(), 2);
+    gate().delay(Direction::to_client, 15ms);
+    const auto fails_cheaply = [&](std::int32_t count) {
+        const auto before = watches();
+        gate().reset_trace();
+        EXPECT_FALSE(semaphore.try_acquire(count));
+        EXPECT_EQ(to_string(counts()), "get_data 1, get_children2 1");
+        EXPECT_EQ(counts().writes(), 0u);
+        EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
+        EXPECT_EQ(watches(), before);
+    };
+    ASSERT_TRUE(await([&] { return watches() >= 1; }));  // the holder watches its own node by now
+    fails_cheaply(2);                                    // too few are free
+    auto third = session();
+    Semaphore behind(third, lock_path(), 2);
+    std::stop_source stop;
+    Acquiring waits([&] { return behind.acquire_before(Deadline::never(), stop.get_token(), 2); });
+    ASSERT_TRUE(await_waiting(1));
+    ASSERT_TRUE(await([&] { return watches() >= 2; }));
+    fails_cheaply(1);  // one is free, but somebody stands in the queue
+    stop.request_stop();
+    EXPECT_FALSE(waits.get());
+    EXPECT_TRUE(await_waiting(0));
+}
+
+TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
+    auto s = gated_session(60s);
+    Semaphore semaphore(s, lock_path(), 2);
+    gate().delay(Direction::to_client, 15ms);
+    gate().reset_trace();
+    const Grant grant = semaphore.try_acquire(2);
+    EXPECT_TRUE(grant.held());
+    EXPECT_LE(round_trips(trace(), s.info().session_id), 3) << to_string(trace());
+}
+
+TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead) {  // H22, H24
+    constexpr std::size_t kWaiters = 50, kLeases = 3;
+    auto holder = gated_session(60s);
+    Semaphore held(holder, lock_path(), kLeases);
+    std::vector<Grant> first;
+    for (std::size_t i = 0; i < kLeases; ++i) first.push_back(held.acquire());
+    std::mutex guard;
+    std::vector<Grant> granted;
+    granted.reserve(kWaiters);
+    std::atomic<int> failed{0};
+    std::vector<Session> sessions;
+    for (std::size_t i = 0; i < kWaiters; ++i) {
+        sessions.push_back(gated_session(60s));
+        Semaphore semaphore(sessions.back(), lock_path(), kLeases);
+        semaphore.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+            if (result.error || !result.grant) ++failed;
+            const std::lock_guard lock(guard);
+            granted.push_back(std::move(result.grant));
+        });
+        ASSERT_TRUE(await_waiting(i + 1));
+    }
+    const auto served = [&] {
+        const std::lock_guard lock(guard);
+        return granted.size();
+    };
+    // Each watches the one before it, the first one the leases, and the holders their own nodes.
+    const auto all = static_cast<std::int64_t>(kWaiters + kLeases);
+    ASSERT_TRUE(await([&] { return watches() == all; })) << server().four_letter("wchp");
+    for (std::size_t done = 0; done < 5; ++done) {
+        gate().reset_trace();
+        Grant& leaving = done < kLeases ? first[kLeases - 1 - done] : granted[done - kLeases];  // H25: in any order
+        const auto leaver = leaving.session_id();
+        leaving.release();
+        ASSERT_TRUE(await([&] { return served() == done + 1; }));
+        // The next one has become the head, and watches the leases in its turn.
+        const auto lists_of_leases = [&] {
+            std::size_t lists = 0;
+            for (const auto& record : trace()) {
+                lists += record.kind == Record::Kind::request && record.opcode == Opcode::get_children2 &&
+                         record.path == leases_path();
+            }
+            return lists;
+        };
+        ASSERT_TRUE(await([&] { return lists_of_leases() >= 1; }));
+        std::size_t woken = 0;
+        for (const auto& record : trace()) woken += record.kind == Record::Kind::event && record.session != leaver;
+        EXPECT_EQ(woken, 2u) << to_string(trace());  // the one that can go on, and the one that is at the head now
+        EXPECT_EQ(counts()[Opcode::remove] + counts()[Opcode::multi], 2u) << to_string(trace());
+        EXPECT_EQ(lists_of_leases(), 1u);
+        EXPECT_LE(counts()[Opcode::get_children2], 2u);  // it had not been second in the queue when it last looked
+        // The new holder watches its node in the end, and then all is quiet.
+        ASSERT_TRUE(await([&] { return watches() == all - static_cast<std::int64_t>(done) - 1; }));
+    }
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(leased(), kLeases);
+    for (auto& s : sessions) s.close();
+    ASSERT_TRUE(await([&] { return served() == kWaiters; }));
+}
+
+TEST_F(SemaphoreCountsTest, FailedTriesAndWaitsLeaveNothing) {  // H17, H18
+    auto holder = session(60s);
+    Semaphore held(holder, lock_path(), 1);
+    const Grant grant = held.acquire();
+    auto s = session(60s);
+    Semaphore semaphore(s, lock_path(), 1);
+    for (int i = 0; i < 500; ++i) {
+        ASSERT_FALSE(i % 5 == 0 ? semaphore.try_acquire_for(1ms) : semaphore.try_acquire());
+    }
+    EXPECT_TRUE(await_waiting(0));
+    EXPECT_EQ(leased(), 1u);
+    EXPECT_TRUE(await([&] { return watches() <= 1; })) << server().four_letter("wchp");
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
