@@ -62,6 +62,11 @@ function(zkrecipes_layer name)
   add_library(zkrecipes_${name} OBJECT ${ARG_SOURCES})
   set_target_properties(zkrecipes_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                                      VISIBILITY_INLINES_HIDDEN ON)
+  if(NOT ZKRECIPES_SANITIZE)
+    # Also where tests and tools are compiled several files at a time, each file of the library stands alone: that is how users
+    # compile it, and tests/package finds the objects in ccache.
+    set_target_properties(zkrecipes_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_include_directories(zkrecipes_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(zkrecipes_${name} PUBLIC zkrecipes_build_flags spdlog::spdlog Boost::fiber Boost::context
                                                  Threads::Threads ${ARG_DEPENDS})
