@@ -10,3 +10,6 @@ zkrecipes_test(
   TIER unit
   SOURCES core_multi_lock_test.cpp multi_acquire_fault_table_test.cpp multi_acquire_fsm_test.cpp
   LINK zkrecipes_internals)
+# Each fault table is a world of its own, with names that the others have, too.
+set_source_files_properties(acquire_fault_table_test.cpp downgrade_fsm_test.cpp semaphore_fault_table_test.cpp semaphore_fsm_test.cpp
+                            multi_acquire_fault_table_test.cpp multi_acquire_fsm_test.cpp acquire_fsm_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
