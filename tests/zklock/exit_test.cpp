@@ -49,8 +49,13 @@ TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain
 
 TEST_F(ZklockExitTest, WithoutDescriptorsItIs71BeforeItHasDoneAnything) {
     ZklockProcess::Setup few;
-    few.launcher = {"prlimit", "--nofile=4"};
-    const Outcome outcome = run({lock(), "touch", scratch_ / "ran"}, few);
+    // One more than whoever runs the tests leaves open: enough for the loader and its libraries, and for nothing else.
+    Outcome outcome;
+    int limit = 3;
+    do {
+        few.launcher = {"prlimit", "--nofile=" + std::to_string(++limit)};
+        outcome = run({lock(), "touch", scratch_ / "ran"}, few);
+    } while (outcome.code == 127 && limit < 64);
     EXPECT_EQ(outcome.code, 71);
     EXPECT_THAT(outcome.err, HasSubstr("Too many open files"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
