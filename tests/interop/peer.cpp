@@ -118,7 +118,8 @@ void PeerProcess::start(const std::vector<std::string>& argv) {
     arguments.push_back(nullptr);
     int commands[2];
     int answers[2];
-    if (pipe2(commands, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) {
+    int started[2];
+    if (pipe2(commands, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0 || pipe2(started, O_CLOEXEC) != 0) {
         throw std::system_error(errno, std::generic_category(), "pipe");
     }
     std::signal(SIGPIPE, SIG_IGN);  // a command to a peer that was killed is no reason to die
@@ -136,6 +137,13 @@ void PeerProcess::start(const std::vector<std::string>& argv) {
     }
     close(commands[0]);
     close(answers[1]);
+    close(started[1]);
+    // Until the child has closed its end. Before that it may not have asked to die with us, and whoever stops it then
+    // leaves it behind for ever.
+    char nothing = 0;
+    while (read(started[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
+    close(started[0]);
     commands_ = commands[1];
     answers_ = answers[0];
 }
