@@ -34,7 +34,7 @@ struct Participant {
     std::string path;                               ///< absolute, as the caller names paths (without the namespace)
     std::string node;                               ///< last component
     bool holder = false;                            ///< holds the lock now, by the order of the nodes
-    std::string mode;                               ///< "exclusive"
+    std::string mode;                               ///< "exclusive", "shared" or "lease"
     FencingToken token = 0;                         ///< the node's czxid
     std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
