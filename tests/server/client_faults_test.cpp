@@ -199,8 +199,8 @@ TEST_F(ClientFaultsTest, HandlesLeaveNoThreadAndNoDescriptorBehind) {
             ASSERT_TRUE(one.connected());
         }
     }
-    EXPECT_TRUE(test::await([&] { return client_threads() == threads; })) << client_threads() << " " << threads;
-    EXPECT_TRUE(test::await([&] { return open_descriptors() == descriptors; }));
+    EXPECT_TRUE(test::await([&] { return client_threads() <= threads; })) << client_threads() << " " << threads;
+    EXPECT_TRUE(test::await([&] { return open_descriptors() <= descriptors; }));
 }
 
 // ---- expiry -------------------------------------------------------------------------------------------------------
