@@ -139,10 +139,10 @@ std::stop_token ExclusiveMutex::lost() const noexcept {
     return share ? share->hold().lost() : std::stop_token();
 }
 
-std::vector<Participant> ExclusiveMutex::participants() {
+std::vector<Participant> ExclusiveMutex::participants(Deadline deadline) {
     const auto impl = impl_;
     return internal::read_queue(impl->core, "participants", impl->queue->user_path, impl->queue->spec.directory,
-                                Deadline::never(), false)
+                                deadline, false)
         .participants;
 }
 

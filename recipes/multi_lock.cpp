@@ -40,11 +40,8 @@ namespace {
 using As = MultiLock::As;
 using Member = MultiLock::Member;
 
-std::shared_ptr<const QueueRule> rule_of(As as) {
-    static const auto exclusive = std::make_shared<const MemberRule>(false);
-    static const auto shared = std::make_shared<const MemberRule>(true);
-    return as == As::shared ? shared : exclusive;
-}
+/// The rule of the recipe that the path is used by.
+std::shared_ptr<const QueueRule> rule_of(As as) { return as == As::shared ? rule_shared() : rule_alone(); }
 
 const char* base_of(As as) {
     switch (as) {
@@ -215,12 +212,12 @@ std::stop_token MultiLock::lost() const noexcept {
     return share ? share->hold().lost() : std::stop_token();
 }
 
-std::vector<LockView> MultiLock::participants() {
+std::vector<LockView> MultiLock::participants(Deadline deadline) {
     const auto impl = impl_;
     std::vector<LockView> views;
     for (std::size_t i = 0; i < impl->members.size(); ++i) {
         views.push_back(internal::read_queue(impl->core, "participants", impl->members[i].path,
-                                             impl->queue->spec.members[i].directory, Deadline::never(), false));
+                                             impl->queue->spec.members[i].directory, deadline, false));
     }
     return views;
 }

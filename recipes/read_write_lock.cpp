@@ -257,10 +257,10 @@ std::stop_token ReadWriteLock::lost() const noexcept {
     return share ? share->hold().lost() : std::stop_token();
 }
 
-std::vector<Participant> ReadWriteLock::participants() {
+std::vector<Participant> ReadWriteLock::participants(Deadline deadline) {
     const auto impl = impl_;
     return internal::read_queue(impl->core, "participants", impl->path(), impl->alone.queue->spec.directory,
-                                Deadline::never(), false)
+                                deadline, false)
         .participants;
 }
 

@@ -87,19 +87,19 @@ void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::func
                   });
 }
 
-std::int32_t Semaphore::leases() {
+std::int32_t Semaphore::leases(Deadline deadline) {
     const auto impl = impl_;
-    return read_terms(impl->core, impl->place, "leases");
+    return read_terms(impl->core, impl->place, "leases", deadline);
 }
 
-void Semaphore::set_leases(std::int32_t leases) {
+void Semaphore::set_leases(std::int32_t leases, Deadline deadline) {
     const auto impl = impl_;
-    write_terms(impl->core, impl->place, leases, "set_leases");
+    write_terms(impl->core, impl->place, leases, "set_leases", deadline);
 }
 
-std::vector<Participant> Semaphore::participants() {
+std::vector<Participant> Semaphore::participants(Deadline deadline) {
     const auto impl = impl_;
-    return read_semaphore(impl->core, *impl->place, "participants");
+    return read_semaphore(impl->core, *impl->place, "participants", deadline);
 }
 
 Deadline Semaphore::deadline_in(std::chrono::nanoseconds from_now) const {

@@ -125,9 +125,9 @@ std::stop_token SemaphoreMutex::lost() const noexcept {
     return share ? share->hold().lost() : std::stop_token();
 }
 
-std::vector<Participant> SemaphoreMutex::participants() {
+std::vector<Participant> SemaphoreMutex::participants(Deadline deadline) {
     const auto impl = impl_;
-    return read_semaphore(impl->core, *impl->place, "participants");
+    return read_semaphore(impl->core, *impl->place, "participants", deadline);
 }
 
 Deadline SemaphoreMutex::deadline_in(std::chrono::nanoseconds from_now) const {

@@ -98,8 +98,8 @@ public:
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
 
     /// Who holds and who waits at each member, in the order of members(). Blocks for two round trips or more for each;
-    /// throws Error.
-    std::vector<LockView> participants();
+    /// throws Error (unreachable: the deadline over all passed first).
+    std::vector<LockView> participants(Deadline deadline = Deadline::never());
 
     /// Each path once, in the order in which they were given.
     const std::vector<Member>& members() const noexcept;

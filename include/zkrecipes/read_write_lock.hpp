@@ -105,8 +105,8 @@ public:
     std::stop_token lost() const noexcept;  ///< of the caller's hold, alone if both; empty: none
 
     /// Who holds and who waits, and in which mode, in the order of the queue. Blocks for two round trips or more;
-    /// throws Error.
-    std::vector<Participant> participants();
+    /// throws Error (unreachable: the deadline passed first).
+    std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;
 

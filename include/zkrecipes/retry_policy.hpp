@@ -12,7 +12,7 @@ namespace zkrecipes {
 /// What a retry policy decides on.
 struct RetryState {
     int failures = 0;                         ///< failed attempts so far, at least 1
-    std::chrono::milliseconds elapsed{0};     ///< since the call began
+    std::chrono::milliseconds elapsed{0};     ///< since the first of them
     std::chrono::milliseconds last_delay{0};  ///< what the policy answered last time
     std::uint64_t random = 0;                 ///< uniform; the policy has no source of its own, so that runs replay
 };

@@ -66,16 +66,18 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done,
                        std::int32_t count = 1);
 
-    /// The number agreed on; the object's own while there is none. Blocks for a round trip; throws Error.
-    std::int32_t leases();
+    /// The number agreed on; the object's own while there is none. Blocks for a round trip; throws Error (unreachable: the
+    /// deadline passed first).
+    std::int32_t leases(Deadline deadline = Deadline::never());
     /// Changes the number, and wakes who waits: when there are more, they get them; when there are fewer, nobody loses
     /// what it holds. Objects that have acquired before follow; those made later must be made for the new number, and
-    /// waiting calls that want more than that fail. Blocks for two round trips; throws Error.
-    void set_leases(std::int32_t leases);
+    /// waiting calls that want more than that fail. Blocks for two round trips; throws Error (unreachable: the deadline
+    /// passed first, and whether the number was changed is not known; leases() tells).
+    void set_leases(std::int32_t leases, Deadline deadline = Deadline::never());
 
     /// Who holds leases (one entry for each, the oldest first), then who waits, in the order of the queue. Blocks for
-    /// four round trips or more; throws Error.
-    std::vector<Participant> participants();
+    /// four round trips or more; throws Error (unreachable: the deadline passed first).
+    std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;
 

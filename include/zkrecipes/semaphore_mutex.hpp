@@ -72,8 +72,9 @@ public:
     FencingToken token() const noexcept;    ///< 0: none
     std::stop_token lost() const noexcept;  ///< empty: none
 
-    /// Who holds it, then who waits, in the order of the queue. Blocks for four round trips or more; throws Error.
-    std::vector<Participant> participants();
+    /// Who holds it, then who waits, in the order of the queue. Blocks for four round trips or more; throws Error
+    /// (unreachable: the deadline passed first).
+    std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;
 

@@ -69,23 +69,11 @@ void AcquireFsm::attempt_failed() {
     next_ticket();  // whatever is still to be answered belongs to the past
     fast_grant_ = checking_ = checked_ = false;
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    const Instant now = port_.now();
-    if (failures_++ == 0) {
-        outage_began_ = now;
-        last_delay_ = std::chrono::milliseconds(0);
-    }
-    RetryState state;
-    state.failures = failures_;
-    state.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
-    state.last_delay = last_delay_;
-    state.random = port_.random();
-    const auto delay = port_.next_delay(state);
-    if (!delay)
-        return fail(Errc::connection_lost, "the retry policy gave up after " + std::to_string(failures_) +
-                                               (failures_ == 1 ? " attempt" : " attempts"));
-    last_delay_ = std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), kLongestDelay);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
     step_ = Step::backing_off;
-    port_.start_timer(last_delay_);
+    port_.start_timer(*delay);
 }
 
 void AcquireFsm::on_timer() {
@@ -392,7 +380,7 @@ void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
     if (rc == Rc::no_node) return blocker_gone();  // gone between the list and the watch, and no watch was left (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
-        failures_ = 0;  // back in the queue: the outage, if there was one, is over
+        outage_.over();  // back in the queue
         return;
     }
     port_.unwatch();

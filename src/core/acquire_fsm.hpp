@@ -14,6 +14,7 @@
 #include "base/runtime.hpp"
 #include "client/client.hpp"
 #include "core/queue_rule.hpp"
+#include "session/backoff.hpp"
 
 namespace zkrecipes::internal {
 
@@ -186,7 +187,7 @@ protected:
     const Patience patience_;
     Step step_ = Step::idle;
     Known known_ = Known::none;
-    std::int32_t failures_ = 0;
+    Outage outage_;
     Ticket ticket_ = 0;
     std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
     std::int64_t node_session_ = 0;
@@ -212,8 +213,6 @@ private:
     bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
     std::uint16_t directory_attempts_ = 0;
     std::string blocker_;
-    Instant outage_began_{};
-    std::chrono::milliseconds last_delay_{0};
 };
 
 /// What the caller is told when the servers definitely refuse.
@@ -222,8 +221,5 @@ Errc error_of(Rc rc) noexcept;
 /// A container is reaped only when it has been empty for a while, so a directory that vanishes again and again between
 /// being made and being used is not bad luck any more.
 inline constexpr std::uint16_t kDirectoryAttempts = 20;
-
-/// Whatever a retry policy answers must still fit on the clock.
-inline constexpr std::chrono::hours kLongestDelay{24};
 
 }  // namespace zkrecipes::internal

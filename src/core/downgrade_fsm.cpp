@@ -24,22 +24,11 @@ void DowngradeFsm::start() {
 void DowngradeFsm::attempt_failed() {
     ++ticket_;  // whatever is still to be answered belongs to the past
     if (patience_ == AcquireFsm::Patience::try_once) return leave(Ended::timed_out);
-    const Instant now = port_.now();
-    if (failures_++ == 0) outage_began_ = now;
-    RetryState state;
-    state.failures = failures_;
-    state.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
-    state.last_delay = last_delay_;
-    state.random = port_.random();
-    const auto delay = port_.next_delay(state);
-    if (!delay) {
-        return leave(Ended::failed, Errc::connection_lost,
-                     "the retry policy gave up after " + std::to_string(failures_) +
-                         (failures_ == 1 ? " attempt" : " attempts"));
-    }
-    last_delay_ = std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), kLongestDelay);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return leave(Ended::failed, Errc::connection_lost, outage_.gave_up());
     step_ = Step::backing_off;
-    port_.start_timer(last_delay_);
+    port_.start_timer(*delay);
 }
 
 void DowngradeFsm::on_timer() {

@@ -109,14 +109,12 @@ private:
     const AcquireFsm::Patience patience_;
     Step step_ = Step::idle;
     Known known_ = Known::none;
-    std::int32_t failures_ = 0;
+    Outage outage_;
     Ticket ticket_ = 0;
     std::uint64_t incarnation_ = 0;  // whose nodes both are
     std::int64_t czxid_ = 0;
     std::string identity_;
     std::string node_;
-    Instant outage_began_{};
-    std::chrono::milliseconds last_delay_{0};
 };
 
 }  // namespace zkrecipes::internal

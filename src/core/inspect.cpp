@@ -14,10 +14,6 @@ namespace zkrecipes {
 namespace internal {
 namespace {
 
-[[noreturn]] void throw_unreachable(const char* operation, const std::string& path) {
-    throw Error(Errc::unreachable, operation, path, "the deadline passed before a server answered");
-}
-
 /// Walks a subtree and keeps the directories that have lock nodes.
 class LockFinder final : public ReadOp {
 public:
@@ -207,7 +203,7 @@ std::vector<LockView> find_locks(Session& session, const std::string& prefix, De
     // One deadline over all the steps, whatever clock it came from.
     const auto finder =
         std::make_shared<internal::LockFinder>(core, operation, prefix, core->server_path(prefix, operation));
-    if (finder->run(deadline) == internal::ReadOp::Outcome::timed_out) internal::throw_unreachable(operation, prefix);
+    finder->run_or_throw(deadline);
     std::vector<LockView> locks;
     for (const auto& directory : finder->directories) {
         auto view = internal::read_queue(core, operation, core->user_path(directory), directory, deadline, false);
@@ -251,9 +247,7 @@ bool request_revocation(Session& session, const Participant& participant, Deadli
     const auto core = SessionAccess::core(session);
     const auto revoker = std::make_shared<internal::Revoker>(core, operation, participant,
                                                              core->server_path(participant.path, operation));
-    if (revoker->run(deadline) == internal::ReadOp::Outcome::timed_out) {
-        internal::throw_unreachable(operation, participant.path);
-    }
+    revoker->run_or_throw(deadline);
     return revoker->requested;
 }
 
@@ -262,9 +256,7 @@ bool remove_participant(Session& session, const Participant& participant, Deadli
     const auto core = SessionAccess::core(session);
     const auto remover = std::make_shared<internal::Remover>(core, operation, participant,
                                                              core->server_path(participant.path, operation));
-    if (remover->run(deadline) == internal::ReadOp::Outcome::timed_out) {
-        internal::throw_unreachable(operation, participant.path);
-    }
+    remover->run_or_throw(deadline);
     return remover->removed;
 }
 

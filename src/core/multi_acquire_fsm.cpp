@@ -56,23 +56,11 @@ void MultiAcquireFsm::attempt_failed() {
     next_ticket();  // whatever is still to be answered belongs to the past
     fast_grant_ = checked_ = false;
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    const Instant now = port_.now();
-    if (failures_++ == 0) {
-        outage_began_ = now;
-        last_delay_ = std::chrono::milliseconds(0);
-    }
-    RetryState state;
-    state.failures = failures_;
-    state.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
-    state.last_delay = last_delay_;
-    state.random = port_.random();
-    const auto delay = port_.next_delay(state);
-    if (!delay)
-        return fail(Errc::connection_lost, "the retry policy gave up after " + std::to_string(failures_) +
-                                               (failures_ == 1 ? " attempt" : " attempts"));
-    last_delay_ = std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), kLongestDelay);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
     step_ = Step::backing_off;
-    port_.start_timer(last_delay_);
+    port_.start_timer(*delay);
 }
 
 void MultiAcquireFsm::on_timer() {
@@ -448,7 +436,7 @@ void MultiAcquireFsm::settle_watches() {
     if (open_ > 0) return;
     if (!any(State::blocked)) return send_verify();
     step_ = Step::waiting;
-    failures_ = 0;  // back in the queues: the outage, if there was one, is over
+    outage_.over();  // back in the queues
 }
 
 /// One committed check of all own nodes (an operator may have deleted some, the session may be over), with a list where

@@ -188,7 +188,7 @@ private:
     bool checked_ = false;     // the own nodes were checked right now
     bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
     std::uint16_t directory_attempts_ = 0;
-    std::int32_t failures_ = 0;
+    Outage outage_;
     Ticket ticket_ = 0;
     std::size_t open_ = 0;                // answers that the present step waits for
     std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
@@ -198,8 +198,6 @@ private:
     std::vector<std::string> nodes_;
     std::vector<Standing> standing_;
     std::vector<std::size_t> missing_;  // members without a directory
-    Instant outage_began_{};
-    std::chrono::milliseconds last_delay_{0};
 };
 
 }  // namespace zkrecipes::internal

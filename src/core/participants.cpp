@@ -144,11 +144,8 @@ std::span<const std::string> lock_patterns() {
 
 namespace {
 
-LockView read(const std::shared_ptr<QueueReader>& reader, const char* operation, const std::string& user_path,
-              Deadline deadline) {
-    if (reader->run(deadline) == ReadOp::Outcome::timed_out) {
-        throw Error(Errc::unreachable, operation, user_path, "the deadline passed before a server answered");
-    }
+LockView read(const std::shared_ptr<QueueReader>& reader, Deadline deadline) {
+    reader->run_or_throw(deadline);
     return std::move(reader->view);
 }
 
@@ -156,15 +153,14 @@ LockView read(const std::shared_ptr<QueueReader>& reader, const char* operation,
 
 LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
                     const std::string& directory, Deadline deadline, bool sync_first) {
-    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), operation, user_path,
-                deadline);
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), deadline);
 }
 
 std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
                                      const std::string& user_path, const std::string& directory, Deadline deadline) {
     return read(std::make_shared<QueueReader>(core, operation, user_path, directory, false,
                                               QueueReader::Content::leases),
-                operation, user_path, deadline)
+                deadline)
         .participants;
 }
 

@@ -54,20 +54,6 @@ bool PredecessorRule::would_hold(std::span<const std::string> children) const {
     return true;
 }
 
-MemberRule::MemberRule(bool shared)
-    : shared_(shared), rule_({{"lock-", true}, {"__WRIT__", true}, {"__READ__", !shared}}) {}
-
-Place MemberRule::place(std::span<const std::string> children, std::string_view me) const {
-    constexpr std::size_t kWriter = 1;  // in the list of patterns above
-    Place place = rule_.place(children, me);
-    if (!place.alone || shared_) return place;
-    // A Curator peer that holds a read-write lock alone may take a share under its own number before it gives up the
-    // rest: then somebody is before us who was not there when we looked.
-    const auto blocker = parse_queue_name(place.blocker, rule_.patterns());
-    place.alone = blocker && blocker->pattern != kWriter;
-    return place;
-}
-
 namespace {
 
 using Kinds = PredecessorRule::Kinds;

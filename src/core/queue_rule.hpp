@@ -53,28 +53,12 @@ public:
 
     Place place(std::span<const std::string> children, std::string_view me) const override;
     bool would_hold(std::span<const std::string> children) const override;
-    std::span<const std::string> patterns() const noexcept { return patterns_; }
 
 private:
     std::vector<std::string> patterns_;
     std::vector<bool> blocks_;
     std::vector<Shrinking> after_;  // by kind
     Shrinking shrinking_;
-};
-
-/// Who has to wait for whom at one member of a multi-lock: the rule of the recipe that the path is used by, but the
-/// contenders of the other recipes count as well. On a path where all agree on the recipe there are none; where they do
-/// not, multi-locks at least exclude each other.
-class MemberRule final : public QueueRule {
-public:
-    explicit MemberRule(bool shared);
-
-    Place place(std::span<const std::string> children, std::string_view me) const override;
-    bool would_hold(std::span<const std::string> children) const override { return rule_.would_hold(children); }
-
-private:
-    const bool shared_;
-    const PredecessorRule rule_;
 };
 
 // The nodes of a mutex and those of a read-write lock stand in one queue where they meet in one directory: the two

@@ -1,6 +1,5 @@
 #include "core/read_op.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/acquire_fsm.hpp"
@@ -22,6 +21,12 @@ ReadOp::Outcome ReadOp::run(Deadline deadline, std::stop_token stop) {
     }
     if (error_) throw *error_;
     return outcome_;
+}
+
+void ReadOp::run_or_throw(Deadline deadline) {
+    if (run(deadline) == Outcome::timed_out) {
+        throw Error(Errc::unreachable, operation_, user_path_, "the deadline passed before a server answered");
+    }
 }
 
 void ReadOp::start(Deadline deadline) {
@@ -51,15 +56,12 @@ void ReadOp::broken() {
     clean_up();
     if (once_) return end(Outcome::timed_out);
     const Instant now = core_->runtime().now();
-    if (retry_.failures++ == 0) outage_began_ = now;
-    retry_.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - outage_began_);
-    retry_.random = core_->runtime().random();
-    const auto delay = core_->options().retry.next(retry_);
-    if (!delay) return fail(Errc::connection_lost, "the retry policy gave up");
-    retry_.last_delay =
-        std::clamp<std::chrono::milliseconds>(*delay, std::chrono::milliseconds(0), std::chrono::hours(24));
+    const auto delay = outage_.failed(now, core_->runtime().random(), [this](const RetryState& state) {
+        return core_->options().retry.next(state);
+    });
+    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
     in_backoff_ = true;
-    retry_timer_ = core_->at(now + retry_.last_delay, [this] {
+    retry_timer_ = core_->at(now + *delay, [this] {
         retry_timer_ = 0;
         in_backoff_ = false;
         if (!core_->connected()) return broken();

@@ -11,6 +11,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "base/wait_event.hpp"
+#include "session/backoff.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -29,6 +30,8 @@ public:
 
     /// Blocks the calling fiber or thread. Throws Error.
     Outcome run(Deadline deadline, std::stop_token stop = {});
+    /// As run(), but a deadline that passes is an Error too: unreachable.
+    void run_or_throw(Deadline deadline);
 
 protected:
     ReadOp(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path)
@@ -73,8 +76,7 @@ private:
     bool observing_ = false;
     bool in_backoff_ = false;
     bool waiting_for_session_ = false;
-    RetryState retry_;
-    Instant outage_began_{};
+    Outage outage_;
     TimerId deadline_timer_ = 0;
     TimerId retry_timer_ = 0;
     Outcome outcome_ = Outcome::done;

@@ -234,9 +234,9 @@ private:
 };
 
 std::int32_t run_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                       std::int32_t wanted, const char* operation) {
+                       std::int32_t wanted, const char* operation, Deadline deadline) {
     const auto op = std::make_shared<TermsOp>(core, operation, place, wanted);
-    op->run(Deadline::never());
+    op->run_or_throw(deadline);
     return op->limit;
 }
 
@@ -270,28 +270,28 @@ MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
 }
 
 std::int32_t read_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                        const char* operation) {
-    return run_terms(core, place, 0, operation);
+                        const char* operation, Deadline deadline) {
+    return run_terms(core, place, 0, operation, deadline);
 }
 
 void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                 std::int32_t limit, const char* operation) {
+                 std::int32_t limit, const char* operation, Deadline deadline) {
     if (limit < 1) {
         throw Error(Errc::bad_option, operation, place->queue->user_path,
                     std::to_string(limit) + " leases: a semaphore has at least one");
     }
-    run_terms(core, place, limit, operation);
+    run_terms(core, place, limit, operation, deadline);
 }
 
 std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
-                                        const char* operation) {
+                                        const char* operation, Deadline deadline) {
     const auto& path = place.queue->user_path;
     // The queue first: whoever gets its leases in between is seen twice rather than not at all, and is known by its
     // identity.
     auto waiting =
-        read_queue(core, operation, join_path(path, kQueue), place.queue->spec.directory, Deadline::never(), false)
+        read_queue(core, operation, join_path(path, kQueue), place.queue->spec.directory, deadline, false)
             .participants;
-    auto all = read_leases(core, operation, join_path(path, kLeases), place.leases, Deadline::never());
+    auto all = read_leases(core, operation, join_path(path, kLeases), place.leases, deadline);
     const std::size_t holders = all.size();
     for (auto& waiter : waiting) {
         const auto same = [&](const Participant& lease) {

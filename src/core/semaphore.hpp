@@ -36,13 +36,13 @@ MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
 
 /// The number agreed on; that of the object while there is none. Blocks; throws Error.
 std::int32_t read_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                        const char* operation);
+                        const char* operation, Deadline deadline);
 /// Writes it, and wakes who waits for a lease. Blocks; throws Error.
 void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                 std::int32_t limit, const char* operation);
+                 std::int32_t limit, const char* operation, Deadline deadline);
 
 /// The leases, oldest first, then those who wait, in the order of the queue. Blocks; throws Error.
 std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
-                                        const char* operation);
+                                        const char* operation, Deadline deadline);
 
 }  // namespace zkrecipes::internal

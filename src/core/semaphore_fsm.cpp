@@ -198,7 +198,7 @@ void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat)
         return send_take();
     }
     head_ = Head::waiting;
-    failures_ = 0;  // at our place again: the outage, if there was one, is over
+    outage_.over();  // at our place again
 }
 
 void SemaphoreFsm::on_leases_changed(Ticket ticket) {

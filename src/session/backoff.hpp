@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <zkrecipes/retry_policy.hpp>
 
@@ -11,33 +12,35 @@
 
 namespace zkrecipes::internal {
 
-/// How far one call is with its RetryPolicy. Pure.
-class Backoff {
+/// The failed attempts of one call in one outage. Pure.
+class Outage {
 public:
-    Backoff(RetryPolicy policy, Instant began) : policy_(std::move(policy)), began_(began) {}
-
-    /// One more attempt failed at `now`. When to try again; empty: give up.
-    std::optional<Instant> failed(Instant now, std::uint64_t random) {
+    /// One more attempt failed at `now`. How long to wait before the next one; empty: `policy`, which is asked with a
+    /// RetryState, gives up.
+    template <class Policy>
+    std::optional<std::chrono::milliseconds> failed(Instant now, std::uint64_t random, const Policy& policy) {
         using std::chrono::milliseconds;
-        RetryState state;
-        state.failures = ++failures_;
-        state.elapsed = std::chrono::duration_cast<milliseconds>(now - began_);
-        state.last_delay = last_delay_;
-        state.random = random;
-        const auto delay = policy_.next(state);
+        if (state_.failures++ == 0) {
+            began_ = now;
+            state_.last_delay = milliseconds(0);
+        }
+        state_.elapsed = std::chrono::duration_cast<milliseconds>(now - began_);
+        state_.random = random;
+        const std::optional<milliseconds> delay = policy(state_);
         if (!delay) return std::nullopt;
-        last_delay_ = std::max(milliseconds(0), *delay);
-        // A policy may answer anything: what is beyond the end of time is "never".
-        const auto room = std::chrono::duration_cast<milliseconds>(Instant::max() - now);
-        return last_delay_ >= room ? Instant::max() : now + last_delay_;
+        // A policy may answer anything, and what it answers must still fit on the clock.
+        state_.last_delay = std::clamp<milliseconds>(*delay, milliseconds(0), std::chrono::hours(24));
+        return state_.last_delay;
     }
-    int failures() const noexcept { return failures_; }
+    void over() noexcept { state_.failures = 0; }
+    std::string gave_up() const {
+        return "the retry policy gave up after " + std::to_string(state_.failures) +
+               (state_.failures == 1 ? " attempt" : " attempts");
+    }
 
 private:
-    RetryPolicy policy_;
-    Instant began_;
-    int failures_ = 0;
-    std::chrono::milliseconds last_delay_{0};
+    RetryState state_;
+    Instant began_{};
 };
 
 /// Doubling delays between two bounds, with jitter: for what the session tries for ever on its own account.

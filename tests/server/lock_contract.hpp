@@ -289,11 +289,21 @@ TYPED_TEST_P(LockContract, ClosingTheSessionEndsEveryWait) {
     held.unlock();
 }
 
+TYPED_TEST_P(LockContract, WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost) {
+    auto s = this->gated_session();
+    auto lock = this->make(s);
+    lock.lock();
+    EXPECT_EQ(lock.participants(kMaxWait).size(), 1U);
+    this->gate().blackhole(testenv::Direction::both);
+    EXPECT_EQ(error_of([&] { lock.participants(20ms); }).errc(), Errc::unreachable);
+    this->gate().pass();
+}
+
 REGISTER_TYPED_TEST_SUITE_P(LockContract, AnUnprotectedCounterLosesNothing, WhoeverComesFirstIsServedFirst,
                             ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline, AStopEndsAWaitAndOnlyThatOne,
                             TheStandardGuardsWork, AGrantIsGivenBackByWhoeverHasIt, ReEntryFollowsTheAgent,
                             TheObjectMayBeDestroyedWhileOthersWaitAndHold, AnAsynchronousAcquireIsServedInTheSameQueue,
-                            ClosingTheSessionEndsEveryWait);
+                            ClosingTheSessionEndsEveryWait, WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost);
 
 template <class CaseType, class AgentsType>
 struct ContractOf {

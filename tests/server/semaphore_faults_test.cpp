@@ -180,6 +180,16 @@ TEST_F(SemaphoreFaultsTest, AReleaseDuringAnOutageOfTheHeadIsNotMissed) {  // H1
     EXPECT_TRUE(waits.get().held());
 }
 
+TEST_F(SemaphoreFaultsTest, ReadingOrChangingTheirNumberEndsAtTheDeadline) {
+    auto s = gated_session();
+    Semaphore semaphore(s, lock_path(), 2);
+    semaphore.acquire().release();
+    gate().blackhole(Direction::both);
+    EXPECT_EQ(error_of([&] { semaphore.leases(20ms); }).errc(), Errc::unreachable);
+    EXPECT_EQ(error_of([&] { semaphore.set_leases(3, 20ms); }).errc(), Errc::unreachable);
+    gate().pass();
+}
+
 TEST_F(SemaphoreFaultsTest, AnEmptiedPathGrantsNoMoreThanThereAre) {  // H46
     auto s = session(60s), other = session();
     Semaphore one(s, lock_path(), 1), two(other, lock_path(), 1);

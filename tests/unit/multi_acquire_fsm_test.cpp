@@ -431,28 +431,5 @@ TEST(MultiAcquireFsmTest, WithoutAConnectionATryAnswersAtOnceAndAWaitBeginsWithT
     expect_clean(w);
 }
 
-TEST(MemberRuleTest, EveryEarlierContenderBlocksAnExclusiveMemberAndSharesDoNotBlockAShare) {
-    const MemberRule exclusive(false), shared(true);
-    const std::vector<std::string> names = {"a-lock-0000000001", "b-__WRIT__0000000002", "c-__READ__0000000003"};
-    const auto place = [&](const QueueRule& rule, std::vector<std::string> before, const std::string& me) {
-        before.push_back(me);
-        return rule.place(before, me);
-    };
-    for (const auto& name : names) {
-        EXPECT_EQ(place(exclusive, {name}, "me-lock-0000000009").blocker, name);
-        EXPECT_EQ(place(exclusive, {name}, "me-__WRIT__0000000009").blocker, name);
-        EXPECT_FALSE(exclusive.would_hold({&name, 1}));
-    }
-    EXPECT_EQ(place(shared, {names[0]}, "me-__READ__0000000009").blocker, names[0]);
-    EXPECT_EQ(place(shared, {names[1]}, "me-__READ__0000000009").blocker, names[1]);
-    EXPECT_EQ(place(shared, {names[2]}, "me-__READ__0000000009").kind, Place::Kind::held);
-    EXPECT_EQ(place(exclusive, {"z-lock-0000000010"}, "me-lock-0000000009").kind, Place::Kind::held);
-    // Behind a writer an exclusive member looks again: the writer may have kept a share. A share need not.
-    EXPECT_FALSE(place(exclusive, {names[1]}, "me-__WRIT__0000000009").alone);
-    EXPECT_TRUE(place(exclusive, {names[0]}, "me-lock-0000000009").alone);
-    EXPECT_TRUE(place(exclusive, {names[2]}, "me-__WRIT__0000000009").alone);
-    EXPECT_TRUE(place(shared, {names[1]}, "me-__READ__0000000009").alone);
-}
-
 }  // namespace
 }  // namespace zkrecipes::internal

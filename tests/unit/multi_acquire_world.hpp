@@ -343,10 +343,9 @@ public:
     void finished() override { ++finishes; }
 
     static MultiQueueSpec spec_of(const std::vector<std::string>& bases) {
-        static const MemberRule exclusive(false), shared(true);
         MultiQueueSpec made;
         for (std::size_t i = 0; i < bases.size(); ++i) {
-            made.members.push_back({"/l" + std::to_string(i), bases[i], bases[i] == "__READ__" ? &shared : &exclusive});
+            made.members.push_back({"/l" + std::to_string(i), bases[i], (bases[i] == "__READ__" ? rule_shared() : rule_alone()).get()});
         }
         return made;
     }
