@@ -361,6 +361,25 @@ TEST_F(SessionServerTest, CloseInABlackHoleComesBack) {
     EXPECT_TRUE(await([&] { return !raw().exists(path("n")); }));
 }
 
+TEST_F(SessionServerTest, CloseComesBackWhileTheServerStandsStill) {
+    testenv::ZkServer own(shared_server_options());
+    options_.hosts = own.connect_string();
+    options_.server_tick = own.options().tick_time;
+    options_.close_timeout = 500ms;
+    open_connected();
+    ASSERT_EQ(create(root()), Rc::ok);
+    const auto held = hold(path("n"));
+    core().enter([&] { core().end_hold(held); });
+    own.freeze();  // unlike in a black hole, its connections stay open and take in what is sent
+    core().close();
+    EXPECT_EQ(core().state(), SessionState::closed);
+    EXPECT_FALSE(held->held());
+    core_.reset();
+    own.thaw();
+    testenv::RawClient observer(own.connect_string());
+    EXPECT_TRUE(await([&] { return !observer.exists(path("n")); }));
+}
+
 TEST_F(SessionServerTest, AListenerMayDestroyTheSessionThatCallsIt) {
     std::atomic<bool> destroyed{false};
     std::optional<Session> session;
