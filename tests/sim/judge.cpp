@@ -1,7 +1,11 @@
 #include "sim/judge.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "base/paths.hpp"
+#include "core/node_name.hpp"
 
 namespace zkrecipes::sim {
 
@@ -12,17 +16,27 @@ void Judge::violation(const std::string& check, const std::string& text) {
 }
 
 std::string Judge::describe(const Held& held) const {
-    return held.process->name() + " (lock " + std::to_string(held.path) + ", token " + std::to_string(held.token) + ")";
+    std::string what = held.process->name() + " (lock " + std::to_string(held.claim.path);
+    if (!held.claim.all()) what += ", " + std::to_string(held.claim.units) + " of it";
+    return what + ", token " + std::to_string(held.token) + ")";
 }
 
 bool Judge::believes(const Held& held) {
     return !held.process->dead() && world_.as_world([&] { return held.grant->held(); });
 }
 
+namespace {
+
+std::string_view identity_of(std::string_view path) {
+    return internal::base_name(path).substr(0, internal::kIdentityChars);
+}
+
+}  // namespace
+
 void Judge::operator_acts(const Txn& committed) {
     if (committed.kind == Txn::Kind::close_session) ended_sessions_.try_emplace(committed.session, world_.now());
     for (const Effect& effect : committed.effects) {
-        auto& deletions = deleted_[effect.path];  // told by every server that applies it
+        auto& deletions = deleted_[std::string(identity_of(effect.path))];  // told by every server that applies it
         const auto known = [&](const Deletion& each) { return each.zxid == committed.zxid; };
         if (std::none_of(deletions.begin(), deletions.end(), known))
             deletions.push_back({committed.zxid, world_.now()});
@@ -30,12 +44,13 @@ void Judge::operator_acts(const Txn& committed) {
 }
 
 bool Judge::excused(const Held& held) {
-    const auto node = deleted_.find(held.grant->node());
+    const auto node = deleted_.find(identity_of(held.grant->node()));
     const auto session = ended_sessions_.find(held.grant->session_id());
     SimTime since = kForever;
     if (node != deleted_.end()) {
+        // Not of an earlier node of that identity: a create that is repeated has it again.
         for (const Deletion& each : node->second) {
-            if (each.zxid > held.token) since = std::min(since, each.at);  // not of an earlier node of that name
+            if (each.zxid > held.token) since = std::min(since, each.at);
         }
     }
     if (session != ended_sessions_.end()) since = std::min(since, session->second);
@@ -49,35 +64,45 @@ bool Judge::excused(const Held& held) {
     return true;
 }
 
-Judge::Ticket Judge::granted(int path, ClientProcess& process, const Grant& grant) {
+Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const Grant& grant) {
     ++result_.grants;
     Held held;
-    held.path = path;
+    held.claim = claim;
     held.process = &process;
     held.grant = &grant;
     held.token = grant.token();
     held.number = next_number_++;
     world_.note(&process.actor(), "granted", static_cast<std::uint64_t>(held.token));
     if (held.token <= 0) violation("token", describe(held) + ": a grant without a token");
-    Lock& lock = locks_[path];
     // A grant may be told late, when an operator has ended it already.
     if (believes(held) && !excused(held)) {
-        if (held.token <= lock.last_token) {
-            violation("token-order",
-                      describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
-        }
-        lock.last_token = std::max(lock.last_token, held.token);
+        Lock& lock = locks_[claim.path];
+        if (claim.ordered) check_order(held, lock);
+        if (claim.all()) lock.last_alone = held.number;
         lock.last_believed = held.number;
-        if (plan_.poll_beliefs) {
-            for (const Held& other : held_) {
-                if (other.path == path && believes(other) && !excused(other)) {
-                    violation("exclusion", describe(held) + " was granted while " + describe(other) + " held");
-                }
-            }
-        }
+        if (plan_.poll_beliefs) check_others(held);
     }
     held_.push_front(held);
     return held_.begin();
+}
+
+void Judge::check_order(const Held& held, Lock& lock) {
+    if (held.token <= lock.last_token) {
+        violation("token-order",
+                  describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
+    }
+    if (held.claim.all()) lock.last_token = std::max(lock.last_token, held.token);
+}
+
+void Judge::check_others(const Held& held) {
+    int units = held.claim.units;
+    for (const Held& other : held_) {
+        if (other.claim.path != held.claim.path || !believes(other) || excused(other)) continue;
+        units += other.claim.units;
+        if (units > held.claim.of) {
+            violation("exclusion", describe(held) + " was granted while " + describe(other) + " held");
+        }
+    }
 }
 
 bool Judge::act(Ticket ticket) {
@@ -86,27 +111,62 @@ bool Judge::act(Ticket ticket) {
     if (ticket->process->dead()) return false;
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));
-    Lock& lock = locks_[ticket->path];
+    const Claim& claim = ticket->claim;
+    Lock& lock = locks_[claim.path];
     if (excused(*ticket)) {
-        if (ticket->token < lock.fence) ++result_.fenced;  // refused by the register that checks tokens
+        if (claim.ordered && ticket->token < lock.fence) ++result_.fenced;  // refused by the register that checks
         return true;
     }
-    if (lock.last_believed > ticket->number) {
+    ticket->last_act = ++acts_;
+    if (ticket->first_act == 0) ticket->first_act = ticket->last_act;
+    if (!claim.ordered && !claim.all()) return true;
+    if ((claim.all() ? lock.last_believed : lock.last_alone) > ticket->number) {
         violation("exclusion", describe(*ticket) + " acts though a later holder was granted");
     }
+    if (!claim.ordered) return true;
     if (ticket->token < lock.fence) {
         violation("fence", describe(*ticket) + " is refused: the register has seen " + std::to_string(lock.fence));
     }
-    lock.fence = std::max(lock.fence, ticket->token);
     if (ticket->read && ticket->seen_version != lock.version) {
         violation("lost-update", describe(*ticket) + " writes over what it has not read");
     }
-    ticket->seen_version = ++lock.version;
+    if (claim.all()) {
+        lock.fence = std::max(lock.fence, ticket->token);
+        ++lock.version;
+    }
+    ticket->seen_version = lock.version;
     ticket->read = true;
     return true;
 }
 
-void Judge::ended(Ticket ticket) { held_.erase(ticket); }
+void Judge::ended(Ticket ticket) {
+    if (ticket->first_act != 0) {
+        intervals_.push_back({ticket->claim, ticket->first_act, ticket->last_act, describe(*ticket)});
+    }
+    held_.erase(ticket);
+}
+
+void Judge::check_intervals() {
+    std::vector<Interval> all = intervals_;
+    for (const Held& each : held_) {
+        if (each.first_act != 0) all.push_back({each.claim, each.first_act, each.last_act, describe(each)});
+    }
+    std::map<int, std::map<std::uint64_t, std::pair<int, const Interval*>>> changes;  // by path and act
+    for (const Interval& each : all) {
+        changes[each.claim.path][each.from * 2] = {each.claim.units, &each};
+        changes[each.claim.path][each.to * 2 + 1] = {-each.claim.units, &each};
+    }
+    for (const auto& [path, acts] : changes) {
+        int units = 0;
+        for (const auto& [at, change] : acts) {
+            units += change.first;
+            if (units > change.second->claim.of) {
+                violation("exclusion", change.second->who + " acted between the acts of others, who had the rest");
+                return;
+            }
+        }
+    }
+}
 
 std::uint64_t Judge::call_begins(ClientProcess& process, std::string what) {
     ++result_.calls;

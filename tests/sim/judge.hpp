@@ -13,28 +13,47 @@
 
 namespace zkrecipes::sim {
 
-/// Knows true time and every holder, and says when two of them believed at once.
+/// What a holder has of a path: so many of its units. Whoever has all excludes everybody.
+struct Claim {
+    static constexpr int kMany = 1'000'000;  // units of a lock that any number may share
+
+    int path = 0;
+    int units = 1;
+    int of = 1;
+    bool ordered = true;  // its token says whether it is later than those that had all units
+
+    static Claim alone(int path) { return {path, kMany, kMany}; }
+    static Claim shared(int path) { return {path, 1, kMany}; }
+    static Claim leases(int path, int units, int of) { return {path, units, of, false}; }
+    bool all() const noexcept { return units == of; }
+};
+
+/// Knows true time and every holder, and says when there were more of them than may be.
 class Judge {
 public:
     Judge(SimWorld& world, const Plan& plan, RunResult& result) : world_(world), plan_(plan), result_(result) {}
 
     struct Held {
-        int path = 0;
+        Claim claim;
         ClientProcess* process = nullptr;
         const Grant* grant = nullptr;
         FencingToken token = 0;
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
+        std::uint64_t first_act = 0, last_act = 0;  // in the order of all acts; 0: none
     };
     using Ticket = std::list<Held>::iterator;
 
     /// An acquire has just answered this grant. It stays at that address until ended().
-    Ticket granted(int path, ClientProcess& process, const Grant& grant);
+    Ticket granted(const Claim& claim, ClientProcess& process, const Grant& grant);
     /// The holder asks held() and, if so, acts in the same instant: on a register that checks tokens and on one that
     /// does not. False: it does not hold any more.
     bool act(Ticket ticket);
     void ended(Ticket ticket);
+
+    /// At the end: whether at any time those who had acted, and were to act again, had more units than there are.
+    void check_intervals();
 
     /// An operator has deleted nodes, or ended a session from outside as closing a second handle of it does. The holder
     /// is told, but not before: for at most the lease it may act beside the next one.
@@ -49,8 +68,10 @@ public:
 
 private:
     struct Lock {
-        FencingToken last_token = 0;
-        std::uint64_t last_believed = 0;  // number of the latest grant that was held when it was given
+        FencingToken last_token = 0;  // of those that had all
+        // Numbers of the latest grants that were held when they were given: of one that had all, and of any.
+        std::uint64_t last_alone = 0;
+        std::uint64_t last_believed = 0;
         FencingToken fence = 0;           // of the register that checks tokens
         std::uint64_t version = 0;        // of the one that does not
     };
@@ -59,7 +80,14 @@ private:
         std::string what;
         SimTime since;
     };
+    struct Interval {
+        Claim claim;
+        std::uint64_t from, to;
+        std::string who;
+    };
     bool believes(const Held& held);
+    void check_order(const Held& held, Lock& lock);
+    void check_others(const Held& held);
     bool excused(const Held& held);
     std::string describe(const Held& held) const;
 
@@ -72,10 +100,12 @@ private:
         std::int64_t zxid;
         SimTime at;
     };
-    // By path. A create that is repeated may get the same name again, when the directory was deleted, too.
-    std::map<std::string, std::vector<Deletion>> deleted_;
+    // By the identity that all nodes of one attempt have in their names.
+    std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
+    std::vector<Interval> intervals_;
     std::uint64_t next_number_ = 1;
+    std::uint64_t acts_ = 0;
     std::map<std::uint64_t, Call> calls_;
     std::uint64_t next_call_ = 1;
 };

@@ -58,6 +58,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     plan.processes = static_cast<int>(rng.between(2, 5));
     plan.fibers = static_cast<int>(rng.between(1, 3));
     plan.paths = static_cast<int>(rng.between(1, 2));
+    if (workload == "multi" || workload == "mixed") plan.paths = static_cast<int>(rng.between(2, 5));
     plan.trouble = rng.between(15, 45) * kSecond;
     plan.poll_beliefs = rng.one_in(2);
     plan.probe = !rng.one_in(4);

@@ -1,0 +1,187 @@
+#include "sim/recipes_workload.hpp"
+
+#include <utility>
+
+namespace zkrecipes::sim {
+namespace {
+
+/// The three ways, of a lock that has the usual names for them.
+template <class Lock, class... Count>
+auto usual_ways(Lock& lock, Count... count) {
+    return std::make_tuple(
+        [&lock, count...] { return lock.acquire(count...); },
+        [&lock, count...](Deadline deadline, std::stop_token stop) {
+            return lock.acquire_before(deadline, std::move(stop), count...);
+        },
+        [&lock, count...](Deadline deadline, std::function<void(AcquireResult)> done) {
+            lock.acquire_async(deadline, {}, std::move(done), count...);
+        });
+}
+
+}  // namespace
+
+RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result)
+    : Workload(world, plan, result, directories_of(plan)), places_(places_of(plan)) {
+    for (const auto& worker : workers_) {
+        Session& session = worker->process.session();
+        auto& all = locks_.emplace_back();
+        for (const Place& place : places_) {
+            Locks& own = all.emplace_back();
+            switch (place.kind) {
+                case Kind::mutex: own.mutex = std::make_unique<ExclusiveMutex>(session, place.path); break;
+                case Kind::read_write: own.read_write = std::make_unique<ReadWriteLock>(session, place.path); break;
+                case Kind::semaphore:
+                    own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases);
+                    if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path);
+                    break;
+            }
+        }
+    }
+}
+
+std::vector<RecipesWorkload::Place> RecipesWorkload::places_of(const Plan& plan) {
+    Rng rng = Rng(plan.seed).fork("places");
+    std::vector<Place> places;
+    for (const std::string& path : lock_paths(plan)) {
+        Place place;
+        place.path = path;
+        if (plan.workload == "read_write") place.kind = Kind::read_write;
+        if (plan.workload == "semaphore") place.kind = Kind::semaphore;
+        if (plan.workload == "multi") place.kind = rng.one_in(2) ? Kind::mutex : Kind::read_write;
+        if (plan.workload == "mixed") place.kind = static_cast<Kind>(rng.below(3));
+        if (place.kind == Kind::semaphore) place.leases = static_cast<int>(rng.between(1, 4));
+        places.push_back(std::move(place));
+    }
+    return places;
+}
+
+std::vector<std::string> RecipesWorkload::directories_of(const Plan& plan) {
+    std::vector<std::string> directories;
+    for (const Place& place : places_of(plan)) {
+        if (place.kind == Kind::semaphore) {
+            directories.push_back(place.path + "/locks");
+            directories.push_back(place.path + "/leases");
+        } else {
+            directories.push_back(place.path);
+        }
+    }
+    return directories;
+}
+
+void RecipesWorkload::one_round(Worker& worker) {
+    Rng& rng = worker.rng;
+    const bool several = plan_.workload == "multi" ? !rng.one_in(3) : plan_.workload == "mixed" && rng.one_in(3);
+    if (several) return use_several(worker);
+    const auto place = static_cast<int>(rng.below(places_.size()));
+    switch (places_[static_cast<std::size_t>(place)].kind) {
+        case Kind::mutex: return use_mutex(worker, place);
+        case Kind::read_write: return use_read_write(worker, place);
+        case Kind::semaphore: return use_semaphore(worker, place);
+    }
+}
+
+void RecipesWorkload::take_and_hold(Worker& worker, const Ways& ways, const std::vector<Claim>& claims,
+                                    const std::function<void(const Grant&)>& meanwhile) {
+    if (worker.rng.one_in(6)) {
+        // What comes on the notifier thread belongs to nobody, so that there is nothing to be re-entered.
+        if (Grant grant = take_later(worker, ways)) hold(worker, std::move(grant), claims);
+        return;
+    }
+    if (Grant grant = take(worker, ways)) hold(worker, std::move(grant), claims, meanwhile);
+}
+
+void RecipesWorkload::use_mutex(Worker& worker, int place) {
+    const auto [wait, before, later] = usual_ways(*locks(worker, place).mutex);
+    take_and_hold(worker, {wait, before, later}, {Claim::alone(place)});
+}
+
+void RecipesWorkload::use_semaphore(Worker& worker, int place) {
+    Locks& own = locks(worker, place);
+    const int all = places_[static_cast<std::size_t>(place)].leases;
+    if (own.single && worker.rng.one_in(2)) {
+        const auto [wait, before, later] = usual_ways(*own.single);
+        return take_and_hold(worker, {wait, before, later}, {Claim::leases(place, 1, 1)});
+    }
+    const int wanted = static_cast<int>(worker.rng.between(1, all));
+    const auto [wait, before, later] = usual_ways(*own.semaphore, wanted);
+    take_and_hold(worker, {wait, before, later}, {Claim::leases(place, wanted, all)});
+}
+
+void RecipesWorkload::use_read_write(Worker& worker, int place) {
+    ReadWriteLock& lock = *locks(worker, place).read_write;
+    switch (worker.rng.below(5)) {
+        case 0: return alone_then_shared(worker, place);
+        case 1: {
+            const auto [wait, before, later] = usual_ways(lock);
+            return take_and_hold(worker, {wait, before, later}, {Claim::alone(place)});
+        }
+        default: {
+            const Ways ways{[&lock] { return lock.acquire_shared(); },
+                            [&lock](Deadline deadline, std::stop_token stop) {
+                                return lock.acquire_shared_before(deadline, std::move(stop));
+                            },
+                            [&lock](Deadline deadline, std::function<void(AcquireResult)> done) {
+                                lock.acquire_shared_async(deadline, {}, std::move(done));
+                            }};
+            return take_and_hold(worker, ways, {Claim::shared(place)},
+                                 [&](const Grant&) { ask_for_more(worker, lock); });
+        }
+    }
+}
+
+/// Whoever shares and asks for all would wait for itself.
+void RecipesWorkload::ask_for_more(Worker& worker, ReadWriteLock& lock) {
+    try {
+        const Call call(judge_, worker, "acquire() with a share");
+        const Grant impossible = lock.acquire();
+        judge_.violation("deadlock", worker.name + ": a share became the whole");
+    } catch (const Error& error) {
+        if (error.errc() != Errc::would_deadlock) throw;
+    }
+}
+
+/// Has all, takes a share besides, gives up the rest: nobody who wants all gets in between.
+void RecipesWorkload::alone_then_shared(Worker& worker, int place) {
+    ReadWriteLock& lock = *locks(worker, place).read_write;
+    const auto [wait, before, later] = usual_ways(lock);
+    Grant alone = take(worker, {wait, before, later});
+    if (!alone) return;
+    Grant share;
+    {
+        struct Ended {
+            Judge& judge;
+            Judge::Ticket ticket;
+            ~Ended() { judge.ended(ticket); }
+        } const ended{judge_, judge_.granted(Claim::alone(place), worker.process, alone)};
+        if (!judge_.act(ended.ticket)) return;
+        world_.sleep(&worker.process.actor(), worker.rng.between(0, 500 * kMilli));
+        const Call call(judge_, worker, "downgrade");
+        share = lock.acquire_shared_before(worker.process.deadline_in(worker.rng.between(0, 5 * kSecond)));
+        judge_.act(ended.ticket);
+    }
+    alone.release();
+    if (share) hold(worker, std::move(share), {Claim::shared(place)});
+}
+
+void RecipesWorkload::use_several(Worker& worker) {
+    Rng& rng = worker.rng;
+    std::vector<MultiLock::Member> members;
+    std::vector<Claim> claims;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        const int place = static_cast<int>(i);
+        if (places_[i].kind == Kind::semaphore || rng.one_in(3)) continue;
+        const bool shared = places_[i].kind == Kind::read_write && rng.one_in(2);
+        const auto as = shared                              ? MultiLock::As::shared
+                        : places_[i].kind == Kind::read_write ? MultiLock::As::alone
+                                                              : MultiLock::As::mutex;
+        members.push_back({places_[i].path, as});
+        claims.push_back(shared ? Claim::shared(place) : Claim::alone(place));
+    }
+    if (members.empty()) return;
+    for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[rng.below(i)]);
+    MultiLock lock(worker.process.session(), std::move(members));
+    const auto [wait, before, later] = usual_ways(lock);
+    take_and_hold(worker, {wait, before, later}, claims);
+}
+
+}  // namespace zkrecipes::sim

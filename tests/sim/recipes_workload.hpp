@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/multi_lock.hpp>
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/semaphore.hpp>
+#include <zkrecipes/semaphore_mutex.hpp>
+
+#include "sim/workload.hpp"
+
+namespace zkrecipes::sim {
+
+/// All recipes: each path is one kind of lock, and is used through every recipe that may use that kind. Which kinds
+/// there are follows from the name of the workload: read_write, semaphore, multi, mixed.
+class RecipesWorkload final : public Workload {
+public:
+    RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result);
+
+private:
+    enum class Kind { mutex, read_write, semaphore };
+    struct Place {
+        Kind kind = Kind::mutex;
+        std::string path;
+        int leases = 1;  // of a semaphore
+    };
+    /// What one worker has for one place.
+    struct Locks {
+        std::unique_ptr<ExclusiveMutex> mutex;
+        std::unique_ptr<ReadWriteLock> read_write;
+        std::unique_ptr<Semaphore> semaphore;
+        std::unique_ptr<SemaphoreMutex> single;  // where there is one lease
+    };
+
+    static std::vector<Place> places_of(const Plan& plan);
+    static std::vector<std::string> directories_of(const Plan& plan);
+    void one_round(Worker& worker) override;
+    void drop_locks() noexcept override { locks_.clear(); }
+
+    void use_mutex(Worker& worker, int place);
+    void use_read_write(Worker& worker, int place);
+    void use_semaphore(Worker& worker, int place);
+    void use_several(Worker& worker);
+    void alone_then_shared(Worker& worker, int place);
+    void ask_for_more(Worker& worker, ReadWriteLock& lock);
+    /// In one of the ways, then holds.
+    void take_and_hold(Worker& worker, const Ways& ways, const std::vector<Claim>& claims,
+                       const std::function<void(const Grant&)>& meanwhile = {});
+    Locks& locks(const Worker& worker, int place) { return locks_[worker.number][static_cast<std::size_t>(place)]; }
+
+    const std::vector<Place> places_;
+    std::vector<std::vector<Locks>> locks_;  // by worker and place
+};
+
+}  // namespace zkrecipes::sim

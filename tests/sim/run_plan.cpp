@@ -1,0 +1,35 @@
+#include "sim/mutex_workload.hpp"
+#include "sim/recipes_workload.hpp"
+
+namespace zkrecipes::sim {
+namespace {
+
+Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
+    if (plan.workload == "mutex") return new MutexWorkload(world, plan, result);
+    return new RecipesWorkload(world, plan, result);
+}
+
+}  // namespace
+
+const std::vector<std::string>& workload_names() {
+    static const std::vector<std::string> names{"mutex", "read_write", "semaphore", "multi", "mixed"};
+    return names;
+}
+
+RunResult run_plan(const Plan& plan, bool keep_trace) {
+    RunResult result;
+    auto* const world = new SimWorld(plan.seed, keep_trace);
+    Workload* const workload = make_workload(*world, plan, result);
+    workload->run();
+    result.hash = world->hash();
+    result.events = world->events();
+    result.simulated = world->now();
+    result.trace.assign(world->trace().begin(), world->trace().end());
+    if (!result.stuck) {  // otherwise fibers still refer to them
+        delete workload;
+        delete world;
+    }
+    return result;
+}
+
+}  // namespace zkrecipes::sim

@@ -1,0 +1,295 @@
+#include "sim/workload.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/wait_event.hpp"
+#include "sim/nemesis.hpp"
+
+namespace zkrecipes::sim {
+
+namespace {
+
+EnsembleOptions ensemble_options(const Plan& plan) {
+    EnsembleOptions options;
+    options.servers = plan.servers;
+    options.tick_ms = plan.tick_ms;
+    if (plan.has(Fault::reaper)) options.container_check_ms = 20;
+    return options;
+}
+
+/// Failures that a caller has to expect when servers, networks and operators misbehave. Everything else is a bug.
+bool expected(const Error& error, const ClientProcess& process) {
+    switch (error.errc()) {
+        case Errc::closed: return process.closing || process.dead();
+        case Errc::connection_lost:
+        case Errc::lock_lost: return true;
+        default: return false;
+    }
+}
+
+}  // namespace
+
+Workload::Workload(SimWorld& world, const Plan& plan, RunResult& result, std::vector<std::string> directories)
+    : world_(world),
+      plan_(plan),
+      result_(result),
+      judge_(world, plan, result),
+      ensemble_(world, ensemble_options(plan)),
+      directories_(std::move(directories)) {
+    for (int p = 0; p < plan.processes; ++p) {
+        processes_.push_back(std::make_unique<ClientProcess>(ensemble_, plan, p));
+        for (int f = 0; f < plan.fibers; ++f) {
+            const std::string name = "p" + std::to_string(p) + "." + std::to_string(f);
+            workers_.push_back(std::make_unique<Worker>(
+                Worker{*processes_.back(), world.fork("fiber " + name), name, workers_.size()}));
+        }
+    }
+}
+
+Workload::~Workload() = default;
+
+std::vector<std::string> Workload::lock_paths(const Plan& plan) {
+    std::vector<std::string> paths;
+    for (int i = 0; i < plan.paths; ++i) paths.push_back("/locks/" + std::string(1, static_cast<char>('a' + i)));
+    return paths;
+}
+
+void Workload::run() {
+    Nemesis nemesis(ensemble_, plan_, processes_, directories_, result_);
+    ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
+    for (auto& worker : workers_) {
+        ++working_;
+        world_.spawn(&worker->process.actor(), "fiber " + worker->name, [this, &worker = *worker] {
+            world_.sleep(&worker.process.actor(), worker.rng.between(0, 2 * kSecond));
+            work(worker);
+            --working_;
+        });
+    }
+    nemesis.start();
+    world_.run(plan_.trouble);
+    nemesis.stop();
+    if (!world_.run(plan_.trouble + plan_.patience, [this] { return working_ == 0; })) {
+        judge_.violation("served", "after healing, not everybody was served:" + open_calls());
+    } else {
+        check_nothing_stays();
+    }
+    // Nothing may keep a session from closing, nor its waiting calls from returning then.
+    for (auto& process : processes_) {
+        process->closing = true;
+        ++working_;
+        world_.spawn(&process->actor(), "end", [this, &process = *process] {
+            const SimTime start = world_.now();
+            process.session().close();
+            if (world_.now() - start > 30 * kSecond)
+                judge_.violation("close", process.name() + ": close() took too long");
+            --working_;
+        });
+    }
+    if (!world_.run(world_.now() + plan_.patience, [this] { return working_ == 0; })) {
+        judge_.violation("returns", "after close, calls have not returned:" + open_calls());
+        result_.stuck = true;
+    }
+    judge_.check_intervals();
+    if (!result_.stuck) check_leftovers();
+}
+
+std::string Workload::open_calls() const {
+    std::string text;
+    for (const std::string& call : judge_.open_calls()) text += " " + call + ";";
+    return text;
+}
+
+/// Nobody holds or waits any more, and the sessions are still open: what is on the servers now would stay for as long
+/// as they live. Closing them would hide it.
+void Workload::check_nothing_stays() {
+    const SimTime limit = world_.now() + 3 * plan_.timeout_ms * kMilli + 60 * kSecond;
+    if (world_.run(limit,
+                   [this] { return ensemble_.committed().ephemeral_count() == 0 && ensemble_.watch_count() == 0; }))
+        return;
+    judge_.violation("stays", std::to_string(ensemble_.committed().ephemeral_count()) + " lock nodes and " +
+                                  std::to_string(ensemble_.watch_count()) + " watches of open sessions are left");
+}
+
+void Workload::check_leftovers() {
+    // Sessions of processes that died, or that could not say goodbye, end by themselves.
+    world_.run(world_.now() + 3 * plan_.timeout_ms * kMilli + 60 * kSecond,
+               [this] { return ensemble_.settled() && ensemble_.committed().sessions().empty(); });
+    if (!ensemble_.committed().sessions().empty()) judge_.violation("left-behind", "sessions are left");
+    if (ensemble_.committed().ephemeral_count() != 0) judge_.violation("left-behind", "lock nodes are left");
+    if (ensemble_.watch_count() != 0) judge_.violation("left-behind", "watches are left on the servers");
+    for (const std::string& call : judge_.open_calls()) judge_.violation("once", "never returned: " + call);
+    workers_.clear();
+    drop_locks();
+    for (auto& process : processes_) {
+        ++working_;
+        world_.spawn(&process->actor(), "drops its session", [this, &process = *process] {
+            process.end_session();
+            --working_;
+        });
+    }
+    world_.run(world_.now() + 60 * kSecond);
+    if (working_ != 0) {
+        judge_.violation("close", "a session's destructor has not returned");
+        result_.stuck = true;
+        return;
+    }
+    for (auto& process : processes_) {
+        if (const std::string leaks = process->leaks(); !leaks.empty()) {
+            judge_.violation("left-behind", process->name() + " leaks" + leaks);
+        }
+    }
+}
+
+void Workload::work(Worker& worker) {
+    while (!over() && !worker.process.dead()) {
+        try {
+            one_round(worker);
+        } catch (const Error& error) {
+            if (world_.tracing()) world_.note_text(&worker.process.actor(), std::string("throws ") + error.what());
+            if (!expected(error, worker.process)) judge_.violation("error", worker.name + ": " + error.what());
+            if (error.errc() == Errc::closed) return;
+        } catch (const std::exception& error) {
+            judge_.violation("error", worker.name + ": " + error.what());
+        }
+        world_.sleep(&worker.process.actor(), worker.rng.between(0, worker.rng.one_in(4) ? 2 * kSecond : 100 * kMilli));
+    }
+}
+
+SimTime Workload::hold_time(Rng& rng) const {
+    switch (rng.below(4)) {
+        case 0: return 0;
+        case 1: return rng.between(0, 50 * kMilli);
+        case 2: return rng.between(0, 1500 * kMilli);
+        default: return rng.between(0, plan_.timeout_ms * kMilli * 3 / 2);
+    }
+}
+
+SimTime Workload::hold_time(Rng& rng) const {
+    switch (rng.below(4)) {
+        case 0: return 0;
+        case 1: return rng.between(0, 50 * kMilli);
+        case 2: return rng.between(0, 1500 * kMilli);
+        default: return rng.between(0, plan_.timeout_ms * kMilli * 3 / 2);
+    }
+}
+
+Grant Workload::take(Worker& worker, const Ways& ways) {
+    Rng& rng = worker.rng;
+    Actor* const actor = &worker.process.actor();
+    const auto kind = rng.below(5);
+    if (kind == 0) {
+        const Call call(judge_, worker, "acquire()");
+        return ways.wait();
+    }
+    if (kind == 1) {
+        const Call call(judge_, worker, "try");
+        return ways.before(Deadline::passed(), {});
+    }
+    const SimTime limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
+    auto stop = std::make_shared<std::stop_source>();
+    if (kind == 2) world_.in(rng.between(0, limit), actor, [stop] { stop->request_stop(); });
+    const auto disturbed = worker.process.disturbances;
+    const SimTime start = world_.now();
+    Grant grant;
+    {
+        const Call call(judge_, worker, "acquire_before(" + std::to_string(limit / kMilli) + " ms)");
+        grant = ways.before(worker.process.deadline_in(limit), kind == 2 ? stop->get_token() : std::stop_token());
+    }
+    // 1 % for the clock's rate; a grant may come from an answer that was on its way at the deadline.
+    const bool punctual = world_.now() - start <= limit + limit / 100 + 100 * kMilli;
+    if (!punctual && !plan_.has(Fault::pause_in_code) && disturbed == worker.process.disturbances && !grant) {
+        judge_.violation("deadline", worker.name + " waited " + std::to_string((world_.now() - start) / kMilli) +
+                                         " ms for a deadline of " + std::to_string(limit / kMilli));
+    }
+    return grant;
+}
+
+Grant Workload::take_later(Worker& worker, const Ways& ways) {
+    struct State {
+        AcquireResult result;
+        internal::WaitEvent event;
+    };
+    const auto state = std::make_shared<State>();
+    const SimTime limit = worker.rng.between(0, 2 * plan_.timeout_ms * kMilli);
+    const auto call = judge_.call_begins(worker.process, worker.name + " acquire_async");
+    try {
+        ways.later(worker.process.deadline_in(limit), [this, state, call](AcquireResult result) {
+            judge_.call_ends(call);
+            state->result = std::move(result);
+            state->event.set();
+        });
+    } catch (...) {
+        judge_.call_ends(call);  // refused at once: nobody will be called
+        throw;
+    }
+    state->event.wait();
+    if (state->result.error) std::rethrow_exception(state->result.error);
+    return std::move(state->result.grant);
+}
+
+/// Acts by every claim, whatever the others answer.
+bool Workload::act(const std::vector<Judge::Ticket>& tickets) {
+    bool held = true;
+    for (const auto& ticket : tickets) held = judge_.act(ticket) && held;
+    return held;
+}
+
+void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claims,
+                    const std::function<void(const Grant&)>& meanwhile) {
+    Rng& rng = worker.rng;
+    std::vector<Judge::Ticket> tickets;
+    for (const Claim& claim : claims) tickets.push_back(judge_.granted(claim, worker.process, grant));
+    // Also when `meanwhile` throws: the judge refers to the grant.
+    struct Ends {
+        Judge& judge;
+        std::vector<Judge::Ticket>& tickets;
+        void now() {
+            for (const auto& ticket : std::exchange(tickets, {})) judge.ended(ticket);
+        }
+        ~Ends() { now(); }
+    } ends{judge_, tickets};
+    const SimTime until = world_.now() + hold_time(rng);
+    bool held = act(tickets);
+    while (held && world_.now() < until) {
+        world_.sleep(&worker.process.actor(), std::min(until - world_.now(), rng.between(kMilli, 400 * kMilli)));
+        held = act(tickets);
+        if (held && meanwhile && rng.one_in(6)) meanwhile(grant);
+    }
+    if (!held && !worker.process.dead()) {
+        ++result_.losses;
+        // Not in the beginning: a first connect that takes long leaves a short first lease when the timeout is short,
+        // too.
+        if (plan_.faults == 0 && world_.now() > 2 * plan_.timeout_ms * kMilli)
+            judge_.violation("calm", worker.name + ": lost a hold though nothing went wrong");
+        expect_lost_is_told(worker, grant);
+        // Once lost, for ever lost: whoever goes on asking must not be told otherwise.
+        if (act(tickets)) judge_.violation("sticky", worker.name + ": a lost hold came back");
+    }
+    ends.now();
+    give_back(worker, grant);
+}
+
+void Workload::expect_lost_is_told(Worker& worker, const Grant& grant) {
+    const std::stop_token lost = grant.lost();
+    // The lane may be slow and the process may be stopped again; its own time counts.
+    for (int i = 0; i < 600 && !lost.stop_requested(); ++i) world_.sleep(&worker.process.actor(), 50 * kMilli);
+    if (!lost.stop_requested() && !worker.process.dead()) {
+        judge_.violation("lost-told", worker.name + ": held() is false, but lost() was not requested within 30 s");
+    }
+}
+
+void Workload::give_back(Worker& worker, Grant& grant) {
+    switch (worker.rng.below(3)) {
+        case 0: grant.release(); break;
+        case 1: {
+            const Call call(judge_, worker, "release_and_wait");
+            static_cast<void>(grant.release_and_wait(worker.process.deadline_in(worker.rng.between(0, 5 * kSecond))));
+            break;
+        }
+        default: grant = Grant();
+    }
+    if (grant || grant.held()) judge_.violation("released", worker.name + ": released, but not empty");
+}
+
+}  // namespace zkrecipes::sim

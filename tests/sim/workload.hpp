@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <zkrecipes/acquire_result.hpp>
+
+#include "sim/client_process.hpp"
+#include "sim/judge.hpp"
+#include "sim/plan.hpp"
+
+namespace zkrecipes::sim {
+
+/// A crowd of fibers in several processes that take, hold and give back locks while things go wrong, and what must be
+/// true of any such crowd: everybody is served after healing, every call returns, nothing is left behind. A subclass
+/// says what is locked, and how.
+class Workload {
+public:
+    virtual ~Workload();
+    void run();
+
+protected:
+    struct Worker {
+        ClientProcess& process;
+        Rng rng;
+        std::string name;
+        std::size_t number = 0;
+    };
+    /// The ways that a lock's interface offers to acquire it.
+    struct Ways {
+        std::function<Grant()> wait;
+        std::function<Grant(Deadline, std::stop_token)> before;
+        std::function<void(Deadline, std::function<void(AcquireResult)>)> later;
+    };
+
+    /// `directories`: whose nodes operators delete.
+    Workload(SimWorld& world, const Plan& plan, RunResult& result, std::vector<std::string> directories);
+
+    static std::vector<std::string> lock_paths(const Plan& plan);
+
+    virtual void one_round(Worker& worker) = 0;
+    virtual void drop_locks() noexcept = 0;  // before their sessions
+
+    /// By wait(), by a try, or by before() with and without a stop.
+    Grant take(Worker& worker, const Ways& ways);
+    Grant take_later(Worker& worker, const Ways& ways);
+    /// Holds for a while and gives back. `meanwhile` is called now and then, while it is held.
+    void hold(Worker& worker, Grant grant, const std::vector<Claim>& claims,
+              const std::function<void(const Grant&)>& meanwhile = {});
+    SimTime hold_time(Rng& rng) const;
+
+    /// One call that must return, once.
+    class Call {
+    public:
+        Call(Judge& judge, Worker& worker, const std::string& what)
+            : judge_(judge), call_(judge.call_begins(worker.process, worker.name + " " + what)) {}
+        ~Call() { judge_.call_ends(call_); }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+
+    private:
+        Judge& judge_;
+        const std::uint64_t call_;
+    };
+
+    SimWorld& world_;
+    const Plan& plan_;
+    RunResult& result_;
+    Judge judge_;
+    SimEnsemble ensemble_;
+    std::vector<std::unique_ptr<ClientProcess>> processes_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+
+private:
+    void work(Worker& worker);
+    bool over() const { return world_.now() >= plan_.trouble; }
+    void expect_lost_is_told(Worker& worker, const Grant& grant);
+    void give_back(Worker& worker, Grant& grant);
+    bool act(const std::vector<Judge::Ticket>& tickets);
+    std::string open_calls() const;
+    void check_nothing_stays();
+    void check_leftovers();
+
+    const std::vector<std::string> directories_;
+    int working_ = 0;
+};
+
+}  // namespace zkrecipes::sim
