@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <sstream>
 
 #include "unit/acquire_world.hpp"
+#include "unit/fault_table.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
-using Fault = AcquireWorld::Fault;
 using Patience = AcquireFsm::Patience;
 using Contender = AcquireWorld::Contender;
 
@@ -113,134 +112,34 @@ const Scenario kScenarios[] = {
      Contender::reader},
 };
 
-const char* name_of(Fault fault) {
-    switch (fault) {
-        case Fault::none: return "Nothing";
-        case Fault::lost_before: return "LostBefore";
-        case Fault::lost_after: return "LostAfter";
-        case Fault::expired_before: return "ExpiredBefore";
-        case Fault::expired_after: return "ExpiredAfter";
-        case Fault::stopped: return "Stopped";
-        case Fault::timed_out: return "TimedOut";
-        case Fault::closed: return "Closed";
-    }
-    return "";
-}
-constexpr Fault kFaults[] = {Fault::lost_before, Fault::lost_after, Fault::expired_before, Fault::expired_after,
-                             Fault::stopped,     Fault::timed_out,  Fault::closed};
-bool ends_the_call(Fault fault) {
-    return fault == Fault::stopped || fault == Fault::timed_out || fault == Fault::closed;
-}
-
-std::string printed(const std::vector<std::string>& trace) {
-    std::ostringstream out;
-    for (const auto& step : trace) out << step << ' ';
-    return out.str();
-}
-
-struct Variant {
-    bool suspended_first = true;
-    bool lingering = false;
-    int attempts = 1'000'000;
-    int stay_away = 0;
-};
-
 /// Runs one cell of the table. How many requests the run took.
-int play(const Scenario& scenario, std::vector<AcquireWorld::Plan> plans, Variant variant) {
+int play(const Scenario& scenario, const PlannedFaults& plans, const Variant& variant) {
     AcquireWorld w(scenario.patience, scenario.contender);
-    w.suspended_first = variant.suspended_first;
-    w.lingering = variant.lingering;
-    w.attempts_allowed = variant.attempts;
-    w.stay_away = variant.stay_away;
-    scenario.prepare(w);
-    if (variant.lingering) {
-        w.script.push_back([&w] {
-            for (std::int64_t s = 1; s < w.session; ++s) w.delete_nodes_of(s);
-        });
-    }
-    w.plans = plans;
-    w.fsm.start();
-    w.run();
-    if (variant.lingering) {
-        for (std::int64_t s = 1; s < w.session; ++s) w.delete_nodes_of(s);
-    }
-
-    std::ostringstream cell;
-    cell << scenario.name;
-    bool ended_by_fault = false, broken = false;
-    for (const auto& plan : plans) {
-        cell << " " << plan.at << ":" << name_of(plan.fault);
-        if (plan.at < w.executed) (ends_the_call(plan.fault) ? ended_by_fault : broken) = true;
-    }
-    cell << " [" << printed(w.trace) << "]" << (variant.suspended_first ? "" : " answers first")
-         << (variant.lingering ? " lingering" : "");
-    SCOPED_TRACE(cell.str());
-    EXPECT_EQ(w.answers, 1);
-    EXPECT_EQ(w.finishes, 1);
-    EXPECT_FALSE(w.double_grant);
-    EXPECT_EQ(w.watched, "");
-    EXPECT_FALSE(w.timer);
-    if (w.ended == Ended::granted) {
-        EXPECT_EQ(w.holds.size(), 1u);
-        EXPECT_THAT(w.mine(), ::testing::ElementsAre(w.fsm.node()));
-    } else {
-        EXPECT_THAT(w.mine(), ::testing::IsEmpty());
-        EXPECT_THAT(w.holds, ::testing::IsEmpty());
-        // Nothing but the fault may have kept it from the lock.
-        const bool excused = ended_by_fault || (scenario.patience == Patience::try_once && broken) ||
-                             std::string(scenario.name).ends_with("Busy") || (broken && variant.attempts < 1'000'000);
-        EXPECT_TRUE(excused) << "ended " << static_cast<int>(w.ended) << ": " << w.text;
-    }
-    return w.executed;
+    return play_cell(w, scenario, plans, variant, [](AcquireWorld& world) {
+        EXPECT_FALSE(world.double_grant);
+        EXPECT_EQ(world.watched, "");
+        if (world.ended == Ended::granted) {
+            EXPECT_EQ(world.holds.size(), 1u);
+            EXPECT_THAT(world.mine(), ::testing::ElementsAre(world.fsm.node()));
+        } else {
+            EXPECT_THAT(world.mine(), ::testing::IsEmpty());
+            EXPECT_THAT(world.holds, ::testing::IsEmpty());
+        }
+    });
 }
 
-struct Cell {
-    const Scenario* scenario;
-    Fault fault;
+class AcquireFaultTable : public ::testing::TestWithParam<Cell<Scenario>> {
+protected:
+    static auto player() {
+        return [&scenario = *GetParam().scenario](const PlannedFaults& plans, const Variant& variant) {
+            return play(scenario, plans, variant);
+        };
+    }
 };
-class AcquireFaultTable : public ::testing::TestWithParam<Cell> {};
 
-TEST_P(AcquireFaultTable, EndsWithOneAnswerAndLeavesNothing) {
-    const auto& [scenario, fault] = GetParam();
-    const int steps = play(*scenario, {}, {});
-    for (int at = 0; at < steps; ++at) {
-        for (const bool suspended_first : {true, false}) {
-            for (const bool lingering : {false, true}) {
-                play(*scenario, {{at, fault}}, {suspended_first, lingering, 1'000'000, 0});
-                play(*scenario, {{at, fault}}, {suspended_first, lingering, 1'000'000, 3});
-                play(*scenario, {{at, fault}}, {suspended_first, lingering, 0, 0});   // a policy that never retries
-                play(*scenario, {{at, fault}}, {suspended_first, lingering, 2, 10});  // one that gives up in the outage
-            }
-        }
-    }
-}
-
-TEST_P(AcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) {
-    const auto& [scenario, fault] = GetParam();
-    const int steps = play(*scenario, {}, {});
-    for (int at = 0; at < steps; ++at) {
-        const int all = play(*scenario, {{at, fault}}, {});
-        for (int second = at + 1; second < all; ++second) {
-            for (const Fault other : kFaults) {
-                for (const bool suspended_first : {true, false}) {
-                    play(*scenario, {{at, fault}, {second, other}}, {suspended_first, false, 1'000'000, 0});
-                }
-            }
-        }
-    }
-}
-
-std::vector<Cell> cells() {
-    std::vector<Cell> all;
-    for (const auto& scenario : kScenarios) {
-        for (const Fault fault : kFaults) all.push_back({&scenario, fault});
-    }
-    return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(EveryStep, AcquireFaultTable, ::testing::ValuesIn(cells()), [](const auto& cell) {
-    return std::string(cell.param.scenario->name) + "_" + name_of(cell.param.fault);
-});
+TEST_P(AcquireFaultTable, EndsWithOneAnswerAndLeavesNothing) { one_fault_at_every_step(GetParam().fault, player()); }
+TEST_P(AcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) { two_faults_at_any_steps(GetParam().fault, player()); }
+INSTANTIATE_TEST_SUITE_P(EveryStep, AcquireFaultTable, ::testing::ValuesIn(cells(kScenarios)), NameOfCell());
 
 }  // namespace
 }  // namespace zkrecipes::internal

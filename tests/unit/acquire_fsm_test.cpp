@@ -11,7 +11,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Patience = AcquireFsm::Patience;
-using Fault = AcquireWorld::Fault;
 
 void expect_clean(const AcquireWorld& w) {
     EXPECT_EQ(w.answers, 1);

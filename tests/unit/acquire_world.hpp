@@ -11,6 +11,7 @@
 
 #include "core/acquire_fsm.hpp"
 #include "core/node_name.hpp"
+#include "unit/fault_table.hpp"
 
 namespace zkrecipes::internal {
 
@@ -23,13 +24,6 @@ public:
     struct Node {
         std::int64_t owner = 0;
         std::int64_t czxid = 0;
-    };
-
-    // What happens to the request with a given index (counted over the whole run).
-    enum class Fault { none, lost_before, lost_after, expired_before, expired_after, stopped, timed_out, closed };
-    struct Plan {
-        int at = -1;
-        Fault fault = Fault::none;
     };
 
     /// What the contender is: of a mutex, or of one side of a lock with shares.
@@ -159,7 +153,7 @@ public:
     bool pump() {
         if (!pending.empty()) {
             const int index = executed++;
-            const Fault fault = fault_at(index);
+            const Fault fault = fault_at(plans, index);
             auto request = std::move(pending.front());
             pending.pop_front();
             play(std::move(request), fault);
@@ -373,7 +367,7 @@ public:
     std::optional<Rc> create_answer, list_answer;
     std::function<void()> before_watch;
     std::deque<std::function<void()>> script;
-    std::vector<Plan> plans;
+    PlannedFaults plans;
     Nanoseconds clock{1'000'000'000};
     RetryState last_state;
 
@@ -397,12 +391,6 @@ protected:
     }
 
 private:
-    Fault fault_at(int index) const {
-        for (const auto& plan : plans) {
-            if (plan.at == index) return plan.fault;
-        }
-        return Fault::none;
-    }
     void play(Request request, Fault fault) {
         switch (fault) {
             case Fault::none: return request(true, Rc::ok);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/node_name.hpp"
+#include "unit/fault_table.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -18,17 +19,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Patience = AcquireFsm::Patience;
 
-enum class Fault { none, lost_before, lost_after, expired_before, expired_after, stopped, timed_out, closed };
-
 const std::string kWriter = "_c_00000000-0000-4000-8000-000000000001-__WRIT__0000000005";
 
 /// A directory in which we hold alone and another writer waits; one connection that breaks when told to.
 class World : public DowngradePort {
 public:
-    struct Plan {
-        int at = -1;
-        Fault fault = Fault::none;
-    };
     explicit World(Patience patience = Patience::wait, Dialect dialect = Dialect::curator)
         : fsm(*this, {dialect == Dialect::kazoo ? "__rlock__" : "__READ__", dialect, 5}, patience) {
         children[kWriter] = 1;
@@ -50,10 +45,7 @@ public:
             const int index = executed++;
             auto request = std::move(pending.front());
             pending.pop_front();
-            for (const auto& plan : plans) {
-                if (plan.at == index) return play(std::move(request), plan.fault), true;
-            }
-            request(true, Rc::ok);
+            play(std::move(request), fault_at(plans, index));
             return true;
         }
         if (!is_connected && !is_closed && stay_away-- <= 0) return is_connected = true;
@@ -80,9 +72,9 @@ public:
         std::erase_if(children, [&](const auto& child) { return child.second == session; });
         ++session;
         lease_fresh = alone = false;
-        if (lost_first) fsm.on_session_lost();
+        if (suspended_first) fsm.on_session_lost();
         drop_pending(Rc::session_expired);
-        if (!lost_first) fsm.on_session_lost();
+        if (!suspended_first) fsm.on_session_lost();
     }
     void close() {
         is_closed = true;
@@ -158,10 +150,10 @@ public:
     std::map<std::string, std::int64_t> children;
     std::map<std::string, std::int64_t> czxids;
     std::int64_t session = 1, zxid = 100;
-    bool is_connected = true, is_closed = false, lost_first = true, alone = true, room = true;
+    bool is_connected = true, is_closed = false, suspended_first = true, alone = true, room = true;
     bool slow_lease = false, lease_fresh = false, delete_share_at_once = false, timer = false;
     int stay_away = 0, attempts_allowed = 1'000'000, uuids = 0, executed = 0, answers = 0, finishes = 0;
-    std::vector<Plan> plans;
+    PlannedFaults plans;
     std::vector<std::string> trace, reaped_nodes, reaped_identities;
     std::vector<std::pair<std::string, std::int64_t>> holds;
     Ended ended{};
@@ -215,18 +207,9 @@ const Scenario kScenarios[] = {
     {"WriterDeleted", Patience::wait, [](World& w) { w.children.erase(kWriter); }, false},
     {"ShareDeleted", Patience::wait, [](World& w) { w.delete_share_at_once = true; }, false},
 };
-constexpr Fault kFaults[] = {Fault::lost_before, Fault::lost_after, Fault::expired_before, Fault::expired_after,
-                             Fault::stopped,     Fault::timed_out,  Fault::closed};
-
-struct Variant {
-    bool lost_first = true;
-    int attempts = 1'000'000;
-    int stay_away = 0;
-};
-
-int play(const Scenario& scenario, std::vector<World::Plan> plans, Variant variant) {
+int play(const Scenario& scenario, const PlannedFaults& plans, const Variant& variant) {
     World w(scenario.patience, scenario.dialect);
-    w.lost_first = variant.lost_first;
+    w.suspended_first = variant.suspended_first;
     w.attempts_allowed = variant.attempts;
     w.stay_away = variant.stay_away;
     scenario.prepare(w);
@@ -236,9 +219,9 @@ int play(const Scenario& scenario, std::vector<World::Plan> plans, Variant varia
 
     std::ostringstream cell;
     cell << scenario.name;
-    bool excused = !scenario.granted || variant.attempts < 1'000'000;
+    bool excused = !scenario.granted || variant.attempts < Variant::kForever;
     for (const auto& plan : plans) {
-        cell << " " << plan.at << ":" << static_cast<int>(plan.fault);
+        cell << " " << plan.at << ":" << name_of(plan.fault);
         const bool only_lost = plan.fault == Fault::lost_before || plan.fault == Fault::lost_after;
         if (plan.at < w.executed && (!only_lost || scenario.patience == Patience::try_once)) excused = true;
     }
@@ -261,36 +244,20 @@ int play(const Scenario& scenario, std::vector<World::Plan> plans, Variant varia
     return w.executed;
 }
 
-class DowngradeFaultTable : public ::testing::TestWithParam<Scenario> {};
-
-TEST_P(DowngradeFaultTable, EndsWithOneAnswerAndLeavesNothing) {
-    const int steps = play(GetParam(), {}, {});
-    for (int at = 0; at < steps; ++at) {
-        for (const Fault fault : kFaults) {
-            for (const bool lost_first : {true, false}) {
-                play(GetParam(), {{at, fault}}, {lost_first, 1'000'000, 0});
-                play(GetParam(), {{at, fault}}, {lost_first, 1'000'000, 3});
-                play(GetParam(), {{at, fault}}, {lost_first, 0, 0});   // a policy that never retries
-                play(GetParam(), {{at, fault}}, {lost_first, 2, 10});  // one that gives up in the outage
-            }
-        }
+class DowngradeFaultTable : public ::testing::TestWithParam<Cell<Scenario>> {
+protected:
+    static auto player() {
+        return [&scenario = *GetParam().scenario](const PlannedFaults& plans, const Variant& variant) {
+            return play(scenario, plans, variant);
+        };
     }
-}
+};
 
+TEST_P(DowngradeFaultTable, EndsWithOneAnswerAndLeavesNothing) { one_fault_at_every_step(GetParam().fault, player()); }
 TEST_P(DowngradeFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) {
-    const int steps = play(GetParam(), {}, {});
-    for (int at = 0; at < steps; ++at) {
-        for (const Fault fault : kFaults) {
-            const int all = play(GetParam(), {{at, fault}}, {});
-            for (int second = at + 1; second < all; ++second) {
-                for (const Fault other : kFaults) play(GetParam(), {{at, fault}, {second, other}}, {});
-            }
-        }
-    }
+    two_faults_at_any_steps(GetParam().fault, player());
 }
-
-INSTANTIATE_TEST_SUITE_P(EveryStep, DowngradeFaultTable, ::testing::ValuesIn(kScenarios),
-                         [](const auto& scenario) { return std::string(scenario.param.name); });
+INSTANTIATE_TEST_SUITE_P(EveryStep, DowngradeFaultTable, ::testing::ValuesIn(cells(kScenarios)), NameOfCell());
 
 // ---- why ----------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using World = MultiAcquireWorld;
 using Patience = World::Patience;
-using Fault = World::Fault;
 
 void expect_clean(const World& w) {
     EXPECT_EQ(w.answers, 1);

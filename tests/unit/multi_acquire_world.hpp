@@ -19,8 +19,6 @@ namespace zkrecipes::internal {
 /// connection that breaks when told to. No clock, no threads: the test pumps.
 class MultiAcquireWorld : public MultiAcquirePort {
 public:
-    using Fault = AcquireWorld::Fault;
-    using Plan = AcquireWorld::Plan;
     using Patience = MultiAcquireFsm::Patience;
     static constexpr std::int64_t kOther = AcquireWorld::kOther;
 
@@ -140,7 +138,7 @@ public:
             const int index = executed++;
             auto request = std::move(pending.front());
             pending.pop_front();
-            play(std::move(request), fault_at(index));
+            play(std::move(request), fault_at(plans, index));
             return true;
         }
         if (!is_connected && !is_closed && stay_away-- <= 0) {
@@ -389,7 +387,7 @@ public:
     std::optional<std::int64_t> owner_shown;  // once, instead of the true one
     std::function<void()> before_watch, before_parents;
     std::deque<std::function<void()>> script;
-    std::vector<Plan> plans;
+    PlannedFaults plans;
     Nanoseconds clock{1'000'000'000};
 
     std::vector<std::string> trace, watches_asked, reaped_identities;
@@ -406,12 +404,6 @@ private:
     using Request = std::function<void(bool executed, Rc rc)>;
 
     void send(Request request) { pending.push_back(std::move(request)); }
-    Fault fault_at(int index) const {
-        for (const auto& plan : plans) {
-            if (plan.at == index) return plan.fault;
-        }
-        return Fault::none;
-    }
     void play(Request request, Fault fault) {
         switch (fault) {
             case Fault::none: return request(true, Rc::ok);

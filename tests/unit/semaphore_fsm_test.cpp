@@ -186,13 +186,13 @@ TEST(SemaphoreFsmTest, AFailedTryIsTwoReadsAtOnce) {
 }
 
 TEST(SemaphoreFsmTest, AnUnknownOutcomeIsFoundOutAndNothingIsTakenTwice) {  // H1, H69
-    for (const auto fault : {SemaphoreWorld::Fault::lost_before, SemaphoreWorld::Fault::lost_after}) {
+    for (const auto fault : {Fault::lost_before, Fault::lost_after}) {
         SemaphoreWorld w(Patience::wait, 2, 2);
         w.plans = {{3, fault}};
         run(w);
         EXPECT_EQ(w.ended, Ended::granted);
         EXPECT_THAT(w.my_leases(), SizeIs(2));
-        const bool happened = fault == SemaphoreWorld::Fault::lost_after;
+        const bool happened = fault == Fault::lost_after;
         EXPECT_EQ(w.writes, happened ? 2 : 3);
         EXPECT_FALSE(w.too_many);
     }
