@@ -165,15 +165,6 @@ SimTime Workload::hold_time(Rng& rng) const {
     }
 }
 
-SimTime Workload::hold_time(Rng& rng) const {
-    switch (rng.below(4)) {
-        case 0: return 0;
-        case 1: return rng.between(0, 50 * kMilli);
-        case 2: return rng.between(0, 1500 * kMilli);
-        default: return rng.between(0, plan_.timeout_ms * kMilli * 3 / 2);
-    }
-}
-
 Grant Workload::take(Worker& worker, const Ways& ways) {
     Rng& rng = worker.rng;
     Actor* const actor = &worker.process.actor();
