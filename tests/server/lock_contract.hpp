@@ -293,10 +293,11 @@ TYPED_TEST_P(LockContract, WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost) {
     auto s = this->gated_session();
     auto lock = this->make(s);
     lock.lock();
-    EXPECT_EQ(lock.participants(kMaxWait).size(), 1U);
+    EXPECT_FALSE(lock.participants(kMaxWait).empty());
     this->gate().blackhole(testenv::Direction::both);
     EXPECT_EQ(error_of([&] { lock.participants(20ms); }).errc(), Errc::unreachable);
     this->gate().pass();
+    lock.unlock();
 }
 
 REGISTER_TYPED_TEST_SUITE_P(LockContract, AnUnprotectedCounterLosesNothing, WhoeverComesFirstIsServedFirst,
