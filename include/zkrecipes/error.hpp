@@ -27,9 +27,14 @@ enum class Errc {
     quota_exceeded,      ///< a ZooKeeper quota on the path forbids it
     sequence_exhausted,  ///< the lock directory has used up its 2^31 sequence numbers
     bad_data,            ///< a znode holds something that the recipe cannot use
-    no_parent,           ///< a parent is missing and the options forbid to make it
+    no_parent,           ///< a parent is missing, and is not made here
     unsupported,         ///< this build or this server cannot do it
-    protocol             ///< the server answered something that the recipe does not expect
+    protocol,            ///< the server answered something that the recipe does not expect
+    outcome_unknown,     ///< it was sent and not answered: it has happened, may still happen, or never will
+    node_exists,         ///< a node that was to be made is there already
+    no_node,             ///< a node that was to be changed or looked at is not there
+    bad_version,         ///< a node's data are not those of the version that was named
+    not_empty            ///< a node that was to be deleted has children
 };
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;

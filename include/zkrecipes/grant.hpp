@@ -13,7 +13,8 @@ namespace zkrecipes {
 
 namespace internal {
 class HoldShare;
-}
+struct GrantAccess;
+}  // namespace internal
 
 /// Grows with every later holder of the same lock; a resource that remembers the largest one it has seen can
 /// refuse a former holder. It is the zxid of the transaction that created the lock node.
@@ -67,6 +68,7 @@ public:
     bool release_and_wait(Deadline deadline);
 
 private:
+    friend struct internal::GrantAccess;
     std::shared_ptr<internal::HoldShare> share_;
 };
 

@@ -100,7 +100,7 @@ public:
     bool held_by_caller() const noexcept;         ///< alone
     bool shared_held_by_caller() const noexcept;  ///< a share
     /// Of the caller's hold, alone if both; 0: none. A resource refuses a holder alone whose token is smaller than the
-    /// largest such token seen, and a share whose token is not larger than that; shares do not raise it.
+    /// largest seen, and a share whose token is not larger than that of any holder alone: FencedRegister.
     FencingToken token() const noexcept;
     std::stop_token lost() const noexcept;  ///< of the caller's hold, alone if both; empty: none
 

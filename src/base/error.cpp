@@ -25,6 +25,11 @@ const char* text_of(Errc code) noexcept {
         case Errc::no_parent: return "parent missing";
         case Errc::unsupported: return "not supported";
         case Errc::protocol: return "unexpected answer";
+        case Errc::outcome_unknown: return "outcome unknown";
+        case Errc::node_exists: return "node exists";
+        case Errc::no_node: return "no such node";
+        case Errc::bad_version: return "version differs";
+        case Errc::not_empty: return "node has children";
     }
     return "unknown error";
 }

@@ -33,8 +33,9 @@ struct MultiOp {
     std::int32_t version = -1;  // remove, set, check
 };
 struct MultiResult {
-    Rc rc = Rc::ok;    // of this operation; runtime_inconsistency for those after the one that failed
-    std::string path;  // create: the name given by the server
+    Rc rc = Rc::ok;             // of this operation; runtime_inconsistency for those after the one that failed
+    std::string path;           // create: the name given by the server
+    std::int32_t version = -1;  // set: that of the data now
 };
 
 enum class WatchEventType { created, deleted, changed, children_changed, removed };

@@ -88,6 +88,8 @@ private:
     ACL_vector vector_{};
 };
 
+constexpr std::size_t kHeaderBytes = 64;  // of a request, and of each part of a multi
+
 std::size_t acl_bytes(const std::vector<Acl>& acl) {
     std::size_t bytes = 0;
     for (const Acl& entry : acl) bytes += 12 + entry.scheme.size() + entry.id.size();
@@ -141,7 +143,7 @@ void on_children(int rc, const String_vector* strings, const Stat* stat, const v
 /// request.
 struct ZkMultiBuffers {
     explicit ZkMultiBuffers(const std::vector<MultiOp>& requests)
-        : ops(requests.size()), results(requests.size()), names(requests.size()) {
+        : ops(requests.size()), results(requests.size()), names(requests.size()), stats(requests.size()) {
         acls.reserve(requests.size());
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const MultiOp& request = requests[i];
@@ -158,7 +160,7 @@ struct ZkMultiBuffers {
                     break;
                 case MultiOp::Kind::remove: zoo_delete_op_init(&ops[i], path, request.version); break;
                 case MultiOp::Kind::set:
-                    zoo_set_op_init(&ops[i], path, request.data.c_str(), size, request.version, nullptr);
+                    zoo_set_op_init(&ops[i], path, request.data.c_str(), size, request.version, &stats[i]);
                     break;
                 case MultiOp::Kind::check: zoo_check_op_init(&ops[i], path, request.version); break;
             }
@@ -169,7 +171,9 @@ struct ZkMultiBuffers {
         std::vector<MultiResult> taken(results.size());
         for (std::size_t i = 0; i < results.size(); ++i) {
             taken[i].rc = rc_of(results[i].err);
-            if (taken[i].rc == Rc::ok && requests[i].kind == MultiOp::Kind::create) taken[i].path = names[i].data();
+            if (taken[i].rc != Rc::ok) continue;
+            if (requests[i].kind == MultiOp::Kind::create) taken[i].path = names[i].data();
+            if (requests[i].kind == MultiOp::Kind::set) taken[i].version = stats[i].version;
         }
         return taken;
     }
@@ -177,6 +181,7 @@ struct ZkMultiBuffers {
     std::vector<zoo_op_t> ops;
     std::vector<zoo_op_result_t> results;
     std::vector<std::vector<char>> names;
+    std::vector<Stat> stats;
     std::vector<AclView> acls;
 };
 
@@ -207,9 +212,12 @@ ZkRequest::ZkRequest(Kind kind_of, std::string server_path, Done when_done)
 ZkRequest::~ZkRequest() = default;
 
 std::size_t ZkRequest::wire_bytes() const {
-    constexpr std::size_t kHeader = 64;
-    std::size_t bytes = kHeader + path.size() + data.size() + acl_bytes(acl);
-    for (const MultiOp& op : ops) bytes += kHeader + op.path.size() + op.data.size() + acl_bytes(op.acl);
+    return kHeaderBytes + path.size() + data.size() + acl_bytes(acl) + (ops.empty() ? 0 : multi_wire_bytes(ops));
+}
+
+std::size_t multi_wire_bytes(const std::vector<MultiOp>& ops) {
+    std::size_t bytes = kHeaderBytes;
+    for (const MultiOp& op : ops) bytes += kHeaderBytes + op.path.size() + op.data.size() + acl_bytes(op.acl);
     return bytes;
 }
 

@@ -7,6 +7,7 @@
 #include <stop_token>
 
 #include <zkrecipes/deadline.hpp>
+#include <zkrecipes/grant.hpp>
 
 #include "session/session_core.hpp"
 
@@ -30,6 +31,8 @@ public:
     HoldShare& operator=(const HoldShare&) = delete;
 
     const Hold& hold() const noexcept { return *hold_; }
+    std::shared_ptr<const Hold> shared_hold() const noexcept { return hold_; }
+    const std::shared_ptr<SessionCore>& core() const noexcept { return core_; }
     std::int64_t token() const noexcept { return token_; }
 
     /// Asks the session to watch for it, the first time.
@@ -58,6 +61,11 @@ private:
     std::atomic<int> inside_{1};
     std::atomic<bool> watches_revocation_{false};
     std::function<void()> on_end_;
+};
+
+/// The way from a public Grant to what it stands for.
+struct GrantAccess {
+    static const std::shared_ptr<HoldShare>& share(const Grant& grant) { return grant.share_; }
 };
 
 }  // namespace zkrecipes::internal

@@ -10,9 +10,14 @@ ExitCode exit_code_for(Errc code) noexcept {
         case Errc::unsupported: return kConfig;
         case Errc::unreachable:
         case Errc::connection_lost:
-        case Errc::session_lost: return kUnavailable;
+        case Errc::session_lost:
+        case Errc::outcome_unknown: return kUnavailable;
         case Errc::auth_failed:
         case Errc::no_permission: return kNoPermission;
+        case Errc::node_exists:
+        case Errc::no_node:
+        case Errc::bad_version:
+        case Errc::not_empty:
         case Errc::bad_data:
         case Errc::too_large: return kBadData;
         case Errc::no_parent:

@@ -20,6 +20,7 @@
 #include "core/payload.hpp"
 #include "core/queue_rule.hpp"
 #include "core/semaphore_fsm.hpp"
+#include "core/sequencer.hpp"
 #include "testenv/src/wire.hpp"
 #include "zklock/duration.hpp"
 #include "zklock/options.hpp"
@@ -56,7 +57,8 @@ void queue_names(std::string_view input) {
     require(queue.size() <= children.size(), "nobody stands in the queue twice");
     int alone = 0;
     for (const auto& child : children) {
-        for (const auto& rule : {rule_alone(), rule_shared(), rule_alone(Dialect::kazoo), rule_shared(Dialect::kazoo)}) {
+        for (const auto& rule :
+             {rule_alone(), rule_shared(), rule_alone(Dialect::kazoo), rule_shared(Dialect::kazoo)}) {
             const Place place = rule->place(children, child);
             require(place.kind != Place::Kind::wait || place.blocker != child, "nobody waits for itself");
         }
@@ -97,7 +99,8 @@ void connect_string(std::string_view input) {
         for (const auto& host : read.hosts()) again += (again.empty() ? "" : ",") + host;
         require(parse_connect_string(again).servers == read.servers, "what is written is read as the same");
     } catch (const Error& error) {
-        require(error.errc() == Errc::bad_connect_string || error.errc() == Errc::bad_path, "the error says what it is");
+        require(error.errc() == Errc::bad_connect_string || error.errc() == Errc::bad_path,
+                "the error says what it is");
     }
 }
 
@@ -105,6 +108,16 @@ void lease_limit(std::string_view input) {
     if (const auto limit = read_limit(input)) {
         require(*limit >= 1, "a semaphore has a lease");
         require(read_limit(write_limit(*limit)) == limit, "what is written is read as the same");
+    }
+}
+
+void sequencer(std::string_view input) {
+    const auto parsed = parse_sequencer(input);
+    if (const auto* what = std::get_if<SequencerText>(&parsed)) {
+        require(write_sequencer(*what) == input, "there is one text for each hold");
+        require(what->token > 0 && !what->nodes.empty(), "a hold has a token and a node");
+    } else {
+        require(std::get<SequencerProblem>(parsed).at <= input.size(), "the problem is in the text");
     }
 }
 
@@ -155,6 +168,7 @@ void gate_protocol(std::string_view input) {
 constexpr Target kTargets[] = {
     {"queue_names", queue_names}, {"payload", payload},   {"path", path},     {"connect_string", connect_string},
     {"lease_limit", lease_limit}, {"duration", duration}, {"config", config}, {"gate_protocol", gate_protocol},
+    {"sequencer", sequencer},
 };
 
 }  // namespace
@@ -162,8 +176,8 @@ constexpr Target kTargets[] = {
 std::span<const Target> targets() { return kTargets; }
 
 const Target* find_target(std::string_view name) {
-    const auto found = std::find_if(std::begin(kTargets), std::end(kTargets),
-                                    [&](const Target& each) { return each.name == name; });
+    const auto found =
+        std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& each) { return each.name == name; });
     return found == std::end(kTargets) ? nullptr : &*found;
 }
 

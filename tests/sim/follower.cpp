@@ -161,6 +161,8 @@ Reply SimServer::reply_for(const Txn& txn) const {
             if (reply.rc == Rc::ok && effect.rc != Rc::runtime_inconsistency) reply.rc = effect.rc;
         } else if (effect.kind == Effect::Kind::create) {
             result.path = effect.path;
+        } else if (effect.kind == Effect::Kind::set) {
+            result.version = effect.version;
         }
         reply.results.push_back(std::move(result));
     }

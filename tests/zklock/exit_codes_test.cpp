@@ -29,6 +29,11 @@ const std::map<Errc, int> kTable = {
     {Errc::unsupported, 78},
     {Errc::bad_connect_string, 78},
     {Errc::lock_lost, 79},
+    {Errc::outcome_unknown, 69},
+    {Errc::node_exists, 65},
+    {Errc::no_node, 65},
+    {Errc::bad_version, 65},
+    {Errc::not_empty, 65},
 };
 
 TEST(ExitCodesTest, EveryErrorHasTheCodeOfTheManual) {

@@ -304,6 +304,7 @@ private:
         for (std::size_t i = 0; i < left.results.size(); ++i) {
             EXPECT_EQ(static_cast<int>(left.results[i].rc), static_cast<int>(right.results[i].rc)) << "operation " << i;
             EXPECT_EQ(left.results[i].path, right.results[i].path) << "operation " << i;
+            EXPECT_EQ(left.results[i].version, right.results[i].version) << "operation " << i;
         }
         if (left.rc != Rc::ok || step.path == "/") return;
         const NodeStat &a = left.stat, &b = right.stat;

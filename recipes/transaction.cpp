@@ -1,0 +1,151 @@
+// Transaction: writes that happen only while grants are held.
+//
+// One multi, in this order:
+//   1. create, ephemeral, <directory>/_c_<uuid>-commit      only with repeatable_below; the same name in every attempt
+//   2. check, any version, of every node of every required grant
+//   3. the operations, as they were added
+// The servers execute all of it or nothing, at one point of their history. At that point the nodes of 2 are there, and
+// whoever has its node there holds: the write is inside the hold, whatever the clocks say.
+//
+// Why "any version" in 2. A check compares only the version of a node's data, and cannot name its czxid. It need not:
+// the name of a lock node contains a UUID that is used for one acquire alone, so a node of that name is that hold. And
+// it must not: a request to give way (Grant::revocation) writes into the node and raises the version, while the hold
+// goes on.
+//
+// Why any session may send. The check is about the node, not about who asks. The session of the grant may be gone: then
+// its node is, or goes before the next one can hold, and the check fails. Where we know it already, by our own
+// clock, nothing is sent.
+//
+// A lost answer: src/core/commit_fsm.hpp.
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/transaction.hpp>
+
+#include <utility>
+
+#include "core/commit.hpp"
+
+namespace zkrecipes {
+
+using internal::GrantAccess;
+using internal::MultiOp;
+using internal::SessionAccess;
+using internal::TransactionPlan;
+
+namespace {
+
+constexpr const char* kCommit = "commit";
+
+std::shared_ptr<internal::SessionCore> session_of(const Grant& grant) {
+    const auto& share = GrantAccess::share(grant);
+    return share ? share->core() : nullptr;
+}
+
+std::unique_ptr<TransactionPlan> plan_for(std::shared_ptr<internal::SessionCore> core, const Grant& grant) {
+    auto plan = std::make_unique<TransactionPlan>(std::move(core));
+    plan->require(grant, "Transaction");
+    return plan;
+}
+
+MultiOp& add(TransactionPlan& plan, MultiOp::Kind kind, const std::string& path, std::string data,
+             std::int32_t version) {
+    static constexpr const char* kNames[] = {"create", "remove", "set", "check"};
+    const char* const operation = kNames[static_cast<int>(kind)];
+    if (version < Transaction::any_version) {
+        throw Error(Errc::bad_option, operation, path,
+                    "version " + std::to_string(version) + ": versions are 0 or more, and any_version is -1");
+    }
+    MultiOp op;
+    op.kind = kind;
+    op.path = plan.core->server_path(path, operation);
+    op.data = std::move(data);
+    op.version = version;
+    plan.paths.push_back(path);
+    return plan.operations.emplace_back(std::move(op));
+}
+
+}  // namespace
+
+Transaction::Transaction(const Grant& grant) : plan_(plan_for(session_of(grant), grant)) {}
+Transaction::Transaction(Session& session, const Grant& grant) : plan_(plan_for(SessionAccess::core(session), grant)) {}
+Transaction::Transaction(Session& session, const Sequencer& sequencer)
+    : plan_(std::make_unique<TransactionPlan>(SessionAccess::core(session))) {
+    require(sequencer);
+}
+Transaction::Transaction(Transaction&&) noexcept = default;
+Transaction& Transaction::operator=(Transaction&&) noexcept = default;
+Transaction::~Transaction() = default;
+
+Transaction& Transaction::require(const Grant& grant) {
+    plan_->require(grant, "require");
+    return *this;
+}
+
+Transaction& Transaction::require(const Sequencer& sequencer) {
+    for (const auto& node : sequencer.nodes()) plan_->require_node(node.path);
+    return *this;
+}
+
+Transaction& Transaction::create(const std::string& path, std::string data, Create how,
+                                 std::optional<std::vector<Acl>> acl) {
+    if (acl && acl->empty()) {
+        throw Error(Errc::bad_option, "create", path, "an empty access list would shut everybody out, us included");
+    }
+    MultiOp& op = add(*plan_, MultiOp::Kind::create, path, std::move(data), any_version);
+    op.acl = acl ? std::move(*acl) : plan_->core->options().acl;
+    op.mode =
+        how == Create::sequential ? internal::CreateMode::persistent_sequential : internal::CreateMode::persistent;
+    return *this;
+}
+
+Transaction& Transaction::set(const std::string& path, std::string data, std::int32_t version) {
+    add(*plan_, MultiOp::Kind::set, path, std::move(data), version);
+    return *this;
+}
+
+Transaction& Transaction::remove(const std::string& path, std::int32_t version) {
+    add(*plan_, MultiOp::Kind::remove, path, {}, version);
+    return *this;
+}
+
+Transaction& Transaction::check(const std::string& path, std::int32_t version) {
+    add(*plan_, MultiOp::Kind::check, path, {}, version);
+    return *this;
+}
+
+Transaction& Transaction::repeatable_below(const std::string& directory) {
+    plan_->mark_directory = plan_->core->server_path(directory, "repeatable_below");
+    plan_->mark_path = directory;
+    return *this;
+}
+
+std::size_t Transaction::size() const noexcept { return plan_->operations.size(); }
+
+TransactionResult Transaction::commit() {
+    internal::check_size(*plan_, kCommit);
+    // Without a deadline and a stop there is always an answer.
+    return *internal::commit_blocking(*plan_, kCommit, Deadline::never(), {});
+}
+
+std::optional<TransactionResult> Transaction::commit_before(Deadline deadline, std::stop_token stop) {
+    internal::check_size(*plan_, kCommit);
+    return internal::commit_blocking(*plan_, kCommit, deadline, std::move(stop));
+}
+
+void Transaction::commit_async(Deadline deadline, std::stop_token stop, std::function<void(CommitResult)> done) {
+    constexpr const char* operation = "commit_async";
+    const std::string first = plan_->paths.empty() ? "" : plan_->paths.front();
+    if (!done) throw Error(Errc::bad_option, operation, first, "the callback is empty; pass a callable");
+    if (plan_->core->state() == SessionState::closed) {
+        throw Error(Errc::closed, operation, first, "make a new Session");
+    }
+    internal::check_size(*plan_, operation);
+    internal::commit_later(*plan_, operation, deadline, std::move(stop),
+                           [done = std::move(done)](internal::CommitAnswer answer) {
+                               CommitResult result;
+                               result.result = std::move(answer.result);
+                               if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                               done(std::move(result));
+                           });
+}
+
+}  // namespace zkrecipes
