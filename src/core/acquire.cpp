@@ -15,7 +15,7 @@ namespace zkrecipes::internal {
 
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
-                                        const char* operation, std::string_view child) {
+                                        const char* operation, std::string_view child, NodeData data) {
     auto queue = std::make_shared<Queue>();
     queue->spec.directory = core.server_path(path, operation);
     if (path == "/") {
@@ -31,7 +31,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
         throw Error(Errc::unsupported, operation, path,
                     "the kazoo dialect is that of ExclusiveMutex and ReadWriteLock; use Curator's, the default");
     }
-    write_payload(options, {}, operation, path);  // throws now rather than in the middle of an acquire
+    if (data == NodeData::about_owner) write_payload(options, {}, operation, path);  // throws now, not in an acquire
     queue->spec.base = own_base;
     queue->spec.dialect = options.dialect;
     queue->spec.rule = rule.get();
@@ -40,10 +40,12 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     queue->user_path = path;
     queue->acl = options.acl ? *options.acl : core.options().acl;
     queue->options = std::move(options);
+    queue->data = data;
     return queue;
 }
 
 std::string node_data(const SessionCore& core, const Queue& queue, const char* operation) {
+    if (queue.data == NodeData::id_alone) return queue.options.id;
     try {
         return write_payload(queue.options, core.runtime().wall_now(), operation, queue.user_path);
     } catch (const Error&) {

@@ -19,6 +19,9 @@
 
 namespace zkrecipes::internal {
 
+/// What the data of the own nodes say.
+enum class NodeData { about_owner, id_alone };
+
 /// What all calls of one recipe object have in common; outlives the object while calls are open.
 struct Queue {
     QueueSpec spec;  // spec.rule points to *rule
@@ -26,6 +29,7 @@ struct Queue {
     std::string user_path;  // as the caller names the directory
     std::vector<Acl> acl;
     LockOptions options;
+    NodeData data = NodeData::about_owner;
     mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
 };
 
@@ -41,7 +45,8 @@ struct BaseName {
 /// `child`: of the path, in which the queue stands; empty: in the path itself.
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
-                                        const char* operation, std::string_view child = {});
+                                        const char* operation, std::string_view child = {},
+                                        NodeData data = NodeData::about_owner);
 
 /// What a new node of ours says.
 std::string node_data(const SessionCore& core, const Queue& queue, const char* operation);

@@ -14,6 +14,8 @@ namespace {
 
 /// Whether contenders of this pattern, an index of lock_patterns(), share the lock with each other.
 bool shares_lock(std::size_t pattern) { return pattern == 2 || pattern == 4; }
+/// Whether the data of such a node are the id of its owner and nothing else.
+bool says_id_alone(std::size_t pattern) { return pattern == 5; }
 
 /// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but
 /// nobody by a node with its own number, which is a second one of the same owner: Curator makes it when who holds the
@@ -34,21 +36,6 @@ void mark_holders(std::vector<Participant>& queue) {
         only_shares = only_shares && shares;
         only_first = only_first && name->sequence == first->sequence;
     }
-}
-
-Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
-                           const NodeStat& stat) {
-    Participant participant;
-    participant.path = join_path(user_directory, name);
-    participant.node = name;
-    const auto parsed = parse_queue_name(name, lock_patterns());
-    participant.mode = parsed && shares_lock(parsed->pattern) ? "shared" : "exclusive";
-    participant.token = stat.czxid;
-    participant.session_id = stat.ephemeral_owner;
-    participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
-    participant.version = stat.version;
-    read_payload(std::move(data), participant);
-    return participant;
 }
 
 class QueueReader final : public ReadOp {
@@ -137,8 +124,25 @@ private:
 
 }  // namespace
 
+Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
+                           const NodeStat& stat) {
+    Participant participant;
+    participant.path = join_path(user_directory, name);
+    participant.node = name;
+    const auto parsed = parse_queue_name(name, lock_patterns());
+    participant.mode = parsed && shares_lock(parsed->pattern) ? "shared" : "exclusive";
+    participant.token = stat.czxid;
+    participant.session_id = stat.ephemeral_owner;
+    participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
+    participant.version = stat.version;
+    parsed&& says_id_alone(parsed->pattern) ? read_id(std::move(data), participant)
+                                            : read_payload(std::move(data), participant);
+    return participant;
+}
+
 std::span<const std::string> lock_patterns() {
-    static const std::vector<std::string> patterns = {"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__"};
+    static const std::vector<std::string> patterns = {"lock-",    "__WRIT__",  "__READ__",
+                                                      "__lock__", "__rlock__", "latch-"};
     return patterns;
 }
 

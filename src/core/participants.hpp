@@ -15,6 +15,10 @@ namespace zkrecipes::internal {
 /// What stands before the sequence in the names of lock nodes, of all recipes.
 std::span<const std::string> lock_patterns();
 
+/// What one node of a lock directory, and its data, say.
+Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
+                           const NodeStat& stat);
+
 /// Reads the queue in `directory`: children, then all their data at the same time. Nodes that vanish in between are
 /// left out. `sync_first`: the server catches up with the leader before. Blocks; throws Error.
 LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,

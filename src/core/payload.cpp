@@ -81,6 +81,8 @@ std::string compose(const LockOptions& options, const std::string& name, const s
 
 }  // namespace
 
+std::string default_id() { return host_name() + ":" + std::to_string(getpid()); }
+
 std::string write_payload(const LockOptions& options, std::chrono::system_clock::time_point since,
                           std::string_view operation, std::string_view path) {
     const std::string at = utc(since);
@@ -97,6 +99,12 @@ std::string write_payload(const LockOptions& options, std::chrono::system_clock:
     throw Error(Errc::bad_option, operation, path,
                 "id and labels take more than the " + std::to_string(kMaxPayload) +
                     " bytes that a lock node may hold; use fewer or shorter labels");
+}
+
+void read_id(std::string data, Participant& participant) {
+    participant.raw = std::move(data);
+    participant.revocation_requested = participant.raw == kRevocationRequest;
+    if (!participant.revocation_requested) participant.id = participant.raw;
 }
 
 void read_payload(std::string data, Participant& participant) {

@@ -22,4 +22,10 @@ std::string write_payload(const LockOptions& options, std::chrono::system_clock:
 /// fills in nothing but `raw`.
 void read_payload(std::string data, Participant& participant);
 
+/// The same where the data are the owner's id and nothing else.
+void read_id(std::string data, Participant& participant);
+
+/// "host:pid", of whoever has not said who it is.
+std::string default_id();
+
 }  // namespace zkrecipes::internal

@@ -63,7 +63,7 @@ constexpr auto kNo = PredecessorRule::Shrinking::no;
 
 std::shared_ptr<const QueueRule> rule_alone(Dialect dialect) {
     static const auto curator = std::make_shared<const PredecessorRule>(
-        Kinds{{"lock-", true}, {"__WRIT__", true, kNo}, {"__READ__", true, kNo}});
+        Kinds{{"lock-", true}, {"__WRIT__", true, kNo}, {"__READ__", true, kNo}, {"latch-", true}});
     // A mutex and a writer have the same name there.
     static const auto kazoo =
         std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true, kNo}, {"__rlock__", true, kNo}});
@@ -71,8 +71,8 @@ std::shared_ptr<const QueueRule> rule_alone(Dialect dialect) {
 }
 
 std::shared_ptr<const QueueRule> rule_shared(Dialect dialect) {
-    static const auto curator =
-        std::make_shared<const PredecessorRule>(Kinds{{"lock-", true}, {"__WRIT__", true}, {"__READ__", false}});
+    static const auto curator = std::make_shared<const PredecessorRule>(
+        Kinds{{"lock-", true}, {"__WRIT__", true}, {"__READ__", false}, {"latch-", true}});
     static const auto kazoo = std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true}, {"__rlock__", false}});
     return dialect == Dialect::kazoo ? kazoo : curator;
 }

@@ -61,9 +61,9 @@ private:
     Shrinking shrinking_;
 };
 
-// The nodes of a mutex and those of a read-write lock stand in one queue where they meet in one directory: the two
-// exclude each other.
-/// Of a mutex and of a writer: everybody before it blocks it.
+// The nodes of a mutex, of a read-write lock and of an election stand in one queue where they meet in one directory:
+// all of them exclude each other.
+/// Of a mutex, of a writer and of a candidate: everybody before it blocks it.
 std::shared_ptr<const QueueRule> rule_alone(Dialect dialect = Dialect::curator);
 /// Of a reader: blocked by those that want to be alone.
 std::shared_ptr<const QueueRule> rule_shared(Dialect dialect = Dialect::curator);

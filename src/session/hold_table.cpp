@@ -52,17 +52,26 @@ std::vector<HoldTable::HoldPtr> HoldTable::take_due_for_watch(Instant now) {
     return out;
 }
 
-std::vector<HoldTable::HoldPtr> HoldTable::unwatched() const {
+template <class Chosen>
+std::vector<HoldTable::HoldPtr> HoldTable::in_order(Chosen chosen) const {
     std::vector<const Entry*> found;
     for (const auto& [key, entry] : entries_) {
-        if (entry.wants_watch && std::ranges::find(entry.watches, WatchId{0}) != entry.watches.end()) {
-            found.push_back(&entry);
-        }
+        if (chosen(entry)) found.push_back(&entry);
     }
     std::sort(found.begin(), found.end(), [](const Entry* a, const Entry* b) { return a->serial < b->serial; });
     std::vector<HoldPtr> out;
     for (const Entry* entry : found) out.push_back(entry->hold);
     return out;
+}
+
+std::vector<HoldTable::HoldPtr> HoldTable::unwatched() const {
+    return in_order([](const Entry& entry) {
+        return entry.wants_watch && std::ranges::find(entry.watches, WatchId{0}) != entry.watches.end();
+    });
+}
+
+std::vector<HoldTable::HoldPtr> HoldTable::ending_when_suspended() const {
+    return in_order([](const Entry& entry) { return entry.ends_when_suspended; });
 }
 
 Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) const {

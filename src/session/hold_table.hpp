@@ -31,11 +31,13 @@ public:
         std::vector<WatchId> watches;  // one for each of its nodes; 0: none
         bool wants_watch = false;      // held long enough, or told_of_revocation
         bool told_of_revocation = false;
+        bool ends_when_suspended = false;
     };
 
     void add(HoldPtr hold, Instant now);
     std::optional<Entry> remove(const Hold* hold);
     std::vector<Entry> remove_all();
+    std::vector<HoldPtr> ending_when_suspended() const;
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }
     std::size_t size() const noexcept { return entries_.size(); }
@@ -58,6 +60,9 @@ public:
     std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
 
 private:
+    template <class Chosen>
+    std::vector<HoldPtr> in_order(Chosen chosen) const;  // in which they began
+
     struct Young {
         Instant due;
         const Hold* hold;

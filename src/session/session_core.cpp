@@ -25,11 +25,14 @@ void SessionCore::enter(const std::function<void()>& work) {
     keep->inside(work);
 }
 void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
+void SessionCore::lose_when_suspended(const Hold& hold) { impl_->lose_when_suspended(hold); }
 void SessionCore::watch_revocation(const std::shared_ptr<Hold>& hold) { impl_->watch_revocation(hold); }
 
 void SessionCore::notify(std::function<void()> callback) { impl_->notify(std::move(callback)); }
 
 Runtime& SessionCore::runtime() const noexcept { return *impl_->runtime_; }
+const std::shared_ptr<Runtime>& SessionCore::shared_runtime() const noexcept { return impl_->runtime_; }
+const std::shared_ptr<spdlog::logger>& SessionCore::shared_log() const noexcept { return impl_->logger_; }
 spdlog::logger& SessionCore::log() const noexcept { return *impl_->logger_; }
 const SessionOptions& SessionCore::options() const noexcept { return impl_->options_; }
 SessionState SessionCore::state() const noexcept { return impl_->state(); }
@@ -86,6 +89,9 @@ WatchId SessionCore::watch_node(const std::string& path, WatchListener listener)
 }
 WatchId SessionCore::watch_children(const std::string& path, WatchListener listener) {
     return impl_->watches_.add(path, std::move(listener), WatchKind::children);
+}
+WatchId SessionCore::watch_directory(const std::string& path, WatchListener listener) {
+    return impl_->watches_.add(path, std::move(listener), WatchKind::directory);
 }
 void SessionCore::unwatch(WatchId watch) { impl_->watches_.remove(watch); }
 

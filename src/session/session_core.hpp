@@ -76,6 +76,9 @@ public:
     // ---- facts -------------------------------------------------------------------------------------------------
     Runtime& runtime() const noexcept;
     spdlog::logger& log() const noexcept;
+    // For what a user's callback needs, which must not keep the session alive.
+    const std::shared_ptr<Runtime>& shared_runtime() const noexcept;
+    const std::shared_ptr<spdlog::logger>& shared_log() const noexcept;
     const SessionOptions& options() const noexcept;
     SessionState state() const noexcept;     // anywhere, lock-free
     SessionInfo info() const;                // anywhere
@@ -114,6 +117,7 @@ public:
     using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
     WatchId watch_node(const std::string& path, WatchListener listener);
     WatchId watch_children(const std::string& path, WatchListener listener);
+    WatchId watch_directory(const std::string& path, WatchListener listener);  // its children; missing: its creation
     /// Watches die silently with their incarnation; removing a dead one is harmless.
     void unwatch(WatchId watch);
 
@@ -137,6 +141,9 @@ public:
     /// are surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
     /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
+
+    /// The hold is lost as soon as no server answers, not only when the lease ends.
+    void lose_when_suspended(const Hold& hold);
 
     /// From now on Hold::revocation() tells when somebody has written kRevocationRequest into one of its nodes, also if
     /// that was before. Costs one read for each node, which nobody waits for.

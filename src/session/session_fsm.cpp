@@ -12,6 +12,9 @@ using namespace std::chrono_literals;
 constexpr Nanoseconds kShortLife = 1s;  // a handle that ends sooner counts as failed: the next one waits
 constexpr Nanoseconds kFirstReopenDelay = 50ms;
 constexpr Nanoseconds kLongestReopenDelay = 5s;
+// How many timeouts after the loss a session is still asked for. Servers that have lost their data, or an older copy of
+// it, refuse a client that has seen more than they know, and never say that its session is over.
+constexpr int kGivenUpAfter = 3;
 
 SessionAction action(Kind kind, std::uint64_t handle = 0) {
     SessionAction out;
@@ -35,7 +38,7 @@ void SessionFsm::open_next(SessionActions& out) {
     auth_open_ = 0;
     auth_again_ = false;
     up_since_ = Instant::min();
-    reopen_at_ = auth_deadline_ = lost_at_ = Instant::max();
+    reopen_at_ = auth_deadline_ = lost_at_ = give_up_at_ = Instant::max();
     out.push_back(action(Kind::open_handle, handle_));
     if (config_.credentials > 0) {
         // Before the connect, so that they are the first thing that the server hears.
@@ -72,7 +75,10 @@ void SessionFsm::link_down(Instant now, SessionActions& out) {
     link_up_ = false;
     auth_deadline_ = Instant::max();
     server_.clear();
-    if (!usable_) return;
+    if (!usable_) {
+        if (session_alive_ && state_ == SessionState::lost) give_up_at_ = now + kGivenUpAfter * incarnation_.timeout;
+        return;
+    }
     usable_ = false;
     if (closing_) return;
     // The C client pings after T/3 and gives up after 2T/3 of silence: the servers have surely heard from us no later
@@ -88,6 +94,7 @@ void SessionFsm::link_up(const ClientStatus& status, Instant now, SessionActions
     // The C client never changes the id of a living handle without an expiry; if one did, what we held would be gone.
     if (session_alive_ && status.session_id != incarnation_.session_id) return handle_ended(status, now, out);
     link_up_ = true;
+    give_up_at_ = Instant::max();
     pending_ = status;
     if (up_since_ == Instant::min()) up_since_ = now;
     last_answer_ = std::max(last_answer_, now);  // the connect response is a sign of life
@@ -103,7 +110,7 @@ void SessionFsm::link_up(const ClientStatus& status, Instant now, SessionActions
 void SessionFsm::become_usable(SessionActions& out) {
     const bool same = session_alive_;
     usable_ = true;
-    lost_at_ = auth_deadline_ = Instant::max();
+    lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
     trouble_.clear();
     server_ = pending_.server;
     if (!same) {
@@ -168,7 +175,7 @@ void SessionFsm::handle_ended(const ClientStatus& status, Instant now, SessionAc
     }
     out.push_back(action(Kind::close_handle, handle_));
     handle_open_ = false;
-    lost_at_ = auth_deadline_ = Instant::max();
+    lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
     if (!short_life) short_lives_ = 0;
     // After one expiry the next session is asked for at once. Handles that end one after the other are a disturbance
     // that must not be fed.
@@ -201,7 +208,13 @@ SessionActions SessionFsm::on_time(Instant now) {
         // By our own clock the servers may have ended the session. The handle goes on: if it was not ended, the same
         // session comes back.
         lost_at_ = Instant::max();
+        give_up_at_ = link_up_ ? Instant::max() : now + kGivenUpAfter * incarnation_.timeout;
         become(SessionState::lost, out);
+    }
+    if (now >= give_up_at_) {
+        trouble_ = "no server has taken the session back for long; making a new one";
+        handle_ended({}, now, out);
+        return out;
     }
     if (now >= auth_deadline_) {
         auth_deadline_ = Instant::max();
@@ -218,7 +231,7 @@ SessionActions SessionFsm::close(Errc errc, std::string detail) {
     SessionActions out;
     if (closing_) return out;
     closing_ = true;
-    lost_at_ = reopen_at_ = auth_deadline_ = Instant::max();
+    lost_at_ = give_up_at_ = reopen_at_ = auth_deadline_ = Instant::max();
     become(SessionState::closed, out);
     SessionAction closed = action(Kind::closed);
     closed.errc = errc;
@@ -232,12 +245,12 @@ SessionActions SessionFsm::finish_close() {
     if (finished_) return out;
     finished_ = true;
     link_up_ = usable_ = false;
-    lost_at_ = reopen_at_ = auth_deadline_ = Instant::max();
+    lost_at_ = give_up_at_ = reopen_at_ = auth_deadline_ = Instant::max();
     if (std::exchange(session_alive_, false)) out.push_back(action(Kind::session_over));
     if (std::exchange(handle_open_, false)) out.push_back(action(Kind::close_handle, handle_));
     return out;
 }
 
-Instant SessionFsm::wake_at() const noexcept { return std::min({lost_at_, auth_deadline_, reopen_at_}); }
+Instant SessionFsm::wake_at() const noexcept { return std::min({lost_at_, give_up_at_, auth_deadline_, reopen_at_}); }
 
 }  // namespace zkrecipes::internal

@@ -104,6 +104,7 @@ private:
     Instant last_answer_ = Instant::min();
     Instant up_since_ = Instant::min();
     Instant lost_at_ = Instant::max();
+    Instant give_up_at_ = Instant::max();
     Instant auth_deadline_ = Instant::max();
     Instant reopen_at_ = Instant::max();
 };

@@ -79,7 +79,7 @@ public:
     void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                 Done<std::string, const NodeStat&> done);
     void remove(const std::string& path, std::int32_t version, Done<> done);
-    void exists(const std::string& path, Done<const NodeStat&> done);
+    void exists(const std::string& path, Done<const NodeStat&> done, bool watch = false);
     void get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done);
     void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
     void children(const std::string& path, bool watch, Done<std::vector<std::string>, const NodeStat&> done);
@@ -93,6 +93,7 @@ public:
     void verify(std::vector<std::string> nodes, Done<> done);
     std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
+    void lose_when_suspended(const Hold& hold);
     void watch_revocation(const HoldTable::HoldPtr& hold);
     void reap_node(std::string node, std::function<void(bool)> done);
     void reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
@@ -121,6 +122,7 @@ private:
     // WatchTable::Port
     void send_get_watch(const std::string& path, std::uint64_t ticket) override;
     void send_children_watch(const std::string& path, std::uint64_t ticket) override;
+    void send_exists_watch(const std::string& path, std::uint64_t ticket) override;
     void send_remove_watches(const std::string& path, std::uint64_t ticket) override;
     bool can_send() const override { return connected(); }
     // Reaper::Port

@@ -99,6 +99,11 @@ void SessionImpl::lose_all(const char* why) {
     if (!holds_.empty()) report_lost(holds_.remove_all(), why);
 }
 
+void SessionImpl::lose_when_suspended(const Hold& hold) {
+    if (!connected()) return lose(&hold, "no server answers");
+    if (HoldTable::Entry* entry = holds_.find(&hold)) entry->ends_when_suspended = true;
+}
+
 void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* why) {
     // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
     std::vector<HoldTable::HoldPtr> to_tell;

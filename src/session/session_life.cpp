@@ -212,6 +212,7 @@ void SessionImpl::on_suspended() {
     logger_->warn("session {:#x}: connection lost", printable(fsm_.incarnation().session_id));
     nudge_.forget();
     restore_servers();
+    for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
     observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
 }
 

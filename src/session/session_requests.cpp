@@ -61,9 +61,9 @@ void SessionImpl::remove(const std::string& path, std::int32_t version, Done<> d
     client_->remove(path, version, answer_to(std::move(done), runtime_->now()));
 }
 
-void SessionImpl::exists(const std::string& path, Done<const NodeStat&> done) {
+void SessionImpl::exists(const std::string& path, Done<const NodeStat&> done, bool watch) {
     if (!connected()) return not_sent<NodeStat>(std::move(done));
-    client_->exists(path, false, answer_to(std::move(done), runtime_->now()));
+    client_->exists(path, watch, answer_to(std::move(done), runtime_->now()));
 }
 
 void SessionImpl::get(const std::string& path, bool watch, Done<std::string, const NodeStat&> done) {
@@ -126,6 +126,11 @@ void SessionImpl::send_children_watch(const std::string& path, std::uint64_t tic
     children(path, true, [this, ticket](Rc rc, const std::vector<std::string>&, const NodeStat& stat, Instant) {
         watches_.on_read(ticket, rc, {}, stat);
     });
+}
+
+void SessionImpl::send_exists_watch(const std::string& path, std::uint64_t ticket) {
+    exists(
+        path, [this, ticket](Rc rc, const NodeStat& stat, Instant) { watches_.on_read(ticket, rc, {}, stat); }, true);
 }
 
 void SessionImpl::send_remove_watches(const std::string& path, std::uint64_t ticket) {

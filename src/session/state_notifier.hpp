@@ -18,6 +18,7 @@ namespace zkrecipes::internal {
 /// What a listener that was slow is still to be told: the latest state, and before it a `lost`, if there was one. Pure.
 class PendingStates {
 public:
+    using Value = SessionState;
     void push(SessionState state);
     bool empty() const noexcept { return !lost_ && !has_latest_; }
     SessionState pop();
@@ -27,6 +28,9 @@ private:
     bool has_latest_ = false;
     SessionState latest_{};
 };
+
+template <class Pending>
+class Subscriber;
 
 /// Tells listeners on the notifier lane what the state of the session is.
 class StateNotifier {
@@ -39,7 +43,7 @@ public:
     void publish(SessionState state);
 
 private:
-    class Subscriber;
+    using Listener = Subscriber<PendingStates>;
     struct Shared;
     std::shared_ptr<Shared> shared_;
 };

@@ -33,8 +33,9 @@ WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKi
 void WatchTable::start_read(const std::string& path, Entry& entry) {
     entry.reading = ++last_ticket_;
     tickets_.emplace(entry.reading, path);
-    entry.kind == WatchKind::node ? port_.send_get_watch(path, entry.reading)
-                                  : port_.send_children_watch(path, entry.reading);
+    if (entry.kind == WatchKind::node) return port_.send_get_watch(path, entry.reading);
+    entry.asks_existence ? port_.send_exists_watch(path, entry.reading)
+                         : port_.send_children_watch(path, entry.reading);
 }
 
 void WatchTable::drop(WatchId id, bool remove_from_server) {
@@ -80,11 +81,19 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     if (found == entries_.end() || found->second.reading != ticket) return;
     Entry& entry = found->second;
     entry.reading = 0;
+    const bool asked_existence = std::exchange(entry.asks_existence, false);
+    const bool watching = rc == Rc::ok || (asked_existence && rc == Rc::no_node);
+    if (watching) entry.armed = true;
+    // A missing directory is watched for being made; one that has been made meanwhile, for its children.
+    const bool other_way = entry.kind == WatchKind::directory && rc == (asked_existence ? Rc::ok : Rc::no_node);
+    if (other_way && !entry.arming.empty()) {
+        entry.asks_existence = !asked_existence;
+        return start_read(path, entry);
+    }
     const auto waiting = std::exchange(entry.arming, {});
     std::vector<decltype(WatchListener::ready)> calls;
     calls.reserve(waiting.size());
-    if (rc == Rc::ok) {
-        entry.armed = true;
+    if (watching) {
         for (const WatchId id : waiting) {
             entry.ready.push_back(id);
             const auto listening = listeners_.find(id);
@@ -97,7 +106,7 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     // Last, because the listeners may add and remove. One that an earlier one of them removed must not be called any
     // more.
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        const bool removed_meanwhile = rc == Rc::ok && !listeners_.contains(waiting[i]);
+        const bool removed_meanwhile = watching && !listeners_.contains(waiting[i]);
         if (!removed_meanwhile && calls[i]) calls[i](rc, data, stat);
     }
 }

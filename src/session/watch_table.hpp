@@ -13,7 +13,8 @@ namespace zkrecipes::internal {
 
 /// Who asked for a watch, and is told of it once. See SessionCore::watch_node.
 struct WatchListener {
-    /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching.
+    /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching. A directory is
+    /// watched also where it is not there.
     std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
     /// Something happened to the node, once; the watch is used up. Not called for session events.
     std::function<void(WatchEventType)> fired;
@@ -21,8 +22,9 @@ struct WatchListener {
 using WatchId = std::uint64_t;  // 0: none
 
 enum class WatchKind : std::uint8_t {
-    node,     // it was deleted, or its data changed; the data comes with `ready`
-    children  // a child came or went, or it was deleted; how many there are comes with `ready`
+    node,      // it was deleted, or its data changed; the data comes with `ready`
+    children,  // a child came or went, or it was deleted; how many there are comes with `ready`
+    directory  // the same; and where it is not there, it was created
 };
 
 /// One watch on the server per path, however many ask for it, and none when nobody asks any more.
@@ -39,6 +41,7 @@ public:
         virtual ~Port() = default;
         virtual void send_get_watch(const std::string& path, std::uint64_t ticket) = 0;       // answer: on_read
         virtual void send_children_watch(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_read
+        virtual void send_exists_watch(const std::string& path, std::uint64_t ticket) = 0;    // answer: on_read
         virtual void send_remove_watches(const std::string& path, std::uint64_t ticket) = 0;  // answer: on_removed
         virtual bool can_send() const = 0;
     };
@@ -71,6 +74,7 @@ private:
         WatchKind kind{};
         bool armed = false;           // the server holds a watch for us, as far as we know
         bool abandoned = false;       // ends by itself with the node
+        bool asks_existence = false;  // the read on its way is that for a missing directory
         std::uint64_t reading = 0;    // ticket of the read on its way
         std::uint64_t removing = 0;   // ticket of the removal on its way
         std::vector<WatchId> ready;   // covered by the watch in place

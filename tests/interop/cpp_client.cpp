@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/semaphore.hpp>
 #include <zkrecipes/semaphore_mutex.hpp>
@@ -31,6 +32,23 @@ struct Lock {
     std::function<void()> release;
     std::function<std::vector<Participant>()> participants;
 };
+
+Lock election_of_kind(const std::string& kind, Session& session, const std::string& path, const LockOptions& locks) {
+    ElectionOptions options;
+    options.id = locks.id;
+    options.layout = kind == "latch"      ? ElectionLayout::latch
+                     : kind == "selector" ? ElectionLayout::selector
+                                          : ElectionLayout::kazoo;
+    const auto election = std::make_shared<LeaderElection>(session, path, options);
+    const auto leadership = std::make_shared<Grant>();
+    return {[=](Deadline d) { return static_cast<bool>(*leadership = election->campaign_before(d)); },
+            [=] { leadership->release(); },
+            [=] {
+                auto candidates = election->candidates();
+                for (auto& each : candidates) each.raw = each.id + (each.holder ? " leads" : "");
+                return candidates;
+            }};
+}
 
 /// The two sides of one lock belong to one object, so that who holds one side can ask for the other.
 using ReadWriteLocks = std::map<std::string, std::shared_ptr<ReadWriteLock>>;
@@ -57,6 +75,9 @@ Lock lock_of_kind(const std::string& kind, Session& session, const std::string& 
             return true;
         };
         return {acquire, [=] { held->pop_back(); }, [=] { return semaphore->participants(); }};
+    }
+    if (kind == "latch" || kind == "selector" || kind == "election") {
+        return election_of_kind(kind, session, path, options);
     }
     auto& known = read_write_locks[path];
     if (!known) known = std::make_shared<ReadWriteLock>(session, path, options);

@@ -62,6 +62,8 @@ class Client:
     def make(self, kind, path):
         if kind == "extra":  # kazoo's own way to see the nodes of others
             return self.kazoo.Lock(path, "a kazoo client", extra_lock_patterns=["-lock-"])
+        if kind == "election":
+            return self.kazoo.Election(path, "a kazoo client").lock
         kinds = {
             "curator": {"mutex": CuratorLock, "write": CuratorWriteLock, "read": CuratorReadLock},
             "kazoo": {"mutex": self.kazoo.Lock, "write": self.kazoo.WriteLock, "read": self.kazoo.ReadLock},

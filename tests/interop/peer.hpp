@@ -48,8 +48,9 @@ enum class Names { curator, kazoo };
 /// one after the other.
 ///
 /// `kind` says which lock is meant: mutex, read, write; semaphore_mutex and semaphore2 (one lease of two), which
-/// kazoo does not have with Curator's nodes. To add one, name it in three places: lock_of_kind() in
-/// peer.cpp, make() in CuratorPeer.java and make() in kazoo_peer.py; the commands are the same for all.
+/// kazoo does not have with Curator's nodes; latch, selector and election, of Curator and kazoo. To add one, name it in
+/// three places: lock_of_kind() in peer.cpp, make() in CuratorPeer.java and make() in kazoo_peer.py; the commands are
+/// the same for all.
 class Client {
 public:
     using Fields = Answer::Fields;

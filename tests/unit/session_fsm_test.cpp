@@ -117,6 +117,24 @@ TEST_F(SessionFsmTest, TheSameSessionMayComeBackAfterALossByOurOwnClock) {
     EXPECT_EQ(fsm.incarnation().number, 1u);
 }
 
+TEST_F(SessionFsmTest, ASessionThatNobodyTakesBackForFourTimeoutsIsReplaced) {  // H54
+    fsm.start();
+    connect();
+    say(ClientState::connecting, kStart + 4s);
+    EXPECT_EQ(fsm.wake_at(), kStart + 6s);
+    fsm.on_time(kStart + 6s);
+    EXPECT_EQ(fsm.wake_at(), kStart + 24s);
+    EXPECT_THAT(fsm.on_time(kStart + 23s), IsEmpty());
+    const auto former = fsm.handle();
+    EXPECT_THAT(kinds(fsm.on_time(kStart + 24s)),
+                ElementsAre(Kind::session_over, Kind::close_handle, Kind::open_handle));
+    EXPECT_EQ(fsm.state(), SessionState::lost);
+    EXPECT_FALSE(fsm.has_session());
+    EXPECT_EQ(fsm.wake_at(), Instant::max());  // a handle without a session is given all the time
+    EXPECT_THAT(fsm.on_status(former, connected(1), kStart + 25s), IsEmpty());
+    EXPECT_FALSE(connect(2, kStart + 25s).back().same_session);
+}
+
 TEST_F(SessionFsmTest, ExpiryAfterALossByOurOwnClockDoesNotAnnounceLostTwice) {
     fsm.start();
     connect();

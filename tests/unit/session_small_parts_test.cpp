@@ -62,29 +62,31 @@ TEST(NudgeTest, AStuckServerIsNudgedRarely) {
     EXPECT_EQ(count, 10 + 9);
 }
 
-TEST(BackoffTest, ThePolicyIsToldHowFarItIs) {
+TEST(OutageTest, ThePolicyIsToldHowFarItIs) {
     std::vector<RetryState> told;
-    Backoff backoff(RetryPolicy([&](const RetryState& state) -> std::optional<std::chrono::milliseconds> {
-                        told.push_back(state);
-                        if (state.failures == 3) return std::nullopt;
-                        return 20ms * state.failures;
-                    }),
-                    kBegin);
-    EXPECT_EQ(backoff.failed(kBegin + 5ms, 11), kBegin + 25ms);
-    EXPECT_EQ(backoff.failed(kBegin + 30ms, 12), kBegin + 70ms);
-    EXPECT_EQ(backoff.failed(kBegin + 90ms, 13), std::nullopt);
+    const auto policy = [&](const RetryState& state) -> std::optional<std::chrono::milliseconds> {
+        told.push_back(state);
+        if (state.failures == 3) return std::nullopt;
+        return 20ms * state.failures;
+    };
+    Outage outage;
+    EXPECT_EQ(outage.failed(kBegin + 5ms, 11, policy), 20ms);
+    EXPECT_EQ(outage.failed(kBegin + 35ms, 12, policy), 40ms);
+    EXPECT_EQ(outage.failed(kBegin + 90ms, 13, policy), std::nullopt);
+    EXPECT_EQ(outage.gave_up(), "the retry policy gave up after 3 attempts");
     EXPECT_EQ(told[1].elapsed, 30ms);
     EXPECT_EQ(told[1].last_delay, 20ms);
     EXPECT_EQ(told[2].last_delay, 40ms);
     EXPECT_EQ(told[2].random, 13u);
+    outage.over();
+    EXPECT_EQ(outage.failed(kBegin + 1h, 0, policy), 20ms);  // the next one begins anew
+    EXPECT_EQ(told.back().elapsed, 0ms);
 }
 
-TEST(BackoffTest, AnEndlessDelayDoesNotOverflow) {
-    Backoff backoff(RetryPolicy([](const RetryState&) { return std::optional(std::chrono::milliseconds::max()); }),
-                    kBegin);
-    const auto next = backoff.failed(kBegin, 0);
-    ASSERT_TRUE(next.has_value());
-    EXPECT_GT(*next, kBegin + 1h);
+TEST(OutageTest, AnEndlessDelayFitsOnTheClock) {
+    Outage outage;
+    const auto endless = [](const RetryState&) { return std::optional(std::chrono::milliseconds::max()); };
+    EXPECT_EQ(outage.failed(kBegin, 0, endless), 24h);
 }
 
 TEST(PaceTest, DoublesUpToTheLongestAndNeverAnswersZero) {

@@ -22,6 +22,10 @@ protected:
         sent.push_back("children " + path);
         tickets.push_back(ticket);
     }
+    void send_exists_watch(const std::string& path, std::uint64_t ticket) override {
+        sent.push_back("exists " + path);
+        tickets.push_back(ticket);
+    }
     void send_remove_watches(const std::string& path, std::uint64_t ticket) override {
         sent.push_back("remove " + path);
         tickets.push_back(ticket);
@@ -73,6 +77,45 @@ TEST_F(WatchTableTest, ADirectoryIsWatchedByItsChildren) {
     read();
     table.remove(c);
     EXPECT_THAT(sent, ElementsAre("children /d", "children /d", "remove /d"));
+    removed();
+    EXPECT_EQ(table.bytes(), 0u);
+}
+
+TEST_F(WatchTableTest, AMissingDirectoryIsWatchedForBeingMade) {
+    const auto a = watch("a", "/d", WatchKind::directory);
+    read(Rc::no_node);
+    EXPECT_THAT(sent, ElementsAre("children /d", "exists /d"));
+    EXPECT_THAT(told, IsEmpty());
+    read(Rc::no_node);
+    EXPECT_THAT(told, ElementsAre("a ready no node"));
+    event("/d", WatchEventType::created);
+    EXPECT_THAT(told, ElementsAre("a ready no node", "a fired"));
+    table.remove(a);
+    EXPECT_EQ(table.bytes(), 0u);
+    EXPECT_THAT(sent, ElementsAre("children /d", "exists /d"));  // the event has used up the watch
+}
+
+TEST_F(WatchTableTest, ADirectoryThatIsMadeMeanwhileIsWatchedByItsChildren) {
+    const auto a = watch("a", "/d", WatchKind::directory);
+    read(Rc::no_node);
+    watch("b", "/d", WatchKind::directory);
+    read();
+    EXPECT_THAT(sent, ElementsAre("children /d", "exists /d", "children /d"));
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok"));
+    table.remove(a);
+    event("/d", WatchEventType::children_changed);
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "b fired"));
+    EXPECT_EQ(table.bytes(), 0u);
+}
+
+TEST_F(WatchTableTest, WhoLeavesAMissingDirectoryTakesTheWatchOffTheServer) {
+    const auto a = watch("a", "/d", WatchKind::directory);
+    read(Rc::no_node);
+    table.remove(a);
+    read(Rc::no_node);
+    EXPECT_THAT(told, IsEmpty());
+    EXPECT_THAT(sent, ElementsAre("children /d", "exists /d", "remove /d"));
     removed();
     EXPECT_EQ(table.bytes(), 0u);
 }

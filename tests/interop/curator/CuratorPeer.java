@@ -13,11 +13,16 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
@@ -33,6 +38,11 @@ public final class CuratorPeer {
         void release() throws Exception;
 
         Collection<String> participants() throws Exception; // paths of their nodes
+    }
+
+    /** A leadership is a lock whose contenders have ids, which Curator reads itself. */
+    private interface Election extends Lock {
+        Collection<Participant> candidates() throws Exception;
     }
 
     private static final class Client {
@@ -63,6 +73,12 @@ public final class CuratorPeer {
                     return List.of();
                 case "participants": { // kind, path; what the nodes say
                     List<String> said = new ArrayList<>();
+                    if (lock(a[0], a[1]) instanceof Election) {
+                        for (Participant each : ((Election) lock(a[0], a[1])).candidates()) {
+                            said.add(each.getId() + (each.isLeader() ? " leads" : ""));
+                        }
+                        return said;
+                    }
                     for (String node : lock(a[0], a[1]).participants()) {
                         said.add(new String(curator.getData().forPath(node), StandardCharsets.UTF_8));
                     }
@@ -97,6 +113,10 @@ public final class CuratorPeer {
                     return of(readWriteLock(path).readLock());
                 case "semaphore_mutex":
                     return of(curator, path, new InterProcessSemaphoreMutex(curator, path));
+                case "latch":
+                    return latch(curator, path);
+                case "selector":
+                    return selector(curator, path);
                 case "semaphore2": // one lease of two
                     return of(path, new InterProcessSemaphoreV2(curator, path, 2));
                 default:
@@ -107,6 +127,99 @@ public final class CuratorPeer {
         private InterProcessReadWriteLock readWriteLock(String path) {
             return readWriteLocks.computeIfAbsent(path, key -> new InterProcessReadWriteLock(curator, path));
         }
+    }
+
+    private static final String ID = "a Curator client";
+
+    private static Election latch(CuratorFramework curator, String path) {
+        return new Election() {
+            private LeaderLatch latch;
+
+            @Override
+            public boolean acquire(long millis) throws Exception {
+                latch = new LeaderLatch(curator, path, ID);
+                latch.start();
+                if (millis < 0) {
+                    latch.await();
+                    return true;
+                }
+                if (latch.await(millis, TimeUnit.MILLISECONDS)) {
+                    return true;
+                }
+                latch.close();
+                return false;
+            }
+
+            @Override
+            public void release() throws Exception {
+                latch.close();
+            }
+
+            @Override
+            public Collection<String> participants() {
+                return List.of();
+            }
+
+            @Override
+            public Collection<Participant> candidates() throws Exception {
+                return new LeaderLatch(curator, path, ID).getParticipants();
+            }
+        };
+    }
+
+    private static Election selector(CuratorFramework curator, String path) {
+        return new Election() {
+            private LeaderSelector selector;
+            private CountDownLatch resigned;
+
+            @Override
+            public boolean acquire(long millis) throws Exception {
+                CountDownLatch leads = new CountDownLatch(1);
+                CountDownLatch resigns = new CountDownLatch(1);
+                resigned = resigns;
+                selector = make(new LeaderSelectorListenerAdapter() {
+                    @Override
+                    public void takeLeadership(CuratorFramework client) throws Exception {
+                        leads.countDown();
+                        resigns.await();
+                    }
+                });
+                selector.start();
+                if (millis < 0) {
+                    leads.await();
+                    return true;
+                }
+                if (leads.await(millis, TimeUnit.MILLISECONDS)) {
+                    return true;
+                }
+                selector.close();
+                return false;
+            }
+
+            @Override
+            public void release() {
+                resigned.countDown();
+            }
+
+            @Override
+            public Collection<String> participants() {
+                return List.of();
+            }
+
+            @Override
+            public Collection<Participant> candidates() throws Exception {
+                return make(new LeaderSelectorListenerAdapter() {
+                    @Override
+                    public void takeLeadership(CuratorFramework client) {}
+                }).getParticipants();
+            }
+
+            private LeaderSelector make(LeaderSelectorListenerAdapter listener) {
+                LeaderSelector made = new LeaderSelector(curator, path, listener);
+                made.setId(ID);
+                return made;
+            }
+        };
     }
 
     private static Lock of(InterProcessMutex mutex) {

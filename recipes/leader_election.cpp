@@ -1,0 +1,198 @@
+// LeaderElection: one leader at a time, in the order of arrival.
+//
+// Layout (that of Curator's LeaderLatch; in brackets, of its LeaderSelector):
+//   <path>                                    container, made when missing
+//   <path>/_c_<uuid>-latch-<sequence>         ephemeral, sequential; one per candidate; data: its id as plain text
+//         [_c_<uuid>-lock-<sequence>]
+// In kazoo's layout <path> is persistent and the name <uuid without dashes>__lock__<sequence>.
+//
+// Steps: a candidate stands in the queue as an ExclusiveMutex does (exclusive_mutex.cpp, 1 to 4;
+// src/core/acquire_fsm.cpp runs them). It leads when nobody is before it.
+//   5. Resign: delete the own node. The next candidate leads.
+//   run() campaigns (1 to 4), calls the user, resigns (5) when the user has returned, and begins again at 1.
+//   Who leads: list <path>, read the first one. Gone meanwhile: list again. An observer (src/core/leader_watch_fsm.cpp)
+//   reads with a watch, on the first one or, where there is none, on <path>; when that fires, it does the same again.
+#include <zkrecipes/leader_election.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "core/acquire.hpp"
+#include "core/election.hpp"
+#include "core/leader_watch.hpp"
+#include "core/payload.hpp"
+
+namespace zkrecipes {
+namespace internal {
+namespace {
+
+std::shared_ptr<const Queue> make_election_queue(const SessionCore& core, const std::string& path,
+                                                 ElectionOptions options) {
+    constexpr const char* operation = "LeaderElection";
+    LockOptions of_nodes;
+    of_nodes.id = options.id.empty() ? default_id() : std::move(options.id);
+    of_nodes.acl = std::move(options.acl);
+    of_nodes.create_parents = options.create_parents;
+    if (options.layout == ElectionLayout::kazoo) of_nodes.dialect = Dialect::kazoo;
+    if (of_nodes.id.size() > kMaxPayload) {
+        throw Error(Errc::bad_option, operation, path,
+                    "the id takes more than the " + std::to_string(kMaxPayload) + " bytes that a node may hold");
+    }
+    if (of_nodes.id == kRevocationRequest) {
+        throw Error(Errc::bad_option, operation, path, "this id means a request to give way; choose another");
+    }
+    const BaseName base(options.layout == ElectionLayout::latch ? "latch-" : "lock-", "__lock__");
+    auto rule = rule_alone(of_nodes.dialect);
+    return make_queue(core, path, std::move(of_nodes), base, std::move(rule), operation, {}, NodeData::id_alone);
+}
+
+}  // namespace
+
+/// Copied by every call that waits, so that the election object may be destroyed meanwhile.
+class LeaderElectionImpl {
+public:
+    LeaderElectionImpl(std::shared_ptr<SessionCore> session, const std::string& path, ElectionOptions options)
+        : core(std::move(session)),
+          when_suspended(options.when_suspended),
+          queue(make_election_queue(*core, path, std::move(options))) {}
+
+    MakeAcquisition candidacy(const char* operation) const {
+        return [this, operation](AcquireFsm::Patience patience, Acquisition::Done done) {
+            if (when_suspended == WhenSuspended::step_down) {
+                // Within the strand, so that the connection cannot break between the grant and this.
+                done = [session = core.get(), done = std::move(done)](AcquireAnswer answer) {
+                    if (answer.share) session->lose_when_suspended(answer.share->hold());
+                    done(std::move(answer));
+                };
+            }
+            return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(done));
+        };
+    }
+
+    Grant campaign(const char* operation, Deadline deadline, std::stop_token stop) const {
+        return Grant(acquire_blocking(core, candidacy(operation), deadline, std::move(stop)));
+    }
+
+    void run(const LeaderElection::Lead& lead, const std::stop_token& stop) {
+        if (running_.exchange(true)) {
+            throw Error(Errc::bad_option, "run", queue->user_path,
+                        "another run() of this object goes on; make another LeaderElection");
+        }
+        const Finally not_running([this] { running_ = false; });
+        while (!stop.stop_requested()) {
+            const Grant leadership = campaign("run", Deadline::never(), stop);
+            if (leadership) lead_once(lead, leadership, stop);
+        }
+    }
+
+    bool resign() noexcept {
+        std::stop_source leading(std::nostopstate);
+        {
+            const std::lock_guard lock(mutex_);
+            leading = leading_;
+        }
+        return leading.request_stop();
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const WhenSuspended when_suspended;
+    const std::shared_ptr<const Queue> queue;
+
+private:
+    struct Finally {
+        explicit Finally(std::function<void()> action) : action_(std::move(action)) {}
+        Finally(const Finally&) = delete;
+        Finally& operator=(const Finally&) = delete;
+        ~Finally() { action_(); }
+        const std::function<void()> action_;
+    };
+
+    void lead_once(const LeaderElection::Lead& lead, const Grant& leadership, const std::stop_token& stop) {
+        std::stop_source leading;
+        const auto end = [&leading] { leading.request_stop(); };
+        const std::stop_callback on_loss(leadership.lost(), end);
+        const std::stop_callback on_stop(stop, end);
+        set_leading(leading);
+        const Finally not_leading([this] { set_leading(std::stop_source(std::nostopstate)); });
+        if (leadership.held() && !leading.stop_requested()) lead(leadership, leading.get_token());
+    }
+
+    void set_leading(const std::stop_source& leading) {
+        const std::lock_guard lock(mutex_);
+        leading_ = leading;
+    }
+
+    std::atomic<bool> running_{false};
+    std::mutex mutex_;                            // guards leading_; nothing is called with it held
+    std::stop_source leading_{std::nostopstate};  // of the `lead` that run() is in
+};
+
+}  // namespace internal
+
+using internal::AcquireAnswer;
+using internal::LeaderElectionImpl;
+using internal::SessionAccess;
+
+LeaderElection::LeaderElection(Session& session, std::string path, ElectionOptions options)
+    : impl_(std::make_shared<LeaderElectionImpl>(SessionAccess::core(session), path, std::move(options))) {}
+LeaderElection::LeaderElection(LeaderElection&&) noexcept = default;
+LeaderElection& LeaderElection::operator=(LeaderElection&&) noexcept = default;
+LeaderElection::~LeaderElection() = default;
+
+Grant LeaderElection::campaign() { return campaign_before(Deadline::never()); }
+
+Grant LeaderElection::campaign_before(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->campaign("campaign", deadline, std::move(stop));
+}
+
+void LeaderElection::campaign_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
+    const auto impl = impl_;
+    constexpr const char* operation = "campaign_async";
+    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
+    if (impl->core->state() == SessionState::closed) {
+        throw Error(Errc::closed, operation, path(), "make a new Session");
+    }
+    acquire_later(impl->core, impl->candidacy(operation), deadline, std::move(stop),
+                  [done = std::move(done)](AcquireAnswer answer) {
+                      AcquireResult result;
+                      if (answer.share) result.grant = Grant(std::move(answer.share));
+                      if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                      done(std::move(result));
+                  });
+}
+
+void LeaderElection::run(const Lead& lead, std::stop_token stop) {
+    const auto impl = impl_;
+    if (!lead) throw Error(Errc::bad_option, "run", path(), "there is nothing to run; pass a callable");
+    impl->run(lead, stop);
+}
+
+bool LeaderElection::resign() noexcept {
+    const auto impl = impl_;
+    return impl->resign();
+}
+
+std::optional<Participant> LeaderElection::leader(Deadline deadline) {
+    const auto impl = impl_;
+    return read_leader(impl->core, "leader", path(), impl->queue->spec.directory, deadline);
+}
+
+std::vector<Participant> LeaderElection::candidates(Deadline deadline) {
+    const auto impl = impl_;
+    return read_candidates(impl->core, "candidates", path(), impl->queue->spec.directory, deadline);
+}
+
+StateSubscription LeaderElection::observe(Observer observer) {
+    const auto impl = impl_;
+    constexpr const char* operation = "observe";
+    if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
+    return watch_leader(impl->core, operation, path(), impl->queue->spec.directory, std::move(observer));
+}
+
+const std::string& LeaderElection::path() const noexcept { return impl_->queue->user_path; }
+const std::string& LeaderElection::id() const noexcept { return impl_->queue->options.id; }
+
+}  // namespace zkrecipes

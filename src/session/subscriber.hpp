@@ -1,0 +1,87 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <boost/fiber/condition_variable.hpp>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/runtime.hpp"
+#include "session/internal_thread.hpp"
+
+namespace zkrecipes::internal {
+
+/// One listener of the user, told on the notifier lane what `Pending` keeps of what happened while it was busy. Lives
+/// as long as its subscription, and as a call of it is under way.
+///
+/// `Pending` has a type Value, push(Value), empty() and pop().
+template <class Pending>
+class Subscriber : public std::enable_shared_from_this<Subscriber<Pending>> {
+public:
+    using Value = typename Pending::Value;
+
+    /// `what`: who listens, for the log.
+    Subscriber(std::shared_ptr<Runtime> runtime, std::shared_ptr<spdlog::logger> logger, const char* what,
+               std::function<void(const Value&)> listener)
+        : runtime_(std::move(runtime)), logger_(std::move(logger)), what_(what), listener_(std::move(listener)) {}
+
+    void push(Value value) {
+        const std::lock_guard lock(mutex_);
+        if (cancelled_) return;
+        pending_.push(std::move(value));
+        if (std::exchange(scheduled_, true)) return;
+        runtime_->post(Lane::notifier, [self = this->shared_from_this()] { self->deliver(); });
+    }
+
+    /// Afterwards the listener is not running and will not run, unless this is called from within it.
+    void cancel() {
+        std::unique_lock lock(mutex_);
+        cancelled_ = true;
+        // From within the callback there is nothing to wait for.
+        if (runner_ == std::this_thread::get_id()) return;
+        idle_.wait(lock, [this] { return runner_ == std::thread::id(); });
+    }
+
+private:
+    void deliver() {
+        const NotifierThread mark;
+        std::unique_lock lock(mutex_);
+        while (!cancelled_ && !pending_.empty()) {
+            const Value value = pending_.pop();
+            runner_ = std::this_thread::get_id();
+            lock.unlock();
+            call(value);
+            lock.lock();
+            runner_ = std::thread::id();
+            idle_.notify_all();
+        }
+        scheduled_ = false;
+    }
+
+    void call(const Value& value) noexcept {
+        try {
+            listener_(value);
+        } catch (const std::exception& error) {
+            logger_->error("{} threw: {}", what_, error.what());
+        } catch (...) {
+            logger_->error("{} threw", what_);
+        }
+    }
+
+    const std::shared_ptr<Runtime> runtime_;
+    const std::shared_ptr<spdlog::logger> logger_;
+    const char* const what_;
+    const std::function<void(const Value&)> listener_;
+    std::mutex mutex_;  // guards what follows; never held while the listener runs
+    Pending pending_;
+    bool scheduled_ = false;
+    bool cancelled_ = false;
+    std::thread::id runner_;  // the thread that is in the listener; none: nobody
+    boost::fibers::condition_variable_any idle_;
+};
+
+}  // namespace zkrecipes::internal

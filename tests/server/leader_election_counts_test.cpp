@@ -1,0 +1,62 @@
+// What an election costs, counted at a gate that knows the protocol.
+#include "server/leader_election_support.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using testenv::Direction;
+using testenv::Opcode;
+using testenv::Record;
+
+class LeaderElectionCountsTest : public LeaderElectionServerTest {
+protected:
+    void SetUp() override {
+        LeaderElectionServerTest::SetUp();
+        if (IsSkipped()) return;
+        ZKRECIPES_NEEDS_OWN_SERVER();
+        observer().make_path(lock_path());
+    }
+    /// Without the reads that keep the session alive or wake a sleeping server.
+    std::vector<Record> trace() {
+        std::vector<Record> out;
+        for (const auto& record : gate().trace()) {
+            if (record.path.starts_with(lock_path())) out.push_back(record);
+        }
+        return out;
+    }
+};
+
+TEST_F(LeaderElectionCountsTest, ToLeadIsOneRoundTripAndToResignOneRequest) {
+    auto s = gated_session(60s);
+    LeaderElection candidate = election(s, "one");
+    gate().delay(Direction::to_client, 15ms);
+    for (int round = 0; round < 3; ++round) {
+        gate().reset_trace();
+        Grant leadership = candidate.campaign();
+        EXPECT_EQ(to_string(count(trace())), "exists 1, create2 1");
+        EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
+        EXPECT_TRUE(leadership.release_and_wait(kMaxWait));
+        EXPECT_EQ(count(trace()).total(), 3u) << to_string(trace());
+    }
+}
+
+TEST_F(LeaderElectionCountsTest, ToAskForTheLeaderIsTwoReadsHoweverManyCandidates) {
+    auto s = session();
+    std::vector<Acquiring> waiting;
+    LeaderElection candidate = election(s, "one");
+    const Grant leadership = candidate.campaign();
+    std::stop_source stop;
+    for (int i = 0; i < 5; ++i) candidate.campaign_async(Deadline::never(), stop.get_token(), [](AcquireResult) {});
+    ASSERT_TRUE(await_nodes(6));
+    auto asking = gated_session(60s);
+    LeaderElection outside = election(asking);
+    gate().reset_trace();
+    const auto leader = outside.leader();
+    ASSERT_TRUE(leader);
+    EXPECT_EQ(leader->id, "one");
+    EXPECT_EQ(to_string(count(trace())), "get_data 1, get_children2 1");
+    stop.request_stop();
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
