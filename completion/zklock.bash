@@ -10,17 +10,19 @@ _zklock() {
     local words="run hold status ls wait break ping"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
-    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive -s --shared --rw --name --meta
-        --no-create --progress --events --result"
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive -s --shared --rw -j --count -L --lock
+        --dialect --name --meta --no-create --progress --events --result"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
-        -E --conflict-exit-code --lost-exit-code --name --meta --progress --events --result -c --command --signal -k
+        -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --name --meta --progress --events --result -c --command --signal -k
         --kill-after --on-suspend --min-hold --max-run --node "
     with_value=${with_value//$'\n'/ }
     COMPREPLY=()
 
     case $prev in
         --on-suspend) mapfile -t COMPREPLY < <(compgen -W "ride stop pause" -- "$cur"); return ;;
+        --dialect) mapfile -t COMPREPLY < <(compgen -W "curator kazoo" -- "$cur"); return ;;
+        -L | --lock) mapfile -t COMPREPLY < <(compgen -W "$(_zklock_locks)" -- "$cur"); return ;;
         --progress) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$cur"); return ;;
         --signal)
             mapfile -t COMPREPLY < <(compgen -A signal -- "SIG${cur#SIG}")
@@ -32,7 +34,7 @@ _zklock() {
     [[ $with_value == *" $prev "* ]] && return
 
     # Where are we: which word, and is the lock there already?
-    local command=run first=1 lock=0 i
+    local command=run first=1 lock=0 set=0 i
     case ${COMP_WORDS[1]} in
         run | hold | status | ls | wait | break | ping)
             if ((COMP_CWORD > 1)); then
@@ -42,6 +44,12 @@ _zklock() {
             ;;
     esac
     for ((i = first; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -L || ${COMP_WORDS[i]} == --lock ]] && set=1
+        # There is no LOCK then: the command stands behind --.
+        if [[ ${COMP_WORDS[i]} == -- ]] && ((set)); then
+            lock=$((i - 1))
+            break
+        fi
         if [[ ${COMP_WORDS[i]} == /* && $with_value != *" ${COMP_WORDS[i - 1]} "* ]]; then
             lock=$i
             break
@@ -74,7 +82,7 @@ _zklock() {
     else
         local candidates=""
         ((COMP_CWORD == 1)) && candidates=$words
-        [[ $command != ping ]] && ((lock == 0)) && candidates+=" $(_zklock_locks)"
+        [[ $command != ping ]] && ((lock == 0 && set == 0)) && candidates+=" $(_zklock_locks)"
         mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$cur")
     fi
 }

@@ -34,7 +34,8 @@ enum class Errc {
     node_exists,         ///< a node that was to be made is there already
     no_node,             ///< a node that was to be changed or looked at is not there
     bad_version,         ///< a node's data are not those of the version that was named
-    not_empty            ///< a node that was to be deleted has children
+    not_empty,           ///< a node that was to be deleted has children
+    out_of_resources     ///< the operating system refused something: descriptors, threads, memory
 };
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;

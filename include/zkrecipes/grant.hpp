@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
@@ -57,6 +58,8 @@ public:
 
     FencingToken token() const noexcept;  ///< 0: empty
     std::string node() const;             ///< absolute path of the lock node as the servers see it; "": empty
+    /// All nodes, where several stand for one hold: those of a MultiLock in the order of its members, several leases.
+    std::vector<std::string> nodes() const;
     std::int64_t session_id() const noexcept;
 
     /// Gives it back. Does not block and does not fail: while no server answers, the session goes on trying until

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -19,14 +20,18 @@ struct LockView {
     std::string path;
     std::vector<Participant> participants;  ///< in the order of the queue, holders first
     bool exists = false;                    ///< the lock directory is there
+    bool semaphore = false;                 ///< the holders are leases, of Semaphore, SemaphoreMutex or a peer's
+    std::int32_t leases = 0;                ///< of a semaphore: how many there are; 0: not known (Curator's)
 };
 
-/// Reads one lock. `up_to_date`: asks the server to catch up with the leader first. Blocks; throws Error
-/// (unreachable when the deadline passes without an answer, no_permission, closed, bad_path).
+/// Reads one lock, of whichever recipe: mutex, read-write lock, semaphore, Curator's and kazoo's included.
+/// `up_to_date`: asks the server to catch up with the leader first. Blocks; throws Error (unreachable when the deadline
+/// passes without an answer, no_permission, closed, bad_path).
 ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, Deadline deadline,
                                     bool up_to_date = true);
 
-/// Reads every lock at or below `prefix`: directories with at least one lock node. Blocks; throws as inspect_lock.
+/// Reads every lock at or below `prefix` that somebody holds or waits for. A semaphore is one lock, whose directories
+/// are not listed besides. Blocks; throws as inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline);
 
 /// What is known of a contender. Everything that is set must be so; what is not set matters not.
@@ -48,8 +53,8 @@ struct ParticipantFilter {
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix,
                                                const ParticipantFilter& filter, Deadline deadline);
 
-/// Blocks until nobody holds the lock, without standing in the queue. False: the deadline passed or a stop was
-/// requested.
+/// Blocks until nobody holds the lock, or any lease, without standing in the queue. False: the deadline passed or a
+/// stop was requested.
 ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
                                    std::stop_token stop = {});
 

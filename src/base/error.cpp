@@ -30,6 +30,7 @@ const char* text_of(Errc code) noexcept {
         case Errc::no_node: return "no such node";
         case Errc::bad_version: return "version differs";
         case Errc::not_empty: return "node has children";
+        case Errc::out_of_resources: return "out of resources";
     }
     return "unknown error";
 }

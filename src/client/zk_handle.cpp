@@ -119,7 +119,7 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
         std::string problem;
         const std::vector<std::string> addresses = resolve_servers(handle->servers_, problem);
         if (const int error = handle->start(addresses); error != 0) {
-            throw Error(Errc::protocol, "connect", {},
+            throw Error(Errc::out_of_resources, "connect", {},
                         "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
                             "); look at the limit of open files (ulimit -n)");
         }

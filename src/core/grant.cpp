@@ -35,6 +35,7 @@ FencingToken Grant::token() const noexcept {
     return share_ ? share_->token() : 0;
 }
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
+std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().nodes() : std::vector<std::string>(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
 
 void Grant::release() noexcept {

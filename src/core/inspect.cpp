@@ -1,10 +1,14 @@
 #include <zkrecipes/inspect.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/paths.hpp"
+#include "core/lock_layout.hpp"
 #include "core/node_name.hpp"
 #include "core/participants.hpp"
 #include "core/queue_rule.hpp"
@@ -14,17 +18,20 @@ namespace zkrecipes {
 namespace internal {
 namespace {
 
-/// Walks a subtree and keeps the directories that have lock nodes.
+/// Walks a subtree and keeps the directories that have lock nodes, or may be a semaphore's.
 class LockFinder final : public ReadOp {
 public:
     LockFinder(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string root)
         : ReadOp(std::move(core), operation, std::move(user_path)), root_(std::move(root)) {}
 
-    std::vector<std::string> directories;  // server paths, parents before children
+    // Server paths, parents before children.
+    std::vector<std::string> directories;
+    std::vector<std::string> may_be_semaphores;
 
 private:
     void begin() override {
         directories.clear();
+        may_be_semaphores.clear();
         open_ = {root_};
         in_flight_ = 0;
         go_on();
@@ -36,13 +43,13 @@ private:
             open_.pop_front();
             ++in_flight_;
             core().children(directory,
-                            guard([this, directory](Rc rc, const std::vector<std::string>& names, const NodeStat&,
-                                                    Instant) { on_listed(directory, rc, names); }));
+                            guard([this, directory](Rc rc, const std::vector<std::string>& names, const NodeStat& stat,
+                                                    Instant) { on_listed(directory, rc, names, stat); }));
         }
         if (open_.empty() && in_flight_ == 0) done();
     }
 
-    void on_listed(const std::string& directory, Rc rc, const std::vector<std::string>& names) {
+    void on_listed(const std::string& directory, Rc rc, const std::vector<std::string>& names, const NodeStat& stat) {
         // What we may not read below the root is as good as not there.
         const bool hidden = rc == Rc::no_auth && directory != root_;
         if (!hidden && !usable(rc, "list", directory)) return;
@@ -51,11 +58,12 @@ private:
         for (const auto& name : names) {
             if (parse_queue_name(name, lock_patterns())) {
                 is_lock = true;
-            } else if (directory != "/" || name != "zookeeper") {
+            } else if (!is_lease_name(name) && (directory != "/" || name != "zookeeper")) {
                 open_.push_back(join_path(directory, name));
             }
         }
         if (is_lock) directories.push_back(directory);
+        if (rc == Rc::ok && may_be_semaphore(names, stat)) may_be_semaphores.push_back(directory);
         go_on();
     }
 
@@ -64,21 +72,30 @@ private:
     std::size_t in_flight_ = 0;
 };
 
-/// Looks at the head of the queue and waits until it is gone, again and again until there is none.
+/// Looks at the head of the queue, or at any lease, and waits until it is gone, again and again until there is none.
 class FreeWaiter final : public ReadOp {
 public:
-    FreeWaiter(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory)
-        : ReadOp(std::move(core), operation, std::move(user_path)), directory_(std::move(directory)) {}
+    FreeWaiter(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
+               bool leases)
+        : ReadOp(std::move(core), operation, std::move(user_path)), directory_(std::move(directory)), leases_(leases) {}
 
 private:
     void begin() override {
         core().children(directory_,
                         guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
                             if (!usable(rc, "list", directory_)) return;
-                            const auto queue = sorted_queue(names, lock_patterns());
-                            if (queue.empty()) return done();
-                            watch(join_path(directory_, queue.front().name));
+                            const auto first = holder(names);
+                            if (first.empty()) return done();
+                            if (once()) return timed_out();
+                            watch(join_path(directory_, first));
                         }));
+    }
+
+    /// Empty: nobody.
+    std::string_view holder(const std::vector<std::string>& names) const {
+        if (leases_) return names.empty() ? std::string_view() : std::string_view(names.front());
+        const auto queue = sorted_queue(names, lock_patterns());
+        return queue.empty() ? std::string_view() : queue.front().name;
     }
 
     void watch(const std::string& path) {
@@ -101,6 +118,7 @@ private:
     }
 
     const std::string directory_;
+    const bool leases_;
     SessionCore::WatchId watch_ = 0;
 };
 
@@ -186,6 +204,26 @@ private:
     const std::int64_t token_;
 };
 
+/// Those in use among the candidates. `parts`: what is listed as one of these, and not by itself.
+std::vector<LockView> find_semaphores(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                      const std::vector<std::string>& candidates, Deadline deadline,
+                                      std::set<std::string>& parts) {
+    std::vector<LockView> found;
+    for (const auto& directory : candidates) {
+        const auto user_path = core->user_path(directory);
+        try {
+            const auto layout = read_layout(core, operation, user_path, directory, deadline);
+            if (!layout.evident) continue;
+            auto view = read_semaphore_at(core, operation, user_path, directory, layout, deadline);
+            parts.insert(queue_directory(layout, directory));
+            if (!view.participants.empty()) found.push_back(std::move(view));
+        } catch (const Error& error) {
+            if (error.errc() != Errc::no_permission) throw;  // as good as not there
+        }
+    }
+    return found;
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -193,8 +231,8 @@ using internal::SessionAccess;
 
 LockView inspect_lock(Session& session, const std::string& path, Deadline deadline, bool up_to_date) {
     const auto core = SessionAccess::core(session);
-    return internal::read_queue(core, "inspect_lock", path, core->server_path(path, "inspect_lock"), deadline,
-                                up_to_date);
+    return internal::read_lock(core, "inspect_lock", path, core->server_path(path, "inspect_lock"), deadline,
+                               up_to_date);
 }
 
 std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline) {
@@ -204,11 +242,14 @@ std::vector<LockView> find_locks(Session& session, const std::string& prefix, De
     const auto finder =
         std::make_shared<internal::LockFinder>(core, operation, prefix, core->server_path(prefix, operation));
     finder->run_or_throw(deadline);
-    std::vector<LockView> locks;
+    std::set<std::string> parts;  // queues and leases of semaphores: no locks of their own
+    auto locks = internal::find_semaphores(core, operation, finder->may_be_semaphores, deadline, parts);
     for (const auto& directory : finder->directories) {
+        if (parts.contains(directory)) continue;
         auto view = internal::read_queue(core, operation, core->user_path(directory), directory, deadline, false);
         if (!view.participants.empty()) locks.push_back(std::move(view));
     }
+    std::ranges::sort(locks, {}, &LockView::path);
     return locks;
 }
 
@@ -237,8 +278,12 @@ std::vector<LockView> find_locks(Session& session, const std::string& prefix, co
 bool wait_until_free(Session& session, const std::string& path, Deadline deadline, std::stop_token stop) {
     constexpr const char* operation = "wait_until_free";
     const auto core = SessionAccess::core(session);
-    const auto waiter =
-        std::make_shared<internal::FreeWaiter>(core, operation, path, core->server_path(path, operation));
+    const auto directory = core->server_path(path, operation);
+    const auto layout = internal::read_layout(core, operation, path, directory, deadline, stop);
+    if (!layout) return false;
+    const bool leases = layout->kind != internal::LockLayout::Kind::queue;
+    const auto waiter = std::make_shared<internal::FreeWaiter>(
+        core, operation, path, leases ? lease_directory(*layout, directory) : directory, leases);
     return waiter->run(deadline, std::move(stop)) == internal::ReadOp::Outcome::done;
 }
 

@@ -50,6 +50,7 @@ public:
           content_(content) {}
 
     LockView view;
+    bool may_be_semaphore = false;
 
 private:
     void begin() override {
@@ -64,10 +65,11 @@ private:
 
     void list() {
         core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
                             if (!usable(rc, "list", directory_)) return;
                             view.path = user_path_;
                             view.exists = rc == Rc::ok;
+                            may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
                             view.participants.clear();
                             if (content_ == Content::leases) {
                                 names_ = names;  // each child counts
@@ -166,6 +168,50 @@ std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, c
                                               QueueReader::Content::leases),
                 deadline)
         .participants;
+}
+
+std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting) {
+    auto all = std::move(leases);
+    const auto holders = static_cast<std::ptrdiff_t>(all.size());
+    for (auto& waiter : waiting) {
+        const auto same = [&](const Participant& lease) {
+            return lease.node.size() > kIdentityChars &&
+                   waiter.node.starts_with(std::string_view(lease.node).substr(0, kIdentityChars));
+        };
+        if (std::any_of(all.begin(), all.begin() + holders, same)) continue;
+        waiter.holder = false;
+        waiter.mode = "lease";
+        all.push_back(std::move(waiter));
+    }
+    return all;
+}
+
+LockView read_semaphore_at(const std::shared_ptr<SessionCore>& core, const char* operation,
+                           const std::string& user_path, const std::string& directory, const LockLayout& layout,
+                           Deadline deadline) {
+    LockView view;
+    view.path = user_path;
+    view.exists = true;
+    view.semaphore = true;
+    view.leases = layout.limit;
+    // The queue first: whoever gets a lease in between is seen twice rather than not at all.
+    auto waiting = read_queue(core, operation, queue_directory(layout, user_path), queue_directory(layout, directory),
+                              deadline, false)
+                       .participants;
+    view.participants = with_waiters(
+        read_leases(core, operation, lease_directory(layout, user_path), lease_directory(layout, directory), deadline),
+        std::move(waiting));
+    return view;
+}
+
+LockView read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                   const std::string& directory, Deadline deadline, bool sync_first) {
+    const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
+    LockView view = read(reader, deadline);
+    if (!reader->may_be_semaphore) return view;
+    const auto layout = read_layout(core, operation, user_path, directory, deadline);
+    if (layout.kind == LockLayout::Kind::queue) return view;
+    return read_semaphore_at(core, operation, user_path, directory, layout, deadline);
 }
 
 }  // namespace zkrecipes::internal

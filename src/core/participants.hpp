@@ -8,6 +8,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/inspect.hpp>
 
+#include "core/lock_layout.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -27,5 +28,15 @@ LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operat
 /// The leases in `directory`, oldest first: each child is one.
 std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
                                      const std::string& user_path, const std::string& directory, Deadline deadline);
+/// Those who wait behind those who hold. Who has got its leases since `waiting` was read is known by its identity.
+std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting);
+
+/// Reads the lock at `directory`, of whichever recipe. Blocks; throws Error.
+LockView read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                   const std::string& directory, Deadline deadline, bool sync_first);
+/// The same where it is known what stands there: a semaphore.
+LockView read_semaphore_at(const std::shared_ptr<SessionCore>& core, const char* operation,
+                           const std::string& user_path, const std::string& directory, const LockLayout& layout,
+                           Deadline deadline);
 
 }  // namespace zkrecipes::internal

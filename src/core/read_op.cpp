@@ -56,9 +56,8 @@ void ReadOp::broken() {
     clean_up();
     if (once_) return end(Outcome::timed_out);
     const Instant now = core_->runtime().now();
-    const auto delay = outage_.failed(now, core_->runtime().random(), [this](const RetryState& state) {
-        return core_->options().retry.next(state);
-    });
+    const auto delay = outage_.failed(now, core_->runtime().random(),
+                                      [this](const RetryState& state) { return core_->options().retry.next(state); });
     if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
     in_backoff_ = true;
     retry_timer_ = core_->at(now + *delay, [this] {

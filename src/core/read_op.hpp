@@ -42,6 +42,9 @@ protected:
 
     SessionCore& core() const noexcept { return *core_; }
     void done();
+    void timed_out() { end(Outcome::timed_out); }
+    /// One attempt was asked for: a deadline that had passed already.
+    bool once() const noexcept { return once_; }
     void fail(Errc error, std::string detail);
     /// Whether the request was executed and answered in a way that has a meaning to the caller (done or refused). If
     /// not, this begins again later, or fails.

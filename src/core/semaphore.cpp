@@ -13,9 +13,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr const char* kQueue = "locks";
-constexpr const char* kLeases = "leases";
-
 std::shared_ptr<const QueueRule> queue_rule() {
     static const auto rule =
         std::make_shared<const PredecessorRule>(std::vector<PredecessorRule::Kind>{{"lock-", true}});
@@ -246,11 +243,11 @@ std::shared_ptr<const SemaphorePlace> make_semaphore(const SessionCore& core, co
                                                      LockOptions options, std::int32_t limit, bool follows,
                                                      const char* operation) {
     auto place = std::make_shared<SemaphorePlace>();
-    place->queue = make_queue(core, path, std::move(options), "lock-", queue_rule(), operation, kQueue);
+    place->queue = make_queue(core, path, std::move(options), "lock-", queue_rule(), operation, kSemaphoreQueue);
     if (limit < 1) {
         throw Error(Errc::bad_option, operation, path, std::to_string(limit) + " leases: a semaphore has at least one");
     }
-    place->leases = join_path(core.server_path(path, operation), kLeases);
+    place->leases = join_path(core.server_path(path, operation), kSemaphoreLeases);
     place->terms = std::make_shared<SemaphoreTerms>();
     place->terms->limit = limit;
     place->terms->follows = follows;
@@ -286,24 +283,12 @@ void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr
 std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
                                         const char* operation, Deadline deadline) {
     const auto& path = place.queue->user_path;
-    // The queue first: whoever gets its leases in between is seen twice rather than not at all, and is known by its
-    // identity.
+    // The queue first: whoever gets its leases in between is seen twice rather than not at all.
     auto waiting =
-        read_queue(core, operation, join_path(path, kQueue), place.queue->spec.directory, deadline, false)
+        read_queue(core, operation, join_path(path, kSemaphoreQueue), place.queue->spec.directory, deadline, false)
             .participants;
-    auto all = read_leases(core, operation, join_path(path, kLeases), place.leases, deadline);
-    const std::size_t holders = all.size();
-    for (auto& waiter : waiting) {
-        const auto same = [&](const Participant& lease) {
-            return lease.node.size() > kIdentityChars &&
-                   waiter.node.starts_with(std::string_view(lease.node).substr(0, kIdentityChars));
-        };
-        if (std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(holders), same)) continue;
-        waiter.holder = false;
-        waiter.mode = "lease";
-        all.push_back(std::move(waiter));
-    }
-    return all;
+    return with_waiters(read_leases(core, operation, join_path(path, kSemaphoreLeases), place.leases, deadline),
+                        std::move(waiting));
 }
 
 }  // namespace zkrecipes::internal

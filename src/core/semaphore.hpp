@@ -13,6 +13,10 @@
 
 namespace zkrecipes::internal {
 
+/// The directories below the path: who waits stands in the one, who holds in the other.
+inline constexpr const char* kSemaphoreQueue = "locks";
+inline constexpr const char* kSemaphoreLeases = "leases";
+
 /// So many leases at once at most: their creates, and the checks of the heartbeat, must fit one request.
 inline constexpr std::int32_t kMostLeasesAtOnce = 1000;
 

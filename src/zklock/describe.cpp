@@ -97,6 +97,15 @@ bool held_shared(const LockView& lock) {
            std::all_of(all.begin(), all.end(), [](const Participant& holder) { return holder.mode == "shared"; });
 }
 
+std::string state_of(const LockView& lock) {
+    const std::size_t held = holders(lock).size();
+    if (held == 0) return "free";
+    if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
+    const std::string number = std::to_string(held);
+    if (lock.leases > 0) return "held (" + number + " of " + std::to_string(lock.leases) + " leases)";
+    return "held (" + number + (held == 1 ? " lease)" : " leases)");
+}
+
 Json to_json(const LockView& lock, WallTime now) {
     Json held = Json::array();
     for (const Participant& holder : holders(lock)) held.push_back(to_json(holder, now));
@@ -109,8 +118,12 @@ Json to_json(const LockView& lock, WallTime now) {
     }
     return {{"v", 1},
             {"path", lock.path},
-            {"mode", held_shared(lock) ? "shared" : "exclusive"},
-            {"count", 1},
+            {"mode", lock.semaphore      ? "semaphore"
+                     : held_shared(lock) ? "shared"
+                                         : "exclusive"},
+            {"count", !lock.semaphore   ? Json(1)
+                      : lock.leases > 0 ? Json(lock.leases)
+                                        : Json()},
             {"state", held.empty() ? "free" : "held"},
             {"holders", std::move(held)},
             {"waiters", std::move(waiting)}};

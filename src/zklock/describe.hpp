@@ -26,6 +26,9 @@ std::vector<Participant> waiters(const LockView& lock);
 /// Whether it is held, and by shares only.
 bool held_shared(const LockView& lock);
 
+/// free, held, held (shared), held (2 of 4 leases).
+std::string state_of(const LockView& lock);
+
 /// Control characters are replaced: what others wrote must not move the cursor of the terminal.
 std::string printable(const std::string& text);
 std::string hex(std::int64_t number);

@@ -24,6 +24,7 @@ ExitCode exit_code_for(Errc code) noexcept {
         case Errc::quota_exceeded:
         case Errc::sequence_exhausted: return kCannotCreate;
         case Errc::lock_lost: return kLost;
+        case Errc::out_of_resources: return kOsError;
         case Errc::closed:
         case Errc::not_owner:
         case Errc::would_deadlock:

@@ -24,15 +24,15 @@ bool stdin_goes_on() {
 }
 
 void print_hold(const Options& options, const LockSession& lock) {
-    std::string line = lock.node() + " " + std::to_string(lock.token()) + "\n";
+    std::string line;
+    for (const std::string& node : lock.nodes()) line += node + " " + std::to_string(lock.token()) + "\n";
     if (options.json) {
-        line = dump({{"v", 1},
-                     {"path", options.lock},
-                     {"node", lock.node()},
-                     {"fencing_token", lock.token()},
-                     {"session", hex(lock.grant().session_id())},
-                     {"session_timeout_ms", lock.info().timeout.count()}}) +
-               "\n";
+        nlohmann::json object = {{"v", 1},
+                                 {"fencing_token", lock.token()},
+                                 {"session", hex(lock.grant().session_id())},
+                                 {"session_timeout_ms", lock.info().timeout.count()}};
+        object.update(lock_fields(options, lock.nodes()));
+        line = dump(object) + "\n";
     }
     write_if_ready(STDOUT_FILENO, line);
 }
@@ -88,12 +88,11 @@ int hold_command(const Options& options, Console& console, Signals& signals) {
     if (!options.result.empty()) {
         nlohmann::json object = {{"v", 1},
                                  {"ts", timestamp_now()},
-                                 {"path", options.lock},
                                  {"outcome", end == End::lost ? "lost" : "released"},
                                  {"exit_code", code},
                                  {"token", lock.token()},
-                                 {"node", lock.node()},
                                  {"held_ms", held.count()}};
+        object.update(lock_fields(options, lock.nodes()));
         if (!reason.empty()) object["reason"] = reason;
         if (!write_result(options.result, object)) {
             console.warning("cannot write " + options.result + ": " + std::strerror(errno));

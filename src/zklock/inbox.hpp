@@ -18,6 +18,7 @@ struct QueueView {
     int position = 0;  ///< 1: holds, or is about to; 0: not known
     int total = 0;
     std::string holder;  ///< in words; empty: nobody
+    std::string path;    ///< of several locks, the one that this is about
 };
 
 struct StateChange {

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <zkrecipes/inspect.hpp>
-#include <zkrecipes/read_write_lock.hpp>
 
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
@@ -32,26 +31,15 @@ SessionOptions session_options(const Options& options, Console& console) {
     return result;
 }
 
-Ask ask_for_lock(Session& session, const Options& options) {
-    LockOptions lock_options;
-    lock_options.name = options.name;
-    lock_options.labels = options.meta;
-    lock_options.create_parents = options.create_parents;
-    if (options.mode == Mode::exclusive) {
-        return [mutex = std::make_shared<ExclusiveMutex>(session, options.lock, std::move(lock_options))](
-                   Deadline deadline, std::stop_token stop, auto done) {
-            mutex->acquire_async(deadline, std::move(stop), std::move(done));
-        };
-    }
-    return [lock = std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options)),
-            shared = options.mode == Mode::shared](Deadline deadline, std::stop_token stop, auto done) {
-        if (shared) {
-            lock->acquire_shared_async(deadline, std::move(stop), std::move(done));
-        } else {
-            lock->acquire_async(deadline, std::move(stop), std::move(done));
-        }
-    };
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+    return text;
 }
+
+}  // namespace
 
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
     : options_(options), console_(console), events_(events), signals_(signals) {
@@ -76,13 +64,15 @@ void LockSession::acquire() {
     } while (!grant_.held());
     acquired_at_ = BootClock::now();
     token_ = grant_.token();
-    node_ = grant_.node();
+    nodes_ = grant_.nodes();
     incarnation_ = session_->info().incarnation;
     on_lost_.emplace(grant_.lost(), [inbox = inbox_] { inbox->post_lost(); });
     stop_watching();
     const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
-    events_.write("acquired", {{"token", token_}, {"node", node_}, {"wait_ms", wait_ms}});
-    console_.info("got " + options_.lock + " as " + node_ + ", fencing token " + std::to_string(token_));
+    nlohmann::json acquired = {{"token", token_}, {"wait_ms", wait_ms}};
+    acquired.update(lock_fields(options_, nodes_));
+    events_.write("acquired", acquired);
+    console_.info("got " + options_.lock + " as " + joined(nodes_) + ", fencing token " + std::to_string(token_));
 }
 
 /// Waits for mail, for a signal, or for the time. A signal that would end us is thrown.
@@ -172,6 +162,8 @@ void LockSession::wait_for_grant() {
             if (grant_) return;
             give_up(state_ == SessionState::connected);
         }
+    } catch (const Error& error) {
+        explain(error);
     } catch (const Interrupted&) {
         // Take the node out of the queue while the session still lives; closing the session would do it too.
         stop_wait_.request_stop();
@@ -195,13 +187,35 @@ void LockSession::give_up(bool connected) {
     throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words());
 }
 
+/// Called in the handler of an error of the acquire. The library speaks of objects and what they were made for; who
+/// runs zklock on a semaphore of another size needs to know what to write instead.
+void LockSession::explain(const Error& error) {
+    if (options_.locks.front().mode != Mode::semaphore || error.errc() != Errc::bad_option) throw;
+    std::int32_t agreed = 0;
+    try {
+        agreed = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false).leases;
+    } catch (const Error&) {  // the library's own words have to do
+    }
+    if (agreed == 0 || agreed == options_.leases) throw Failure(kBadData, error.what());
+    throw Failure(kBadData, options_.lock + " is a semaphore of " + std::to_string(agreed) + " leases, and -j " +
+                                std::to_string(options_.leases) +
+                                " asks for another size, on which all who use it must agree: use -j " +
+                                std::to_string(agreed) + ", or, when \"zklock status\" shows nobody there, delete " +
+                                options_.lock + "/leases, and with it the number");
+}
+
 std::string LockSession::holder_in_words() {
     if (options_.quiet) return {};
     try {
-        const LockView view = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false);
-        for (const Participant& participant : view.participants) {
-            if (participant.holder) {
-                return ": held by " + describe(participant, std::chrono::system_clock::now());
+        for (const Wanted& lock : options_.locks) {
+            const LockView view = inspect_lock(*session_, lock.path, Deadline(std::chrono::seconds(1)), false);
+            for (const Participant& participant : holders(view)) {
+                const bool beside_us = lock.mode == Mode::shared && participant.mode == "shared";
+                // In a set we may be the first in one queue, for a moment yet, and wait in another.
+                const bool ourselves = participant.session_id == session_->info().session_id;
+                if (ourselves || (options_.together && beside_us)) continue;
+                return ": " + (options_.together ? lock.path + " is " : std::string()) + "held by " +
+                       describe(participant, std::chrono::system_clock::now());
             }
         }
     } catch (const Error&) {  // only a courtesy
@@ -220,7 +234,7 @@ std::string LockSession::loss_reason() const {
     const SessionInfo info = session_->info();
     if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
     if (info.state != SessionState::connected) return "no server confirmed it in time";
-    return "its node " + node_ + " is gone";
+    return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
 }
 
 void LockSession::release() {
@@ -248,17 +262,7 @@ void LockSession::watch_queue() {
             if (stop.stop_requested()) return;
             delay = milliseconds(1000);
             try {
-                const LockView view = inspect_lock(*session_, options_.lock, Deadline(milliseconds(800)), false);
-                const std::int64_t session = session_->info().session_id;
-                QueueView queue;
-                queue.total = static_cast<int>(view.participants.size());
-                for (std::size_t i = 0; i < view.participants.size(); ++i) {
-                    const Participant& participant = view.participants[i];
-                    if (participant.session_id == session) queue.position = static_cast<int>(i) + 1;
-                    if (participant.holder && queue.holder.empty()) {
-                        queue.holder = describe(participant, std::chrono::system_clock::now());
-                    }
-                }
+                QueueView queue = look_at_queues();
                 if (queue.position > 0) inbox->post_queue(std::move(queue));
             } catch (const Error&) {  // shown again when a server answers
             }
@@ -266,15 +270,43 @@ void LockSession::watch_queue() {
     });
 }
 
+/// Of several locks the first one that we wait for. Runs beside the main thread.
+QueueView LockSession::look_at_queues() {
+    const Deadline deadline(milliseconds(800));
+    const std::int64_t session = session_->info().session_id;
+    QueueView queue;
+    for (const Wanted& lock : options_.locks) {
+        const LockView view = inspect_lock(*session_, lock.path, deadline, false);
+        queue = {};
+        queue.total = static_cast<int>(view.participants.size());
+        if (options_.together) queue.path = lock.path;
+        bool waiting = false;
+        for (std::size_t i = 0; i < view.participants.size(); ++i) {
+            const Participant& participant = view.participants[i];
+            if (participant.session_id == session) {
+                queue.position = static_cast<int>(i) + 1;
+                waiting = !participant.holder;
+            } else if (participant.holder && queue.holder.empty()) {
+                queue.holder = describe(participant, std::chrono::system_clock::now());
+            }
+        }
+        if (waiting) break;
+    }
+    return queue;
+}
+
 void LockSession::show_queue(const QueueView& view) {
-    std::string line = "zklock: waiting for " + options_.lock + " – position " + std::to_string(view.position) +
-                       " of " + std::to_string(view.total);
+    std::string line = "zklock: waiting for " + options_.lock + " – ";
+    if (!view.path.empty()) line += view.path + ": ";
+    line += "position " + std::to_string(view.position) + " of " + std::to_string(view.total);
     if (!view.holder.empty()) line += " – held by " + view.holder;
     console_.progress(line);
-    if (view.position == shown_position_) return;
-    if (shown_position_ < 0) console_.info(line.substr(8));
-    shown_position_ = view.position;
-    events_.write("waiting", {{"position", view.position}, {"total", view.total}});
+    if (view.position == shown_.position && view.path == shown_.path) return;
+    if (shown_.position == 0) console_.info(line.substr(8));
+    shown_ = view;
+    nlohmann::json waiting = {{"position", view.position}, {"total", view.total}};
+    if (!view.path.empty()) waiting["path"] = view.path;
+    events_.write("waiting", waiting);
 }
 
 void LockSession::stop_watching() {

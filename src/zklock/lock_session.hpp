@@ -6,12 +6,14 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <zkrecipes/deadline.hpp>
-#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/error.hpp>
 #include <zkrecipes/grant.hpp>
 #include <zkrecipes/session.hpp>
 
+#include "zklock/ask.hpp"
 #include "zklock/boot_clock.hpp"
 #include "zklock/console.hpp"
 #include "zklock/events.hpp"
@@ -22,11 +24,6 @@
 namespace zkrecipes::zklock {
 
 SessionOptions session_options(const Options& options, Console& console);
-
-/// Asks for a lock, as acquire_async of the recipes does.
-using Ask = std::function<void(Deadline, std::stop_token, std::function<void(AcquireResult)>)>;
-/// In the mode that the options want.
-Ask ask_for_lock(Session& session, const Options& options);
 
 /// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.
 class LockSession {
@@ -41,8 +38,9 @@ public:
     void acquire();
 
     const Grant& grant() const noexcept { return grant_; }
-    FencingToken token() const noexcept { return token_; }      ///< also after release()
-    const std::string& node() const noexcept { return node_; }  ///< also after release()
+    FencingToken token() const noexcept { return token_; }  ///< also after release()
+    /// In the order of Options::locks; also after release().
+    const std::vector<std::string>& nodes() const noexcept { return nodes_; }
     /// Until when the lock is surely ours; never later than the truth. Already passed: not ours.
     Instant sure_until() const noexcept;
     Inbox& inbox() noexcept { return *inbox_; }
@@ -61,6 +59,8 @@ private:
     void wait_for_grant();
     void check_negotiated() const;
     std::string holder_in_words();
+    [[noreturn]] void explain(const Error& error);
+    QueueView look_at_queues();
     [[noreturn]] void give_up(bool connected);
     void note_states(const Inbox::Mail& mail);
     void watch_queue();
@@ -83,9 +83,9 @@ private:
     Grant grant_;
     std::optional<std::stop_callback<std::function<void()>>> on_lost_;
     FencingToken token_ = 0;
-    std::string node_;
+    std::vector<std::string> nodes_;
     Instant acquired_at_{};
-    int shown_position_ = -1;
+    QueueView shown_;
 };
 
 }  // namespace zkrecipes::zklock

@@ -36,14 +36,13 @@ constexpr Word kWords[] = {
 constexpr const char* kSynopsis =
     "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]\n"
     "zklock [run] [OPTIONS] LOCK -c 'SHELL STRING'\n"
-    "zklock hold [OPTIONS] LOCK\n"
+    "zklock [run] [OPTIONS] -L LOCK[:shared] -L LOCK... -- COMMAND [ARG...]\n"
+    "zklock hold [OPTIONS] (LOCK | -L LOCK...)\n"
     "zklock status [--json] LOCK\n"
     "zklock ls [--json] [PREFIX]\n"
     "zklock wait [-w DURATION] LOCK\n"
     "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n"
     "zklock ping [--json]\n";
-
-[[noreturn]] void usage(const std::string& text) { throw Failure(kUsage, text + "\nTry 'zklock --help'."); }
 
 Nanoseconds duration(const std::string& option, const std::string& text, int code = kUsage) {
     if (const auto value = parse_duration(text)) return *value;
@@ -138,6 +137,12 @@ private:
         app_.add_flag("-x,-e,--exclusive", exclusive_, "Holds the lock alone (the default)");
         app_.add_flag("-s,--shared", shared_, "Holds the lock beside others that share it");
         app_.add_flag("--rw", read_write_, "Alone, as the writer of a read-write lock: for Curator's on the same path");
+        app_.add_option("-j,--count", count_, "Takes one of N leases: at most N hold the lock at a time")
+            ->type_name("N");
+        app_.add_option("-L,--lock", set_, "Instead of LOCK, repeated: takes all of these or none")
+            ->type_name("LOCK[:shared|:rw]")
+            ->allow_extra_args(false);
+        app_.add_option("--dialect", dialect_, "Whose node names: curator (the default), kazoo")->type_name("WHOSE");
         app_.add_option("--name", options_.name, "What status shows (the command's name)")->type_name("TEXT");
         app_.add_option("--meta", meta_, "Shown by status; may be repeated")
             ->type_name("KEY=VALUE")
@@ -169,11 +174,13 @@ private:
 
     /// What is left when the options are read: LOCK [--] COMMAND, or LOCK -c STRING as flock has it.
     void take_command(std::vector<std::string> rest) {
-        if (!rest.empty() && rest.front() == "--") {
+        const bool dashes = !rest.empty() && rest.front() == "--";
+        if (dashes) {
             rest.erase(rest.begin());
         } else if (!rest.empty() && rest.front().starts_with('-')) {
             usage("unknown option " + rest.front());
         }
+        if (given("--lock")) return take_words(std::move(rest), dashes);
         if (rest.empty()) usage("the lock is missing");
         options_.lock = rest.front();
         rest.erase(rest.begin());
@@ -182,21 +189,30 @@ private:
             if (rest.size() != 2) usage("-c takes exactly one string, and nothing may follow it");
             if (given("--command")) usage("-c was given twice");
             shell_ = rest[1];
-            rest.clear();
-        } else if (!rest.empty() && rest.front() == "--") {
-            rest.erase(rest.begin());
+            return take_shell();
         }
-        if (given("--command") || shell_after) {
+        if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
+        take_words(std::move(rest), true);
+    }
+
+    /// What follows the locks.
+    void take_words(std::vector<std::string> rest, bool apart) {
+        if (given("--command")) {
             if (!rest.empty()) usage("-c and a command exclude each other");
-            const char* shell = std::getenv("SHELL");
-            options_.argv = {shell && *shell ? shell : "/bin/sh", "-c", shell_};
-        } else if (rest.empty()) {
-            usage("the command is missing");
-        } else {
-            options_.argv = std::move(rest);
+            return take_shell();
         }
+        if (rest.empty()) usage("the command is missing");
+        // Or a lock for which the -L was forgotten would be run as the command.
+        if (!apart) usage("with -L the command stands behind --, and another lock behind another -L");
+        options_.argv = std::move(rest);
         if (options_.argv.front().empty()) usage("the command is empty");
     }
+
+    void take_shell() {
+        const char* shell = std::getenv("SHELL");
+        options_.argv = {shell && *shell ? shell : "/bin/sh", "-c", shell_};
+    }
+
     bool given(const char* name) const {
         const CLI::Option* option = app_.get_option_no_throw(name);
         return option && option->count() > 0;
@@ -206,6 +222,7 @@ private:
         const Command command = options_.command;
         options_.color = !no_color_ && !std::getenv("NO_COLOR");
         if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
+        if (command == Command::run || command == Command::hold) take_locks();
         if (command != Command::ping && !options_.lock.starts_with('/')) {
             usage(options_.lock.empty()
                       ? "the lock is missing"
@@ -220,13 +237,55 @@ private:
         if (given("--timeout")) options_.wait_limit = duration("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
-        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw");
-        options_.mode = shared_ ? Mode::shared : read_write_ ? Mode::writer : Mode::exclusive;
         options_.create_parents = !no_create_;
         take_meta();
         take_progress();
         if (command == Command::run) take_supervision();
         take_connection();
+    }
+
+    void take_locks() {
+        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw");
+        if (given("--dialect") && dialect_ != "curator" && dialect_ != "kazoo") {
+            usage("--dialect: curator or kazoo, not " + dialect_);
+        }
+        if (dialect_ == "kazoo") options_.dialect = Dialect::kazoo;
+        if (given("--lock")) return take_set();
+        Mode mode = shared_ ? Mode::shared : read_write_ ? Mode::writer : Mode::exclusive;
+        if (given("--count")) {
+            if (shared_ || exclusive_ || read_write_) {
+                usage("-j excludes -x, -s and --rw: a lease is held beside up to N - 1 others; leave them out");
+            }
+            if (options_.dialect == Dialect::kazoo) {
+                usage("-j excludes --dialect kazoo, whose semaphore has other nodes: leave one of them out");
+            }
+            options_.leases = parse_lease_count(count_);
+            mode = Mode::semaphore;
+        }
+        options_.locks = {{options_.lock, mode}};
+    }
+
+    void take_set() {
+        if (!options_.lock.empty())
+            usage("LOCK and -L exclude each other: give all locks by -L, \"-L " + options_.lock + "\" too");
+        if (shared_ || exclusive_ || read_write_) {
+            usage("-L excludes -x, -s and --rw: say it of each lock, -L PATH, -L PATH:shared or -L PATH:rw");
+        }
+        if (given("--count")) {
+            usage("-L excludes -j: take the lease by another zklock around this one, in this order everywhere");
+        }
+        if (options_.dialect == Dialect::kazoo) {
+            usage("-L excludes --dialect kazoo: kazoo has no sets of locks; leave --dialect out, or take one lock");
+        }
+        options_.together = true;
+        for (const std::string& text : set_) {
+            Wanted lock = parse_wanted(text);
+            for (const Wanted& other : options_.locks) {
+                if (other.path == lock.path) usage("-L names " + lock.path + " twice");
+            }
+            options_.lock += (options_.lock.empty() ? "" : ", ") + text;
+            options_.locks.push_back(std::move(lock));
+        }
     }
 
     void take_meta() {
@@ -308,8 +367,9 @@ private:
     Options options_;
     CLI::App app_;
     std::map<std::string, std::string> settings_;
-    std::vector<std::string> meta_;
-    std::string wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_, min_hold_, max_run_, progress_;
+    std::vector<std::string> meta_, set_;
+    std::string count_, dialect_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_, min_hold_,
+        max_run_, progress_;
     bool version_ = false, no_color_ = false, exclusive_ = false, shared_ = false, read_write_ = false,
          no_create_ = false;
 };
@@ -321,6 +381,8 @@ std::string general_help() {
 }
 
 }  // namespace
+
+void usage(const std::string& text) { throw Failure(kUsage, text + "\nTry 'zklock --help'."); }
 
 Options parse_options(int argc, const char* const* argv) {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);

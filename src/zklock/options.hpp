@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 
 #include "zklock/exit_codes.hpp"
 #include "zklock/supervisor.hpp"
+#include "zklock/wanted.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -22,12 +24,6 @@ struct Failure : std::runtime_error {
 };
 
 enum class Command { run, hold, status, ls, wait, break_lock, ping, help, version };
-/// How the lock is held.
-enum class Mode {
-    exclusive,  ///< by a node of a mutex
-    writer,     ///< alone as well, by a node of a read-write lock
-    shared      ///< beside others that share it
-};
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -43,8 +39,11 @@ struct Options {
     std::vector<Acl> acl = Acl::open();
 
     // The lock.
-    std::string lock;  ///< ls: where to look
-    Mode mode = Mode::exclusive;
+    std::string lock;           ///< ls: where to look; of a set: all of them, for people
+    std::vector<Wanted> locks;  ///< run, hold: the one, or those that are taken together
+    bool together = false;      ///< as a set, by one transaction
+    std::int32_t leases = 0;    ///< Mode::semaphore: how many there are
+    Dialect dialect = Dialect::curator;
     bool nonblock = false;
     std::optional<Nanoseconds> wait_limit;
     int conflict_exit_code = kBusy;
@@ -77,6 +76,9 @@ struct Options {
     bool names_only = false;  ///< ls --complete
     Progress progress = Progress::automatic;
 };
+
+/// Throws Failure for a call that cannot be understood.
+[[noreturn]] void usage(const std::string& text);
 
 /// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure.
 Options parse_options(int argc, const char* const* argv);

@@ -18,7 +18,9 @@ namespace zkrecipes::zklock {
 namespace {
 
 nlohmann::json result_object(const Options& options, const char* outcome, int code) {
-    return {{"v", 1}, {"ts", timestamp_now()}, {"path", options.lock}, {"outcome", outcome}, {"exit_code", code}};
+    nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"outcome", outcome}, {"exit_code", code}};
+    object.update(lock_fields(options, {}));
+    return object;
 }
 
 void report(const Options& options, Console& console, const nlohmann::json& object) {

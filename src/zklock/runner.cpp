@@ -106,10 +106,18 @@ std::vector<std::string> Runner::environment() const {
         if (!stripped(*variable)) result.emplace_back(*variable);
     }
     const Grant& grant = lock_.grant();
+    // Of several locks one in a line, in all three the same order: no path holds a line break.
+    std::string paths, modes, nodes;
+    for (const Wanted& lock : options_.locks) {
+        const char* const separator = paths.empty() ? "" : "\n";
+        paths += separator + lock.path;
+        modes += std::string(separator) + mode_name(lock.mode);
+    }
+    for (const std::string& node : lock_.nodes()) nodes += (nodes.empty() ? "" : "\n") + node;
     result.push_back("ZKLOCK_HELD=1");
-    result.push_back("ZKLOCK_PATH=" + options_.lock);
-    result.push_back("ZKLOCK_NODE=" + grant.node());
-    result.push_back(std::string("ZKLOCK_MODE=") + (options_.mode == Mode::shared ? "shared" : "exclusive"));
+    result.push_back("ZKLOCK_PATH=" + paths);
+    result.push_back("ZKLOCK_NODE=" + nodes);
+    result.push_back("ZKLOCK_MODE=" + modes);
     result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
     result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
     result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));
@@ -316,9 +324,9 @@ const char* Runner::outcome() const {
 
 nlohmann::json Runner::details() const {
     nlohmann::json object = {{"token", lock_.token()},
-                             {"node", lock_.node()},
                              {"wait_ms", in_ms(lock_.waited())},
                              {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))}};
+    object.update(lock_fields(options_, lock_.nodes()));
     if (!start_failure_ && child_ && child_->exited()) {
         const ExitStatus& status = *child_->exited();
         object["child"] = {{status.signalled ? "signal" : "code", status.number}};

@@ -33,7 +33,7 @@ int status_command(const Options& options, Console& console) {
         print(dump(to_json(view, now)) + "\n");
     } else if (!options.quiet) {
         const bool color = options.color && ::isatty(STDOUT_FILENO);
-        const std::string state = !held ? "free" : held_shared(view) ? "held (shared)" : "held";
+        const std::string state = state_of(view);
         std::string text = options.lock + ": " + (color ? (held ? "\x1b[33m" : "\x1b[32m") + state + "\x1b[0m" : state);
         text += "\n";
         for (const Participant& holder : holders(view)) text += block(holder, "  holder   ", now);
@@ -65,7 +65,8 @@ int ls_command(const Options& options, Console& console) {
         text += printable(lock.path);
         if (!options.names_only) {
             const std::vector<Participant> held = holders(lock);
-            text += held.empty() ? "\tfree" : "\theld by " + describe(held.front(), now);
+            text += "\t" + state_of(lock);
+            if (!held.empty()) text += " by " + describe(held.front(), now);
             if (held.size() > 1) text += " and " + std::to_string(held.size() - 1) + " more";
             if (const std::size_t waiting = waiters(lock).size()) text += ", " + std::to_string(waiting) + " waiting";
         }

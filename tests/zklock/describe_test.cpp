@@ -73,6 +73,24 @@ TEST(DescribeTest, StatusAsJson) {
     EXPECT_EQ(to_json(LockView{"/l", {}, false}, kNow)["state"], "free");
 }
 
+TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
+    Participant lease = ours();
+    lease.mode = "lease";
+    LockView view{"/l", {lease, lease, foreign()}, true, true, 4};
+    EXPECT_EQ(state_of(view), "held (2 of 4 leases)");
+    const nlohmann::json json = to_json(view, kNow);
+    EXPECT_EQ(json["mode"], "semaphore");
+    EXPECT_EQ(json["count"], 4);
+    EXPECT_EQ(json["state"], "held");
+    EXPECT_EQ(json["waiters"].size(), 1u);
+    view.leases = 0;  // Curator writes no number
+    EXPECT_EQ(state_of(view), "held (2 leases)");
+    EXPECT_TRUE(to_json(view, kNow)["count"].is_null());
+    view.participants.erase(view.participants.begin());
+    EXPECT_EQ(state_of(view), "held (1 lease)");
+    EXPECT_EQ(state_of(LockView{"/l", {foreign()}, true, true, 4}), "free");
+}
+
 TEST(DescribeTest, ALockThatOnlySharesHoldIsShared) {
     Participant one = ours(), two = ours();
     one.mode = two.mode = "shared";

@@ -20,6 +20,7 @@ const std::map<Errc, int> kTable = {
     {Errc::would_deadlock, 70},
     {Errc::budget_exceeded, 70},
     {Errc::protocol, 70},
+    {Errc::out_of_resources, 71},
     {Errc::no_parent, 73},
     {Errc::quota_exceeded, 73},
     {Errc::sequence_exhausted, 73},

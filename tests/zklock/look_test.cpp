@@ -84,6 +84,7 @@ TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
     EXPECT_EQ(zklock({"wait", "--connect", connect_string(), lock()}).code, 0);
     auto holder = hold_with_command();
     EXPECT_EQ(zklock({"wait", "-w", "300ms", "--connect", connect_string(), lock()}).code, 75);
+    EXPECT_EQ(zklock({"wait", "-w", "0", "--connect", connect_string(), lock()}).code, 75);
     ZklockProcess waiting({"wait", "--connect", connect_string(), lock()});
     EXPECT_TRUE(waiting.running());
     holder->signal(SIGTERM);

@@ -62,7 +62,7 @@ TEST_F(OptionsTest, EverythingAfterTheLockIsTheCommandUntouched) {
 }
 
 TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
-    for (const char* option : {"--bogus", "-u", "--unlock", "-j", "-L", "-Z"}) {
+    for (const char* option : {"--bogus", "-u", "--unlock", "-J", "-Z"}) {
         const auto [code, text] = refusal({option, "/l", "cmd"});
         EXPECT_EQ(code, 64) << option;
         EXPECT_THAT(text, HasSubstr(std::string("unknown option ") + option));
@@ -104,14 +104,73 @@ TEST_F(OptionsTest, WaitingIsBoundedOrNot) {
 }
 
 TEST_F(OptionsTest, ALockIsHeldAloneOrShared) {
-    EXPECT_EQ(parse({"/l", "true"}).mode, Mode::exclusive);
-    for (const char* word : {"-x", "-e", "--exclusive"}) EXPECT_EQ(parse({word, "/l", "true"}).mode, Mode::exclusive);
-    EXPECT_EQ(parse({"-s", "/l", "true"}).mode, Mode::shared);
-    EXPECT_EQ(parse({"hold", "--shared", "/l"}).mode, Mode::shared);
-    EXPECT_EQ(parse({"--rw", "/l", "true"}).mode, Mode::writer);
-    EXPECT_EQ(parse({"-x", "--rw", "/l", "true"}).mode, Mode::writer);
+    const auto taken = [](std::vector<const char*> arguments) { return parse(std::move(arguments)).locks; };
+    const auto as = [](Mode mode) { return std::vector<Wanted>{{"/l", mode}}; };
+    EXPECT_EQ(taken({"/l", "true"}), as(Mode::exclusive));
+    for (const char* word : {"-x", "-e", "--exclusive"}) EXPECT_EQ(taken({word, "/l", "true"}), as(Mode::exclusive));
+    EXPECT_EQ(taken({"-s", "/l", "true"}), as(Mode::shared));
+    EXPECT_EQ(taken({"hold", "--shared", "/l"}), as(Mode::shared));
+    EXPECT_EQ(taken({"--rw", "/l", "true"}), as(Mode::writer));
+    EXPECT_EQ(taken({"-x", "--rw", "/l", "true"}), as(Mode::writer));
     EXPECT_EQ(refusal({"-s", "-x", "/l", "true"}).first, 64);
     EXPECT_EQ(refusal({"-s", "--rw", "/l", "true"}).first, 64);
+}
+
+TEST_F(OptionsTest, ALeaseIsOneOfN) {
+    for (const Options& options : {parse({"-j", "4", "/l", "true"}), parse({"hold", "--count=4", "/l"})}) {
+        EXPECT_THAT(options.locks, ElementsAre(Wanted{"/l", Mode::semaphore}));
+        EXPECT_EQ(options.leases, 4);
+        EXPECT_FALSE(options.together);
+    }
+    for (const char* number : {"0", "-1", "x", "4x", "", "2147483648"}) {
+        const auto [code, text] = refusal({"-j", number, "/l", "true"});
+        EXPECT_EQ(code, 64) << number;
+        EXPECT_THAT(text, HasSubstr("is not a number of leases"));
+    }
+    for (const char* mode : {"-s", "-x", "--rw"}) {
+        EXPECT_THAT(refusal({"-j", "2", mode, "/l", "true"}).second, HasSubstr("leave them out")) << mode;
+    }
+    EXPECT_THAT(refusal({"-j", "2", "--dialect", "kazoo", "/l", "true"}).second, HasSubstr("leave one of them out"));
+    EXPECT_EQ(refusal({"status", "-j", "2", "/l"}).first, 64);
+}
+
+TEST_F(OptionsTest, SeveralLocksAreASetAndTheCommandStandsBehindDashes) {
+    const std::vector<Wanted> all = {
+        {"/a", Mode::exclusive}, {"/b", Mode::shared}, {"/c", Mode::writer}, {"/d:e", Mode::exclusive}};
+    for (const Options& options :
+         {parse({"-L", "/a", "-L", "/b:shared", "--lock=/c:rw", "-L", "/d:e:exclusive", "--", "cmd", "-L"}),
+          parse({"hold", "-L", "/a", "-L", "/b:shared", "-L", "/c:rw", "-L", "/d:e:exclusive"})}) {
+        EXPECT_EQ(options.locks, all);
+        EXPECT_TRUE(options.together);
+        EXPECT_EQ(options.lock, "/a, /b:shared, /c:rw, /d:e:exclusive");
+    }
+    EXPECT_THAT(parse({"-L", "/a", "--", "cmd", "-L"}).argv, ElementsAre("cmd", "-L"));
+    EXPECT_THAT(parse({"-L", "/a", "-c", "x | y"}).argv, ElementsAre("/bin/sh", "-c", "x | y"));
+}
+
+TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
+    const std::vector<std::pair<std::vector<const char*>, const char*>> wrong = {
+        {{"-L", "/a", "/b", "cmd"}, "behind another -L"},
+        {{"-L", "/a", "/b", "--", "cmd"}, "behind another -L"},
+        {{"hold", "-L", "/a", "/b"}, "\"-L /b\" too"},
+        {{"-L", "/a"}, "the command is missing"},
+        {{"-L", "/a", "--bogus", "--", "cmd"}, "unknown option --bogus"},
+        {{"-L", "a", "--", "cmd"}, "not an absolute path"},
+        {{"-L", "/a:share", "--", "cmd"}, "write \"/a:share:exclusive\""},
+        {{"-L", "/a", "-L", "/a:shared", "--", "cmd"}, "names /a twice"},
+        {{"-L", "/a", "-s", "--", "cmd"}, "-L PATH:shared"},
+        {{"-L", "/a", "--rw", "--", "cmd"}, "-L PATH:rw"},
+        {{"-L", "/a", "-j", "2", "--", "cmd"}, "another zklock around this one"},
+        {{"-L", "/a", "--dialect", "kazoo", "--", "cmd"}, "leave --dialect out"},
+        {{"--dialect", "zkpython", "/l", "cmd"}, "curator or kazoo"},
+    };
+    for (const auto& [arguments, remedy] : wrong) {
+        const auto [code, text] = refusal(arguments);
+        EXPECT_EQ(code, 64) << text;
+        EXPECT_THAT(text, HasSubstr(remedy));
+    }
+    EXPECT_EQ(parse({"--dialect", "kazoo", "/l", "cmd"}).dialect, Dialect::kazoo);
+    EXPECT_EQ(parse({"--dialect", "curator", "/l", "cmd"}).dialect, Dialect::curator);
 }
 
 TEST_F(OptionsTest, ExitCodesAreFrom0To255) {

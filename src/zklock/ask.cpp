@@ -1,0 +1,72 @@
+#include "zklock/ask.hpp"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/multi_lock.hpp>
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/semaphore.hpp>
+
+namespace zkrecipes::zklock {
+namespace {
+
+template <class Lock>
+Ask asking(std::shared_ptr<Lock> lock) {
+    return [lock = std::move(lock)](Deadline deadline, std::stop_token stop, auto done) {
+        lock->acquire_async(deadline, std::move(stop), std::move(done));
+    };
+}
+
+std::vector<MultiLock::Member> members(const Options& options) {
+    std::vector<MultiLock::Member> result;
+    for (const Wanted& lock : options.locks) {
+        const MultiLock::As as = lock.mode == Mode::shared   ? MultiLock::As::shared
+                                 : lock.mode == Mode::writer ? MultiLock::As::alone
+                                                             : MultiLock::As::mutex;
+        result.push_back({lock.path, as});
+    }
+    return result;
+}
+
+}  // namespace
+
+Ask ask_for_lock(Session& session, const Options& options) {
+    LockOptions lock_options;
+    lock_options.name = options.name;
+    lock_options.labels = options.meta;
+    lock_options.create_parents = options.create_parents;
+    lock_options.dialect = options.dialect;
+    if (options.together) {
+        return asking(std::make_shared<MultiLock>(session, members(options), std::move(lock_options)));
+    }
+    switch (options.locks.front().mode) {
+        case Mode::exclusive:
+            return asking(std::make_shared<ExclusiveMutex>(session, options.lock, std::move(lock_options)));
+        case Mode::semaphore:
+            return asking(std::make_shared<Semaphore>(session, options.lock, options.leases, std::move(lock_options)));
+        case Mode::writer:
+            return asking(std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options)));
+        case Mode::shared: break;
+    }
+    return [lock = std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options))](
+               Deadline deadline, std::stop_token stop, auto done) {
+        lock->acquire_shared_async(deadline, std::move(stop), std::move(done));
+    };
+}
+
+nlohmann::json lock_fields(const Options& options, const std::vector<std::string>& nodes) {
+    if (!options.together) {
+        nlohmann::json fields = {{"path", options.lock}};
+        if (!nodes.empty()) fields["node"] = nodes.front();
+        return fields;
+    }
+    nlohmann::json locks = nlohmann::json::array();
+    for (std::size_t i = 0; i < options.locks.size(); ++i) {
+        locks.push_back({{"path", options.locks[i].path}, {"mode", mode_name(options.locks[i].mode)}});
+        if (i < nodes.size()) locks.back()["node"] = nodes[i];
+    }
+    return {{"locks", std::move(locks)}};
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace zkrecipes::zklock {
+
+/// How the lock is held.
+enum class Mode {
+    exclusive,  ///< by a node of a mutex
+    writer,     ///< alone as well, by a node of a read-write lock
+    shared,     ///< beside others that share it
+    semaphore   ///< one of so many leases
+};
+/// As the command, and --result, are told: both ways of being alone are the same to them.
+const char* mode_name(Mode mode) noexcept;
+
+/// A lock that is to be taken.
+struct Wanted {
+    std::string path;
+    Mode mode = Mode::exclusive;
+    bool operator==(const Wanted&) const = default;
+};
+
+/// What stands behind -L: PATH, PATH:shared, PATH:rw or PATH:exclusive. Throws Failure.
+Wanted parse_wanted(const std::string& text);
+/// What stands behind -j. Throws Failure.
+std::int32_t parse_lease_count(const std::string& text);
+
+}  // namespace zkrecipes::zklock
