@@ -14,8 +14,20 @@
  *   -DSEPARATE  the nodes are made one after the other instead          refuted
  *   -DNESTED    a client holds the second directory before it enters both sets of nodes, as one does who acquires
  *               while holding                                          refuted
- *   -DNOGIVEUP  nobody gives up; without it a deadlock of the two above would dissolve
+ *   -DSORTED    client 2 takes its two directories one after the other, the smaller one first, as one does who knows
+ *               only single locks and orders them (Curator's multi-lock)                              refuted
+ *   -DNOGIVEUP  nobody gives up; without it a deadlock of the three above would dissolve
+ *   -DONEGIVESUP  only client 2 gives up
  */
+#ifdef NOGIVEUP
+#define GIVES_UP false
+#else
+#ifdef ONEGIVESUP
+#define GIVES_UP (me == 2)
+#else
+#define GIVES_UP true
+#endif
+#endif
 #ifndef ROUNDS
 #define ROUNDS 2
 #endif
@@ -72,17 +84,28 @@ proctype client(byte me) {
         FIRST(me, b);                  /* held alone; and now one more */
         enter(a);
 #else
+#ifdef SORTED
+        if
+        :: me == 2 ->                  /* wants 2 and 0 */
+            enter(b);
+            if
+            :: FIRST(me, b) -> enter(a)
+            :: GIVES_UP -> goto leave
+            fi
+        :: else -> enter_set()
+        fi;
+#else
         enter_set();
+#endif
 #endif
         if
         :: atomic {
             (N(me, a) == 0 || FIRST(me, a)) && (N(me, b) == 0 || FIRST(me, b)) -> holding[me] = true;
             assert(!OVERLAP(0, 1) && !OVERLAP(0, 2) && !OVERLAP(1, 2))
            }
-#ifndef NOGIVEUP
-        :: true                        /* timed out */
-#endif
+        :: GIVES_UP                    /* timed out */
         fi;
+leave:
         atomic { holding[me] = false; leave_all() }     /* one transaction */
         round++
     :: else -> break

@@ -1,6 +1,7 @@
 // Locks in kazoo's dialect, shared with stock kazoo 2.8: its Lock, ReadLock and WriteLock. Who waits for whom, pair by
 // pair, is tried beside Curator's dialect, in the other files.
 #include "interop/interop_test.hpp"
+#include "support/whole.hpp"
 
 namespace zkrecipes::test {
 namespace {
@@ -52,14 +53,14 @@ TEST_F(KazooDialectTest, OneQueueForAllInTheOrderOfArrival) {
 }
 
 TEST_F(KazooDialectTest, AMixedCrowdLosesNoUpdate) {
-    constexpr int kRounds = 80;
+    const int rounds = share_of(250, 80);
     std::vector<std::unique_ptr<Client>> clients;
     for (int i = 0; i < 8; ++i) clients.push_back(i % 2 == 0 ? ours() : kazoo());
     const auto file = counter_file();
     std::vector<Answer> counts;
-    for (const auto& each : clients) counts.push_back(each->count("mutex", lock_path(), kRounds, file));
+    for (const auto& each : clients) counts.push_back(each->count("mutex", lock_path(), rounds, file));
     for (const auto& count : counts) EXPECT_TRUE(count.fields().empty());
-    EXPECT_EQ(counted(), kRounds * static_cast<long>(clients.size()));
+    EXPECT_EQ(counted(), rounds * static_cast<long>(clients.size()));
     EXPECT_TRUE(await_nodes(0));
 }
 

@@ -1,5 +1,6 @@
 // One lock with shares, used by C++, Curator 5.4 and kazoo 2.8 (under Curator's names).
 #include "interop/interop_test.hpp"
+#include "support/whole.hpp"
 
 namespace zkrecipes::test {
 namespace {
@@ -112,14 +113,15 @@ TEST_F(ReadWriteInteropTest, AMixedCrowdLosesNoUpdateAndReadersSeeNoneHappen) {
     std::vector<std::unique_ptr<Client>> clients;
     std::vector<Answer> answers;
     const auto file = counter_file();
+    const int rounds = share_of(250, 50);
     long written = 0;
     const auto add = [&](Who who, int number) {
         for (int i = 0; i < number; ++i) {
             clients.push_back(client(who));
             const bool writes = i % 2 == 0;
-            written += writes ? 50 : 0;
-            answers.push_back(writes ? clients.back()->count(kWrite, lock_path(), 50, file)
-                                     : clients.back()->look(kRead, lock_path(), 50, file));
+            written += writes ? rounds : 0;
+            answers.push_back(writes ? clients.back()->count(kWrite, lock_path(), rounds, file)
+                                     : clients.back()->look(kRead, lock_path(), rounds, file));
         }
     };
     add(Who::cpp, 8);

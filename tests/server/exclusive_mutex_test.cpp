@@ -162,6 +162,25 @@ TEST_F(ExclusiveMutexServerTest, TheQueueIsSortedAcrossTheOverflowOfItsNumbers) 
     EXPECT_TRUE(view.participants[0].holder);
 }
 
+TEST_F(ExclusiveMutexServerTest, WhoeverHasANegativeNumberIsWaitedForInTheOrderOfTheNumbers) {  // H11
+    // Our own number is small, and the negative ones come before it; by their text -1 would come before -2.
+    auto s = session();
+    observer().make_path(lock_path());
+    const auto first = lock_path() + "/a-lock--000000002", second = lock_path() + "/b-lock--000000001";
+    for (const auto& node : {second, first}) observer().create(node, "", CreateMode::ephemeral);
+    Acquiring waiting([&] { return ExclusiveMutex(s, lock_path()).acquire_before(kMaxWait); });
+    ASSERT_TRUE(await_nodes(3));
+    if (!uses_outside_ensemble()) {
+        ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(second) != std::string::npos; }));
+        EXPECT_EQ(server().four_letter("wchp").find(first), std::string::npos);
+    }
+    for (const auto& node : {first, second}) {
+        EXPECT_FALSE(waiting.done());
+        EXPECT_TRUE(observer().remove(node));
+    }
+    EXPECT_TRUE(waiting.get().held());
+}
+
 TEST_F(ExclusiveMutexServerTest, ANamespaceIsPutBeforeEveryPathAndTakenAwayAgain) {
     auto options = session_options(connect_string());
     options.name_space = path("tenant");

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
+#include <cstdio>
 #include <mutex>
 #include <random>
+#include <stdexcept>
 #include <thread>
-#include <vector>
+#include <utility>
 
-#include <zkrecipes/error.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
-#include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/session.hpp>
 
@@ -51,10 +50,56 @@ private:
     std::size_t overlaps_ = 0;
 };
 
+/// A client of this library: a single path by its own recipe, several by a MultiLock.
+class OurCrowdClient final : public CrowdClient {
+public:
+    OurCrowdClient(const std::string& hosts, std::chrono::milliseconds give_way_after,
+                   std::atomic<std::size_t>& gave_way)
+        : session_(options(hosts)), give_way_after_(give_way_after), gave_way_(gave_way) {}
+
+    bool acquire(const std::vector<MultiLock::Member>& members, std::chrono::milliseconds patience) override {
+        const Deadline deadline(patience);
+        const auto& [path, as] = members.front();
+        if (members.size() > 1) {
+            acquire_set(members, patience);
+        } else if (as == As::mutex) {
+            grant_ = ExclusiveMutex(session_, path).acquire_before(deadline);
+        } else {
+            ReadWriteLock lock(session_, path);
+            grant_ = as == As::alone ? lock.acquire_before(deadline) : lock.acquire_shared_before(deadline);
+        }
+        return grant_.held();
+    }
+    void release() override { grant_.release(); }
+
+private:
+    static SessionOptions options(const std::string& hosts) {
+        SessionOptions options;
+        options.hosts = hosts;
+        options.logger = std::make_shared<spdlog::logger>("crowd", std::make_shared<spdlog::sinks::null_sink_mt>());
+        return options;
+    }
+
+    void acquire_set(const std::vector<MultiLock::Member>& members, std::chrono::milliseconds patience) {
+        MultiLock lock(session_, members);
+        const auto limit = Clock::now() + patience;
+        const auto wait = give_way_after_ > give_way_after_.zero() ? give_way_after_ : patience;
+        while (!(grant_ = lock.acquire_before(wait)) && Clock::now() < limit) ++gave_way_;
+    }
+
+    Session session_;
+    Grant grant_;
+    const std::chrono::milliseconds give_way_after_;
+    std::atomic<std::size_t>& gave_way_;
+};
+
 class Crowd {
 public:
-    Crowd(std::string connect_string, std::string root, const CrowdOptions& options)
-        : hosts_(std::move(connect_string)), root_(std::move(root)), options_(options), judge_(options.paths) {}
+    Crowd(std::string connect_string, std::string root, CrowdOptions options)
+        : hosts_(std::move(connect_string)),
+          root_(std::move(root)),
+          options_(std::move(options)),
+          judge_(options_.paths) {}
 
     CrowdReport run() {
         const auto start = Clock::now();
@@ -65,9 +110,12 @@ public:
         CrowdReport report;
         report.acquisitions = done_;
         report.of_sets = sets_;
+        report.of_guests = guests_;
         report.overlaps = judge_.overlaps();
+        report.gave_way = gave_way_;
         report.unserved = unserved_;
         report.slowest = std::chrono::milliseconds(slowest_ms_);
+        report.slowest_of_guests = std::chrono::milliseconds(slowest_guest_ms_);
         report.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
         testenv::RawClient observer(hosts_);
         for (std::size_t i = 0; i < options_.paths; ++i) {
@@ -86,23 +134,22 @@ private:
     bool is_mutex(std::size_t i) const { return i < options_.paths / 2; }
 
     void client(std::size_t number) {
-        SessionOptions session_options;
-        session_options.hosts = hosts_;
-        session_options.logger =
-            std::make_shared<spdlog::logger>("crowd", std::make_shared<spdlog::sinks::null_sink_mt>());
-        Session session(session_options);
+        const bool guest = number < options_.guests.size();
+        const std::unique_ptr<CrowdClient> who =
+            guest ? std::move(options_.guests[number])
+                  : std::make_unique<OurCrowdClient>(hosts_, options_.give_way_after, gave_way_);
         std::mt19937_64 dice(options_.seed * 1000 + number);
         while (unserved_ == 0 && started_.fetch_add(1) < options_.acquisitions) {
             const bool single = dice() % 3 == 0;
             auto wishes = some(dice, single ? 1 : 2 + dice() % 3);
             if (number % 2 == 1) std::reverse(wishes.begin(), wishes.end());
             try {
-                once(session, wishes, single);
-            } catch (const Error&) {
+                once(*who, wishes, guest);
+            } catch (const std::exception& error) {
+                std::fprintf(stderr, "one of the crowd failed: %s\n", error.what());
                 ++unserved_;
             }
         }
-        session.close();
     }
 
     std::vector<Wish> some(std::mt19937_64& dice, std::size_t count) const {
@@ -116,49 +163,53 @@ private:
         return wishes;
     }
 
-    Grant acquire(Session& session, const std::vector<Wish>& wishes, bool single) const {
-        const Deadline deadline(options_.patience);
-        const Wish& first = wishes.front();
-        if (single && first.as == As::mutex) return ExclusiveMutex(session, path(first.path)).acquire_before(deadline);
-        if (single) {
-            ReadWriteLock lock(session, path(first.path));
-            return first.as == As::alone ? lock.acquire_before(deadline) : lock.acquire_shared_before(deadline);
-        }
+    void once(CrowdClient& who, const std::vector<Wish>& wishes, bool guest) {
         std::vector<MultiLock::Member> members;
         for (const Wish& wish : wishes) members.push_back({path(wish.path), wish.as});
-        return MultiLock(session, std::move(members)).acquire_before(deadline);
-    }
-
-    void once(Session& session, const std::vector<Wish>& wishes, bool single) {
         const auto start = Clock::now();
-        Grant grant = acquire(session, wishes, single);
-        const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
-        if (!grant.held()) {
+        if (!who.acquire(members, options_.patience)) {
             ++unserved_;
             return;
         }
-        for (auto slowest = slowest_ms_.load();
-             waited > slowest && !slowest_ms_.compare_exchange_weak(slowest, waited);) {
-        }
+        const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count();
+        raise(guest ? slowest_guest_ms_ : slowest_ms_, waited);
         for (const Wish& wish : wishes) judge_.enter(wish.path, wish.as == As::shared);
         std::this_thread::yield();
         for (const Wish& wish : wishes) judge_.leave(wish.path, wish.as == As::shared);
         ++done_;
-        if (!single) ++sets_;
-        grant.release();
+        if (wishes.size() > 1) ++sets_;
+        if (guest) ++guests_;
+        who.release();
+    }
+
+    static void raise(std::atomic<std::int64_t>& slowest, std::int64_t waited) {
+        for (auto seen = slowest.load(); waited > seen && !slowest.compare_exchange_weak(seen, waited);) {
+        }
     }
 
     const std::string hosts_, root_;
-    const CrowdOptions options_;
+    CrowdOptions options_;
     Judge judge_;
-    std::atomic<std::size_t> started_{0}, done_{0}, sets_{0}, unserved_{0};
-    std::atomic<std::int64_t> slowest_ms_{0};
+    std::atomic<std::size_t> started_{0}, done_{0}, sets_{0}, guests_{0}, gave_way_{0}, unserved_{0};
+    std::atomic<std::int64_t> slowest_ms_{0}, slowest_guest_ms_{0};
 };
 
 }  // namespace
 
-CrowdReport run_crowd(const std::string& connect_string, const std::string& root, const CrowdOptions& options) {
-    return Crowd(connect_string, root, options).run();
+std::string CrowdReport::text() const {
+    char line[300];
+    std::snprintf(
+        line, sizeof line,
+        "acquisitions %zu (%zu of sets, %zu by guests), overlaps %zu, unserved %zu, nodes left %zu, sets that "
+        "gave way %zu, slowest wait %lld ms, of guests %lld ms, %.1f s",
+        acquisitions, of_sets, of_guests, overlaps, unserved, left_nodes, gave_way,
+        static_cast<long long>(slowest.count()), static_cast<long long>(slowest_of_guests.count()),
+        static_cast<double>(took.count()) / 1000);
+    return line;
+}
+
+CrowdReport run_crowd(const std::string& connect_string, const std::string& root, CrowdOptions options) {
+    return Crowd(connect_string, root, std::move(options)).run();
 }
 
 }  // namespace zkrecipes::test

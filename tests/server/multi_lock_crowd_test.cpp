@@ -5,19 +5,15 @@
 namespace zkrecipes::test {
 namespace {
 
-// The whole of it, 5,000 acquisitions and more, is a command: multi_lock_crowd.
+// The whole of it, 5,000 acquisitions and more, with Curator clients among the crowd, is a command: multi_lock_crowd.
 TEST_F(MultiLockServerTest, SetsInOppositeOrdersAndSinglePathsNeitherDeadlockNorOverlap) {  // H42
     CrowdOptions options;
     options.acquisitions = 1000;
-    const auto report = run_crowd(connect_string(), root(), options);
+    const auto report = run_crowd(connect_string(), root(), std::move(options));
     RecordProperty("slowest_ms", static_cast<int>(report.slowest.count()));
-    std::cout << "acquisitions: " << report.acquisitions << " (" << report.of_sets << " of sets), slowest wait "
-              << report.slowest.count() << " ms, took " << report.took.count() << " ms\n";
-    EXPECT_EQ(report.acquisitions, options.acquisitions);
-    EXPECT_GT(report.of_sets, options.acquisitions / 2);
-    EXPECT_EQ(report.overlaps, 0u);
-    EXPECT_EQ(report.unserved, 0u);
-    EXPECT_EQ(report.left_nodes, 0u);
+    std::cout << report.text() << "\n";
+    EXPECT_TRUE(report.went_well(1000)) << report.text();
+    EXPECT_GT(report.of_sets, 500u);
 }
 
 }  // namespace

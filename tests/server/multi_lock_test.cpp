@@ -166,6 +166,39 @@ TEST_F(MultiLockServerTest, ParticipantsAreShownForEachMember) {
     EXPECT_TRUE(views[1].participants[1].holder);
 }
 
+TEST_F(MultiLockServerTest, EveryQueueGoesOnAcrossTheOverflowOfItsNumbers) {  // H11
+    // Our own number is small, and the negative ones come before it; by their text -1 would come before -2.
+    auto s = session();
+    make_directories(2);
+    const auto enters = [&](std::size_t i, const char* name) {
+        observer().create(dir(i) + "/" + name, "", testenv::CreateMode::ephemeral);
+        return dir(i) + "/" + name;
+    };
+    const auto second = enters(0, "b-lock--000000001"), first = enters(0, "a-lock--000000002"),
+               writer = enters(1, "c-__WRIT__-000000001"), reader = enters(1, "d-__READ__-000000002");
+    MultiLock lock(s, {{dir(0)}, {dir(1), As::shared}});
+    Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+    ASSERT_TRUE(await_nodes_in(2, 6));
+    if (!uses_outside_ensemble()) {
+        const auto watched = [&](const std::string& node) {
+            return server().four_letter("wchp").find(node) != std::string::npos;
+        };
+        ASSERT_TRUE(await([&] { return watched(second) && watched(writer); }));
+        EXPECT_FALSE(watched(first) || watched(reader));
+    }
+    for (const auto& node : {first, writer, second}) {
+        EXPECT_FALSE(waiting.done());
+        EXPECT_TRUE(observer().remove(node));
+    }
+    EXPECT_TRUE(waiting.get().held());
+
+    // Past the largest number the order goes on.
+    make_directories(3);
+    for (const char* name : {"f-lock--2147483648", "e-lock-2147483647"}) enters(2, name);
+    const auto seen = MultiLock(s, {{dir(2)}}).participants();
+    EXPECT_TRUE(seen.at(0).participants.at(0).node.starts_with("e") && seen[0].participants[0].holder);
+}
+
 TEST_F(MultiLockServerTest, TheNamespaceOfTheSessionIsBeforeEveryMember) {
     auto options = session_options(connect_string());
     options.name_space = path("tenant");

@@ -2,6 +2,7 @@
 #include <zkrecipes/read_write_lock.hpp>
 
 #include <future>
+#include <set>
 #include <shared_mutex>
 
 #include "server/exclusive_mutex_support.hpp"
@@ -287,8 +288,8 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
     auto holder = gated_session(60s);
     ReadWriteLock held(holder, lock_path());
     Grant grant = held.acquire();
-    // W | R*10 | W | R*10, all of sessions of their own.
-    constexpr std::size_t kReaders = 10;
+    // W | R*25 | W | R*25, all of sessions of their own.
+    constexpr std::size_t kReaders = 25;
     std::vector<Session> sessions;
     std::mutex guard;
     std::vector<Grant> granted;
@@ -327,6 +328,9 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
     EXPECT_EQ(counts()[Opcode::remove], 1u);
     EXPECT_EQ(counts()[Opcode::get_children2], 0u);  // their one writer is gone: nobody has to look again
     // The readers leave; the writer, and nobody else, is woken by them, and then has it alone.
+    std::set<std::int64_t> may_be_woken;  // a reader that has watched its own node is told, too
+    for (std::size_t i = 0; i <= kReaders; ++i) may_be_woken.insert(sessions[i].info().session_id);
+    gate().reset_trace();
     {
         const std::lock_guard in(guard);
         for (auto& share : granted) EXPECT_TRUE(share.held());
@@ -334,6 +338,9 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
     }
     ASSERT_TRUE(await([&] { return served == kReaders + 1; }));
     EXPECT_TRUE(await_nodes(kReaders + 1));
+    for (const auto& record : trace()) {
+        EXPECT_TRUE(record.kind != Record::Kind::event || may_be_woken.contains(record.session)) << to_string(record);
+    }
     {
         const std::lock_guard in(guard);
         EXPECT_TRUE(granted.at(0).held());
@@ -341,6 +348,88 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
     }
     for (auto& s : sessions) s.close();
     ASSERT_TRUE(await([&] { return served == 2 * kReaders + 1; }));
+}
+
+TEST_F(ReadWriteLockTest, OfFiftyWritersBehindAShareAReleaseWakesTheNextOne) {  // H22
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    constexpr std::size_t kWriters = 50;
+    auto holder = gated_session(60s);
+    ReadWriteLock held(holder, lock_path());
+    Grant share = held.acquire_shared();
+    std::vector<Session> sessions;
+    std::mutex guard;
+    std::vector<Grant> granted;
+    granted.reserve(kWriters);
+    const auto served = [&] {
+        const std::lock_guard in(guard);
+        return granted.size();
+    };
+    for (std::size_t i = 0; i < kWriters; ++i) sessions.push_back(gated_session(60s));
+    for (auto& s : sessions) {
+        ReadWriteLock(s, lock_path()).acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+            const std::lock_guard in(guard);
+            granted.push_back(std::move(result.grant));
+        });
+    }
+    // The holder, too, has watched its node by now.
+    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWriters + 1; }));
+    for (std::size_t done = 0; done < 5; ++done) {
+        gate().reset_trace();
+        Grant& leaving = done == 0 ? share : granted[done - 1];
+        const auto leaver = leaving.session_id();
+        leaving.release();
+        ASSERT_TRUE(await([&] { return served() == done + 1; }));
+        std::size_t woken = 0;
+        for (const auto& record : trace()) woken += record.kind == Record::Kind::event && record.session != leaver;
+        EXPECT_EQ(woken, 1u) << to_string(trace());
+        EXPECT_EQ(counts()[Opcode::get_children2], 1u);          // a share may have appeared before it
+        EXPECT_EQ(counts().writes(), 2u) << to_string(trace());  // the delete, and the new holder's check
+    }
+    for (auto& s : sessions) s.close();
+    ASSERT_TRUE(await([&] { return served() == kWriters; }));
+}
+
+TEST_F(ReadWriteLockTest, TheQueueGoesOnAcrossTheOverflowOfItsNumbers) {  // H11
+    const auto enters = [&](const std::string& directory, const std::string& kind, const char* number) {
+        observer().make_path(directory);
+        const auto node = directory + peer_node(kind, number).substr(lock_path().size());
+        observer().create(node, "10.0.0.1", testenv::CreateMode::ephemeral);
+        return node;
+    };
+    auto s = session();
+    ReadWriteLock around(s, lock_path());
+    enters(lock_path(), "__READ__", "-2147483647");
+    enters(lock_path(), "__WRIT__", "-2147483648");
+    enters(lock_path(), "__READ__", "2147483647");
+    enters(lock_path(), "__READ__", "2147483646");
+    std::string modes;
+    for (const auto& one : around.participants()) modes += (one.holder ? "*" : "") + one.mode + " ";
+    EXPECT_EQ(modes, "*shared *shared exclusive shared ");
+
+    // Our own number is small, and the negative ones come before it; by their text -1 would come before -2.
+    const auto directory = path("through-zero");
+    ReadWriteLock lock(s, directory);
+    const auto share = enters(directory, "__READ__", "-000000003"),
+               second = enters(directory, "__WRIT__", "-000000002"),
+               third = enters(directory, "__WRIT__", "-000000001");
+    Acquiring reader([&] { return lock.acquire_shared_before(kMaxWait); });
+    ASSERT_TRUE(await([&] { return nodes_of(directory).size() == 4; }));
+    auto other = session();
+    Acquiring writer([&] { return ReadWriteLock(other, directory).acquire_before(kMaxWait); });
+    ASSERT_TRUE(await([&] { return nodes_of(directory).size() == 5; }));
+    if (!uses_outside_ensemble()) {
+        ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(third) != std::string::npos; }));
+        EXPECT_EQ(server().four_letter("wchp").find(second), std::string::npos);
+    }
+    for (const auto& node : {third, share, second}) {
+        EXPECT_FALSE(reader.done() || writer.done());
+        EXPECT_TRUE(observer().remove(node));
+    }
+    Grant got = reader.get();
+    EXPECT_TRUE(got.held());
+    EXPECT_FALSE(writer.done());
+    got.release();
+    EXPECT_TRUE(writer.get().held());
 }
 
 TEST_F(ReadWriteLockTest, ReadersSeeOneStateAndWritersLoseNothing) {

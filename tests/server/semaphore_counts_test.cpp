@@ -14,6 +14,9 @@ protected:
         SemaphoreServerTest::SetUp();
         if (!IsSkipped()) ZKRECIPES_NEEDS_OWN_SERVER();
     }
+    using Callback = std::function<void(AcquireResult)>;
+    void expect_two_woken_by_each_release(std::size_t leases, std::size_t releases,
+                                          const std::function<void(Session&, Callback)>& enter);
 };
 
 TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequest) {
@@ -76,12 +79,14 @@ TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
     EXPECT_LE(round_trips(trace(), s.info().session_id), 3) << to_string(trace());
 }
 
-TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead) {  // H22, H24
-    constexpr std::size_t kWaiters = 50, kLeases = 3;
+/// Fifty wait for a lease, all of which are held; then some are given back, one after the other.
+void SemaphoreCountsTest::expect_two_woken_by_each_release(std::size_t leases, std::size_t releases,
+                                                           const std::function<void(Session&, Callback)>& enter) {
+    constexpr std::size_t kWaiters = 50;
     auto holder = gated_session(60s);
-    Semaphore held(holder, lock_path(), kLeases);
+    Semaphore held(holder, lock_path(), static_cast<std::int32_t>(leases));
     std::vector<Grant> first;
-    for (std::size_t i = 0; i < kLeases; ++i) first.push_back(held.acquire());
+    for (std::size_t i = 0; i < leases; ++i) first.push_back(held.acquire());
     std::mutex guard;
     std::vector<Grant> granted;
     granted.reserve(kWaiters);
@@ -89,8 +94,7 @@ TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead
     std::vector<Session> sessions;
     for (std::size_t i = 0; i < kWaiters; ++i) {
         sessions.push_back(gated_session(60s));
-        Semaphore semaphore(sessions.back(), lock_path(), kLeases);
-        semaphore.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+        enter(sessions.back(), [&](AcquireResult result) {
             if (result.error || !result.grant) ++failed;
             const std::lock_guard lock(guard);
             granted.push_back(std::move(result.grant));
@@ -102,11 +106,11 @@ TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead
         return granted.size();
     };
     // Each watches the one before it, the first one the leases, and the holders their own nodes.
-    const auto all = static_cast<std::int64_t>(kWaiters + kLeases);
+    const auto all = static_cast<std::int64_t>(kWaiters + leases);
     ASSERT_TRUE(await([&] { return watches() == all; })) << server().four_letter("wchp");
-    for (std::size_t done = 0; done < 5; ++done) {
+    for (std::size_t done = 0; done < releases; ++done) {
         gate().reset_trace();
-        Grant& leaving = done < kLeases ? first[kLeases - 1 - done] : granted[done - kLeases];  // H25: in any order
+        Grant& leaving = done < leases ? first[leases - 1 - done] : granted[done - leases];  // H25: in any order
         const auto leaver = leaving.session_id();
         leaving.release();
         ASSERT_TRUE(await([&] { return served() == done + 1; }));
@@ -130,9 +134,21 @@ TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead
         ASSERT_TRUE(await([&] { return watches() == all - static_cast<std::int64_t>(done) - 1; }));
     }
     EXPECT_EQ(failed, 0);
-    EXPECT_EQ(leased(), kLeases);
+    EXPECT_EQ(leased(), leases);
     for (auto& s : sessions) s.close();
     ASSERT_TRUE(await([&] { return served() == kWaiters; }));
+}
+
+TEST_F(SemaphoreCountsTest, AReleaseWakesTheHeadOfFiftyWaitersAndThenTheNextHead) {  // H22, H24
+    expect_two_woken_by_each_release(3, 5, [&](Session& s, Callback done) {
+        Semaphore(s, lock_path(), 3).acquire_async(Deadline::never(), {}, std::move(done));
+    });
+}
+
+TEST_F(SemaphoreCountsTest, AReleaseOfTheMutexWakesTheHeadOfFiftyWaitersAndThenTheNextHead) {  // H22, H24
+    expect_two_woken_by_each_release(1, 2, [&](Session& s, Callback done) {
+        SemaphoreMutex(s, lock_path()).acquire_async(Deadline::never(), {}, std::move(done));
+    });
 }
 
 TEST_F(SemaphoreCountsTest, FailedTriesAndWaitsLeaveNothing) {  // H17, H18

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "server/semaphore_support.hpp"
+#include "support/whole.hpp"
 
 namespace zkrecipes::test {
 namespace {
@@ -44,9 +45,10 @@ private:
 TEST_F(SemaphoreTest, TwoClientsThatTakeTwoOfTwoNeverWaitForEachOther) {  // H28
     auto one = session(), two = session();
     Inside inside(2);
+    const int rounds = share_of(1000, 250);
     const auto work = [&](Session& s) {
         Semaphore semaphore(s, lock_path(), 2);
-        for (int round = 0; round < 500; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             const Grant grant = semaphore.acquire_before(kMaxWait, {}, 2);
             ASSERT_TRUE(grant) << "round " << round;
             inside.enter(2);
@@ -331,6 +333,46 @@ TEST_F(SemaphoreTest, WhoeverStandsBeforeUsInTheQueueOfAPeerIsWaitedFor) {
     EXPECT_FALSE(waits.done());
     for (const auto& lease : nodes_of(leases_path())) EXPECT_TRUE(observer().remove(leases_path() + "/" + lease));
     EXPECT_TRUE(waits.get().held());
+}
+
+TEST_F(SemaphoreTest, QueueAndLeasesGoOnAcrossTheOverflowOfTheirNumbers) {  // H11
+    auto s = session();
+    const auto makes = [&](const std::string& node) {
+        observer().create(node, "10.0.0.1", testenv::CreateMode::ephemeral);
+        return node;
+    };
+    // Our own number is small, and the negative ones come before it; by their text -1 would come before -2.
+    const auto second = makes(queue_path() + "/b-lock--000000001"), first = makes(queue_path() + "/a-lock--000000002");
+    // Leases are counted, whatever their numbers are, and listed by their age.
+    const auto older = makes(leases_path() + "/c-lease-2147483647"),
+               younger = makes(leases_path() + "/d-lease--2147483648");
+    Semaphore semaphore(s, lock_path(), 2);
+    EXPECT_FALSE(semaphore.try_acquire());
+    Acquiring waits([&] { return semaphore.acquire_before(kMaxWait, {}, 2); });
+    ASSERT_TRUE(await_waiting(3));
+    if (!uses_outside_ensemble()) {
+        ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(second) != std::string::npos; }));
+        EXPECT_EQ(server().four_letter("wchp").find(first), std::string::npos);
+    }
+    std::string order;
+    for (const auto& one : semaphore.participants()) order += (one.holder ? "*" : "") + one.node.substr(0, 1);
+    EXPECT_EQ(order, "*c*dab_");  // the last is ours
+    for (const auto& node : {first, younger, second, older}) {
+        EXPECT_FALSE(waits.done());
+        EXPECT_TRUE(observer().remove(node));
+    }
+    EXPECT_TRUE(waits.get().held());
+    EXPECT_TRUE(await_leased(0));
+
+    // The same of the mutex.
+    const auto before = makes(queue_path() + "/e-lock--000000001");
+    observer().set(leases_path(), "");
+    SemaphoreMutex mutex(s, lock_path());
+    Acquiring locks([&] { return mutex.acquire_before(kMaxWait); });
+    ASSERT_TRUE(await_waiting(2));
+    EXPECT_FALSE(mutex.try_lock() || locks.done());
+    EXPECT_TRUE(observer().remove(before));
+    EXPECT_TRUE(locks.get().held());
 }
 
 TEST_F(SemaphoreTest, GrantsLiveLongerThanTheirSemaphore) {

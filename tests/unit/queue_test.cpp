@@ -121,6 +121,12 @@ TEST(NodeNameTest, NumbersAllAroundTheCircleAreStillSorted) {
     EXPECT_EQ(sorted_queue(children, kLock).size(), 4u);  // the last name is none that a server writes
 }
 
+/// Where the numbers of a random queue begin: every other time shortly before they overflow.
+std::uint32_t start_of(int round, std::mt19937& random) {
+    const auto any = static_cast<std::uint32_t>(random());
+    return round % 2 == 0 ? any : 0x7FFFFFFFU - any % 10;
+}
+
 PredecessorRule exclusive() { return PredecessorRule({{"lock-", true}}); }
 
 TEST(QueueRuleTest, TheFirstHolds) {
@@ -210,7 +216,7 @@ TEST(QueueRuleTest, WritersAndReadersNeverHoldTogetherWhateverTheQueue) {
     const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
     std::mt19937 random(5);
     for (int round = 0; round < 2000; ++round) {
-        const auto start = static_cast<std::uint32_t>(random());
+        const auto start = start_of(round, random);
         Names children;
         for (std::uint32_t i = 0; i < 10; ++i) {
             const bool writes = random() % 2 == 0;
@@ -230,11 +236,24 @@ TEST(QueueRuleTest, WritersAndReadersNeverHoldTogetherWhateverTheQueue) {
     }
 }
 
+TEST(QueueRuleTest, WritersAndReadersKeepTheirOrderAcrossTheOverflow) {  // H11
+    const Names children = {curator(1, kMax - 1, "__WRIT__"), curator(2, kMax, "__READ__"),
+                            curator(3, kMin, "__READ__"), curator(4, kMin + 1, "__WRIT__"),
+                            curator(5, kMin + 2, "__READ__")};
+    EXPECT_EQ(rule_shared()->place(children, children[1]).blocker, children[0]);
+    EXPECT_EQ(rule_shared()->place(children, children[2]).blocker, children[0]);
+    EXPECT_EQ(rule_alone()->place(children, children[3]).blocker, children[2]);
+    EXPECT_EQ(rule_shared()->place(children, children[4]).blocker, children[3]);
+    const Names readers(children.begin() + 1, children.end());
+    EXPECT_EQ(rule_shared()->place(readers, children[2]).kind, Place::Kind::held);
+    EXPECT_EQ(rule_shared()->place(readers, children[4]).blocker, children[3]);
+}
+
 TEST(QueueRuleTest, AMutexAWriterAndAReaderOnOnePathNeverHoldTogetherWhateverTheQueue) {
     std::mt19937 random(6);
     const std::string kinds[] = {"lock-", "__WRIT__", "__READ__"};
     for (int round = 0; round < 2000; ++round) {
-        const auto start = static_cast<std::uint32_t>(random());
+        const auto start = start_of(round, random);
         Names children;
         for (std::uint32_t i = 0; i < 8; ++i) {
             children.push_back(curator(static_cast<int>(i), static_cast<std::int32_t>(start + i), kinds[random() % 3]));
@@ -266,7 +285,7 @@ TEST(QueueRuleTest, BehindAMutexAloneNobodyAppearsButBehindAWriterAShareMay) {
 TEST(QueueRuleTest, ExactlyOneOfAnySetOfNodesHolds) {
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {
-        const auto start = static_cast<std::uint32_t>(random());
+        const auto start = start_of(round, random);
         Names children;
         std::set<std::uint32_t> used;
         for (int i = 0; i < 12; ++i) {

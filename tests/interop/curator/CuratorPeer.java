@@ -13,27 +13,37 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.leader.Participant;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public final class CuratorPeer {
     /** What every kind of lock can do. */
     private interface Lock {
         boolean acquire(long millis) throws Exception; // negative: for ever
+
+        default boolean acquireMany(int leases, long millis) throws Exception {
+            throw new IllegalArgumentException("this lock has one lease");
+        }
 
         void release() throws Exception;
 
@@ -45,10 +55,15 @@ public final class CuratorPeer {
         Collection<Participant> candidates() throws Exception;
     }
 
+    /** How often the holders and waiters of each path were asked to give way. */
+    private static final Map<String, AtomicInteger> asked = new ConcurrentHashMap<>();
+
     private static final class Client {
         private final ExecutorService thread = Executors.newSingleThreadExecutor(CuratorPeer::daemon);
         private final Map<String, Lock> locks = new HashMap<>();
+        private final Map<String, InterProcessMutex> mutexes = new HashMap<>();
         private final Map<String, InterProcessReadWriteLock> readWriteLocks = new HashMap<>();
+        private InterProcessMultiLock set;
         private CuratorFramework curator;
 
         List<String> run(String verb, String[] a) throws Exception {
@@ -70,6 +85,24 @@ public final class CuratorPeer {
                     return List.of(lock(a[0], a[1]).acquire(Long.parseLong(a[2])) ? "yes" : "no");
                 case "release": // kind, path
                     lock(a[0], a[1]).release();
+                    return List.of();
+                case "acquire_many": // kind, path, milliseconds, leases
+                    return List.of(lock(a[0], a[1]).acquireMany(Integer.parseInt(a[3]), Long.parseLong(a[2])) ? "yes" : "no");
+                case "acquire_revocable": // kind, path, milliseconds
+                    // Before each acquire: Curator forgets it with the release.
+                    mutex(a[0], a[1]).makeRevocable(lock ->
+                            asked.computeIfAbsent(a[1], path -> new AtomicInteger()).incrementAndGet());
+                    return List.of(lock(a[0], a[1]).acquire(Long.parseLong(a[2])) ? "yes" : "no");
+                case "asked": // path; how often
+                    return List.of(asked.getOrDefault(a[0], new AtomicInteger()).toString());
+                case "revoke": // node
+                    Revoker.attemptRevoke(curator, a[0]);
+                    return List.of();
+                case "acquire_set": // milliseconds for each, kind, path, kind, path, ...
+                    set = sorted(a);
+                    return List.of(CuratorPeer.acquire(set, Long.parseLong(a[0])) ? "yes" : "no");
+                case "release_set":
+                    set.release();
                     return List.of();
                 case "participants": { // kind, path; what the nodes say
                     List<String> said = new ArrayList<>();
@@ -106,11 +139,9 @@ public final class CuratorPeer {
         private Lock make(String kind, String path) {
             switch (kind) {
                 case "mutex":
-                    return of(new InterProcessMutex(curator, path));
                 case "write":
-                    return of(readWriteLock(path).writeLock());
                 case "read":
-                    return of(readWriteLock(path).readLock());
+                    return of(mutex(kind, path));
                 case "semaphore_mutex":
                     return of(curator, path, new InterProcessSemaphoreMutex(curator, path));
                 case "latch":
@@ -122,6 +153,29 @@ public final class CuratorPeer {
                 default:
                     throw new IllegalArgumentException("unknown kind of lock " + kind);
             }
+        }
+
+        /** A mutex, or a side of a read-write lock, which is one to Curator. */
+        private InterProcessMutex mutex(String kind, String path) {
+            switch (kind) {
+                case "mutex":
+                    return mutexes.computeIfAbsent(path, key -> new InterProcessMutex(curator, path));
+                case "write":
+                    return readWriteLock(path).writeLock();
+                case "read":
+                    return readWriteLock(path).readLock();
+                default:
+                    throw new IllegalArgumentException("no kind of mutex: " + kind);
+            }
+        }
+
+        /** One lock of several, taken in the order of their paths, as is good practice where they are taken one by one. */
+        private InterProcessMultiLock sorted(String[] a) {
+            Map<String, InterProcessLock> byPath = new TreeMap<>();
+            for (int i = 1; i + 1 < a.length; i += 2) {
+                byPath.put(a[i + 1], mutex(a[i], a[i + 1]));
+            }
+            return new InterProcessMultiLock(new ArrayList<>(byPath.values()));
         }
 
         private InterProcessReadWriteLock readWriteLock(String path) {
@@ -222,15 +276,19 @@ public final class CuratorPeer {
         };
     }
 
+    private static boolean acquire(InterProcessLock lock, long millis) throws Exception {
+        if (millis >= 0) {
+            return lock.acquire(millis, TimeUnit.MILLISECONDS);
+        }
+        lock.acquire();
+        return true;
+    }
+
     private static Lock of(InterProcessMutex mutex) {
         return new Lock() {
             @Override
             public boolean acquire(long millis) throws Exception {
-                if (millis >= 0) {
-                    return mutex.acquire(millis, TimeUnit.MILLISECONDS);
-                }
-                mutex.acquire();
-                return true;
+                return CuratorPeer.acquire(mutex, millis);
             }
 
             @Override
@@ -249,11 +307,7 @@ public final class CuratorPeer {
         return new Lock() {
             @Override
             public boolean acquire(long millis) throws Exception {
-                if (millis >= 0) {
-                    return mutex.acquire(millis, TimeUnit.MILLISECONDS);
-                }
-                mutex.acquire();
-                return true;
+                return CuratorPeer.acquire(mutex, millis);
             }
 
             @Override
@@ -282,6 +336,17 @@ public final class CuratorPeer {
                     leases.push(lease);
                 }
                 return lease != null;
+            }
+
+            @Override
+            public boolean acquireMany(int wanted, long millis) throws Exception {
+                Collection<Lease> all = millis >= 0
+                        ? semaphore.acquire(wanted, millis, TimeUnit.MILLISECONDS)
+                        : semaphore.acquire(wanted);
+                if (all != null) {
+                    leases.addAll(all);
+                }
+                return all != null;
             }
 
             @Override
