@@ -157,7 +157,7 @@ TEST_F(LeaderObserverTest, AnEndedSessionIsFollowedByTheNextWithoutAStaleWord) {
     LeaderElection one = election(a, "one"), outside = election(watching);
     Told told;
     const auto subscription = outside.observe(told.writer());
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 2; ++round) {
         Grant leadership = one.campaign();
         ASSERT_TRUE(await([&] { return told.tokens().size() > 0 && told.tokens().back() == leadership.token(); }));
         const auto former = watching.info().session_id;
@@ -166,7 +166,7 @@ TEST_F(LeaderObserverTest, AnEndedSessionIsFollowedByTheNextWithoutAStaleWord) {
         ASSERT_TRUE(await([&] { return watching.info().session_id != former; }));
         ASSERT_TRUE(told.await_last("-"));
     }
-    EXPECT_THAT(told.all(), ElementsAre("-", "one", "-", "one", "-", "one", "-"));
+    EXPECT_THAT(told.all(), ElementsAre("-", "one", "-", "one", "-"));
 }
 
 TEST_F(LeaderObserverTest, AnObserverMayEndItsSubscriptionAndCallTheElection) {  // H62, H65
