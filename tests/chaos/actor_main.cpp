@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
                 code = run_client(options, board, reply);
             } else if (options.role() == "worker") {
                 code = run_worker(options, board, reply);
+            } else if (options.role() == "writer") {
+                code = run_writer(options, board, reply);
             } else if (options.role() == "naive") {
                 code = run_naive(options, board, reply);
             } else {

@@ -17,6 +17,11 @@ int run_client(const ActorOptions& options, Board& board, Reply& reply);
 /// once more each of them, so that a lost waiter shows. Says: connected, progress, starved, error, done.
 int run_worker(const ActorOptions& options, Board& board, Reply& reply);
 
+/// writer: holds `lock` whenever it can, and writes guarded transactions into `data` all the time, until one is refused
+/// because the hold was lost; then it waits for the lock again. Says: connected, first (token, version of the first
+/// write of a hold), refused (token, version of the last one that was acknowledged), error.
+int run_writer(const ActorOptions& options, Board& board, Reply& reply);
+
 /// naive: holds the locks by a rule that the harness must catch, written on the C client alone.
 ///   rule=last-answer  last answer to a read + session timeout
 ///   rule=suspended    until the C client says that it is disconnected (the advice for Curator and kazoo)

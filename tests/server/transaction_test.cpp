@@ -310,6 +310,7 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
 
     auto held_back = gate().hold_reply(commit());
     EXPECT_EQ(error_of([&] { transaction.commit_before(50ms); }).errc(), Errc::outcome_unknown);
+    EXPECT_TRUE(held_back.wait_reached());
     EXPECT_EQ(version(), 1);
     held_back.release();
     EXPECT_TRUE(await([&] { return marks().empty(); })) << "the mark is deleted when the answer has come";
