@@ -83,6 +83,9 @@ function(zkrecipes_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src"
                                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE zkrecipes_build_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  if(ZKRECIPES_MUTATIONS)
+    target_compile_options(${name} PRIVATE -O0)  # only the library and the simulation must be fast there
+  endif()
   zkrecipes_tier_needs(${ARG_TIER} ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_TIER}" TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT

@@ -29,6 +29,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/agent_holds.hpp"
 #include "core/multi_acquire.hpp"
 #include "core/participants.hpp"
@@ -63,7 +64,7 @@ std::vector<Member> merged(std::vector<Member> members) {
         }
         const auto same =
             std::find_if(unique.begin(), unique.end(), [&](const Member& other) { return other.path == member.path; });
-        if (same == unique.end()) {
+        if (same == unique.end() || ZKRECIPES_MUTATION("path-counts-twice")) {
             if (unique.size() == MultiLock::max_members) {
                 throw Error(
                     Errc::bad_option, kMultiLock, member.path,
@@ -112,6 +113,7 @@ public:
                             "this fiber or thread still holds it, but the hold was lost; give it back first");
             case AgentHolds::Entered::fresh: break;
         }
+        while_holding = while_holding || ZKRECIPES_MUTATION("waits-while-holding");
         if (!while_holding && holds_anything(agent) && !deadline.is_passed(core->runtime().steady_now())) {
             throw Error(Errc::would_deadlock, "acquire", queue->name,
                         "this fiber or thread holds another lock, for which those may be waiting who are in the way "

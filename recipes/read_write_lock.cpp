@@ -33,6 +33,7 @@
 #include <cassert>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/acquire.hpp"
 #include "core/agent_holds.hpp"
 #include "core/downgrade.hpp"
@@ -152,6 +153,7 @@ private:
         if (!wants_alone) return share;
         // Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
         share->leave();
+        if (ZKRECIPES_MUTATION("reader-waits-for-itself")) return nullptr;
         throw Error(Errc::would_deadlock, operation, path(),
                     "this fiber or thread holds a share and would wait for itself; give the share back first");
     }

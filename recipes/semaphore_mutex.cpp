@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/semaphore.hpp"
 
 namespace zkrecipes {
@@ -32,6 +33,7 @@ public:
 
     void add_locked(std::shared_ptr<HoldShare> share) {
         const std::lock_guard lock(mutex_);
+        if (ZKRECIPES_MUTATION("lock-overwrites-a-lock")) locked_.clear();
         locked_.push_back(std::move(share));
     }
     /// Null: nothing is locked. It is taken out before it is given back, which lets in the next one that locks.

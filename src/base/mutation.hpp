@@ -1,8 +1,8 @@
 #pragma once
 
 // Deliberate bugs. In a build with the CMake option ZKRECIPES_MUTATIONS one of them can be turned on by its name, to
-// see that the tests find it (scripts/sim --mutations; the list is tests/sim/mutations.cpp). In every other build the
-// switches are the constant false and leave nothing behind.
+// see that the tests find it: docs/mutations.md. In every other build the switches are the constant false and leave
+// nothing behind.
 #ifdef ZKRECIPES_MUTATIONS
 
 #include <cstdlib>

@@ -3,6 +3,8 @@
 #include <boost/fiber/condition_variable.hpp>
 #include <mutex>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 /// The one thing in the library that a caller blocks on: suspends the calling fiber, or the thread where no fibers
@@ -18,6 +20,7 @@ public:
     }
     void wait() {
         std::unique_lock lock(mutex_);
+        if (ZKRECIPES_MUTATION("early-wake-up-lost")) changed_.wait(lock);
         changed_.wait(lock, [this] { return set_; });
     }
     bool is_set() const noexcept {

@@ -84,6 +84,7 @@ void AcquireFsm::on_timer() {
 
 void AcquireFsm::on_connected() {
     if (step_ == Step::awaiting_session) return resume();
+    if (step_ == Step::backing_off && ZKRECIPES_MUTATION("reconnect-skips-the-delay")) return on_timer();
     // Nobody told us that the connection had been away; the watch may have been left on the other server (H19).
     if (is_idle()) {
         drop_watches();
@@ -121,6 +122,7 @@ void AcquireFsm::on_closed(Errc why, std::string detail) {
 
 void AcquireFsm::deadline() {
     if (step_ == Step::backing_off && ZKRECIPES_MUTATION("deadline-ignored-in-outage")) return;
+    if (step_ == Step::leaving && ZKRECIPES_MUTATION("second-end-stops-the-cleanup")) return finish();
     if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
 }
 
@@ -131,7 +133,7 @@ void AcquireFsm::stop() {
 void AcquireFsm::fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
 
 void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
-    drop_watches();
+    if (!ZKRECIPES_MUTATION("watch-kept-when-leaving")) drop_watches();
     port_.stop_timer();
     if (outcome_open()) {
         // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
@@ -161,7 +163,11 @@ void AcquireFsm::finish() {
 // ---- step 1: create ---------------------------------------------------------------------------------------------
 
 void AcquireFsm::send_create() {
-    if (identity_.empty()) identity_ = make_identity(port_.new_uuid(), spec_.dialect);
+    if (identity_.empty()) {
+        const bool of_the_session = ZKRECIPES_MUTATION("identity-of-the-session");
+        identity_ =
+            make_identity(of_the_session ? std::to_string(port_.session_id()) : port_.new_uuid(), spec_.dialect);
+    }
     const std::string prefix = identity_ + spec_.base;
     if (!port_.reserve_node(prefix)) {
         return fail(Errc::budget_exceeded,
@@ -176,7 +182,7 @@ void AcquireFsm::send_create() {
 
 void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at) {
     // A stale answer is one of a session that is over (H5): in the same session nothing is sent before it has come.
-    if (ticket != ticket_) return;
+    if (ticket != ticket_ && !ZKRECIPES_MUTATION("old-create-answer-accepted")) return;
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
         if (node_incarnation_ == port_.incarnation()) {
@@ -221,7 +227,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
     if (!parsed || !node_.starts_with(identity_)) {
         return fail(Errc::protocol, "the server named the new node " + node_);
     }
-    if (parsed->sequence >= kSequenceLimit || parsed->sequence < 0) {
+    if ((parsed->sequence >= kSequenceLimit || parsed->sequence < 0) && !ZKRECIPES_MUTATION("end-of-numbers-ignored")) {
         return fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
                                                   "; delete the lock directory while nobody uses it");
     }
@@ -459,12 +465,13 @@ void AcquireFsm::own_node_missing() {
 void AcquireFsm::forget_node() {
     known_ = Known::none;
     fast_grant_ = checking_ = checked_ = false;
-    identity_.clear();
+    if (!ZKRECIPES_MUTATION("identity-kept")) identity_.clear();
     node_.clear();
     czxid_ = 0;
 }
 
 void AcquireFsm::trouble(Rc rc, const char* what) {
+    if (ZKRECIPES_MUTATION("refusal-repeated")) return attempt_failed();
     switch (meaning(rc)) {
         case Meaning::not_done:
         case Meaning::unknown:

@@ -4,6 +4,8 @@
 #include <boost/fiber/fss.hpp>
 #include <cstdint>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -17,6 +19,10 @@ AgentId this_agent() {
     static std::atomic<AgentId> last{0};
     // Never destroyed: fibers and threads may still ask while static objects are being destroyed.
     static auto& mine = *new boost::fibers::fiber_specific_ptr<Number>([](Number*) {});
+    if (ZKRECIPES_MUTATION("fibers-are-their-thread")) {
+        static thread_local const AgentId of_the_thread = last.fetch_add(1, std::memory_order_relaxed) + 1;
+        return of_the_thread;
+    }
     if (mine.get() == nullptr) {
         const AgentId next = last.fetch_add(1, std::memory_order_relaxed) + 1;
         mine.reset(reinterpret_cast<Number*>(static_cast<std::uintptr_t>(next)));

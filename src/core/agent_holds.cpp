@@ -75,8 +75,10 @@ bool AgentHolds::leave_locked(AgentId agent) {
     std::shared_ptr<HoldShare> share;
     {
         const std::lock_guard lock(mutex_);
-        const auto entry = entries_.find(agent);
-        if (entry == entries_.end() || entry->second.locked == 0) return false;
+        const auto entry = ZKRECIPES_MUTATION("anybody-unlocks") ? entries_.begin() : entries_.find(agent);
+        const bool locked =
+            entry != entries_.end() && (entry->second.locked > 0 || ZKRECIPES_MUTATION("unlock-ends-a-grant"));
+        if (!locked) return false;
         --entry->second.locked;
         share = entry->second.share;
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/identity.hpp"
+#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/downgrade_fsm.hpp"
 #include "core/node_name.hpp"
@@ -24,7 +25,7 @@ public:
           queue_(std::move(queue)),
           alone_(std::move(alone)),
           writer_node_(alone_->hold().node()),
-          token_(alone_->token() + 1),
+          token_(alone_->token() + (ZKRECIPES_MUTATION("share-with-the-writers-token") ? 0 : 1)),
           operation_(operation),
           done_(std::move(done)),
           fsm_(*this, {queue_->spec.base, queue_->spec.dialect, sequence_at_end(writer_node_)}, patience) {}
@@ -83,6 +84,7 @@ private:
         ops[1].data = node_data(*core_, *queue_, operation_);
         ops[1].acl = queue_->acl;
         ops[1].mode = CreateMode::ephemeral;
+        if (ZKRECIPES_MUTATION("share-without-its-writer")) ops.erase(ops.begin());
         const auto self = shared_from_this();
         core_->multi(std::move(ops), [self, ticket](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
             self->fsm_.on_created(ticket, rc, sent_at);

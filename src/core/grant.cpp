@@ -39,6 +39,7 @@ std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().n
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
 
 void Grant::release() noexcept {
+    if (ZKRECIPES_MUTATION("released-more-than-once") && share_) return share_->leave();
     if (const auto share = std::exchange(share_, nullptr)) share->leave();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/node_name.hpp"
 
@@ -37,7 +38,8 @@ void MultiAcquireFsm::start() {
 
 void MultiAcquireFsm::resume() {
     // Knowledge of nodes is worth nothing in another session: the servers delete, or have deleted, them (H3).
-    if (known_ != Known::none && node_incarnation_ != port_.incarnation()) forget_nodes();
+    const bool former = known_ != Known::none && node_incarnation_ != port_.incarnation();
+    if (former && !ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
     switch (known_) {
         case Known::none:
             if (patience_ == Patience::try_once && step_ == Step::idle) {
@@ -46,8 +48,14 @@ void MultiAcquireFsm::resume() {
                 return;
             }
             return send_create();
-        case Known::perhaps: return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
-        case Known::created: look_anew(); return send_places();
+        case Known::perhaps:
+            if (ZKRECIPES_MUTATION("set-created-blindly-again")) return forget_nodes(), send_create();
+            if (ZKRECIPES_MUTATION("set-recovery-without-sync")) return send_search();
+            return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
+        case Known::created:
+            if (ZKRECIPES_MUTATION("set-waits-on-after-an-outage")) return void(step_ = Step::waiting);
+            look_anew();
+            return send_places();
     }
 }
 
@@ -88,11 +96,11 @@ void MultiAcquireFsm::on_session_lost() {
         case Step::idle:
         case Step::awaiting_session: return;
         case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return forget_nodes();
+        case Step::backing_off: return ZKRECIPES_MUTATION("former-session-set-kept") ? void() : forget_nodes();
         default: break;
     }
     if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queues");
-    forget_nodes();
+    if (!ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
     step_ = Step::idle;  // no answer is of interest any more, not even that of a create
     attempt_failed();
 }
@@ -127,8 +135,8 @@ void MultiAcquireFsm::leave(Ended how, Errc error, std::string detail, std::opti
         return port_.answer(how, error, std::move(detail), member);
     }
     if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
-        if (known_ == Known::created) port_.reap_nodes(nodes_);
-        if (known_ == Known::perhaps) port_.reap_identity(identity_);
+        if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-set-left")) port_.reap_nodes(nodes_);
+        if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("set-ghosts-left")) port_.reap_identity(identity_);
     }
     known_ = Known::none;
     step_ = Step::finished;
@@ -159,10 +167,10 @@ void MultiAcquireFsm::send_create() {
 
 void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused,
                                  Instant sent_at) {
-    if (ticket != ticket_) return;  // of a session that is over (H5)
+    if (ticket != ticket_ && !ZKRECIPES_MUTATION("old-set-answer-accepted")) return;  // of a session that is over (H5)
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
-        if (node_incarnation_ == port_.incarnation()) {
+        if (node_incarnation_ == port_.incarnation() && !ZKRECIPES_MUTATION("abandoned-set-left")) {
             if (what == Meaning::done) {
                 for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
                 port_.reap_nodes(nodes_);
@@ -206,7 +214,8 @@ void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant 
         if (!parsed || !nodes_[i].starts_with(identity_)) {
             return fail(Errc::protocol, "the server named the new node " + nodes_[i], i);
         }
-        if (parsed->sequence >= kSequenceLimit || parsed->sequence < 0) {
+        const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
+        if (used_up && !ZKRECIPES_MUTATION("end-of-numbers-ignored-in-a-set")) {
             return fail(Errc::sequence_exhausted,
                         "the next number is " + format_sequence(parsed->sequence) +
                             "; delete the lock directory while nobody uses it",
@@ -265,6 +274,10 @@ void MultiAcquireFsm::on_directory(Ticket ticket, std::size_t member, Rc rc) {
 void MultiAcquireFsm::on_synced(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::syncing)) return;
     if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    send_search();
+}
+
+void MultiAcquireFsm::send_search() {
     nodes_.assign(size(), "");
     const Ticket next = begin(Step::searching, size());
     for (std::size_t i = 0; i < size(); ++i) port_.list(next, i);
@@ -286,7 +299,8 @@ void MultiAcquireFsm::search_done() {
 
 void MultiAcquireFsm::sweep(std::size_t member, const std::vector<std::string>& names) {
     for (const auto& name : names) {
-        if (name != nodes_[member] && name.starts_with(identity_)) {
+        const bool second = name != nodes_[member] && name.starts_with(identity_);
+        if (second && !ZKRECIPES_MUTATION("second-set-not-swept")) {
             port_.note("deleting a second node of the same create");
             port_.reap_stray(member, name);
         }
@@ -317,7 +331,7 @@ void MultiAcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return trouble(rc, "exists", 0);
     // One transaction, and so one owner and one czxid.
-    if (stat.ephemeral_owner != node_session_) return foreign_nodes();
+    if (stat.ephemeral_owner != node_session_ && !ZKRECIPES_MUTATION("foreign-set-kept")) return foreign_nodes();
     known_ = Known::created;
     czxid_ = stat.czxid;
     if (--open_ == 0) decide();
@@ -375,7 +389,7 @@ void MultiAcquireFsm::decide() {
     if (any(State::blocked)) return send_watches();
     // That a directory had one child says nothing of us if something else was its last change: then it takes the check.
     const bool only_ones_are_ours = std::all_of(standing_.begin(), standing_.end(), [&](const Standing& s) {
-        return s.only_since == 0 || s.only_since == czxid_;
+        return s.only_since == 0 || s.only_since == czxid_ || ZKRECIPES_MUTATION("only-child-of-a-set-is-ours");
     });
     // After a wait nothing is known of the session that a server cut off from the others would not say too; right after
     // the own create its commit is a lease by itself.
@@ -406,14 +420,15 @@ void MultiAcquireFsm::send_watches() {
 void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::setting_watches)) return;
     if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "watching the one before us", member);
-    if (rc == Rc::no_node) blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
+    if (rc == Rc::no_node && !ZKRECIPES_MUTATION("vanished-blocker-of-a-set-awaited"))
+        blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
     --open_;
     settle_watches();
 }
 
 void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watches)) return;
-    if (type == WatchEventType::deleted) {
+    if (type == WatchEventType::deleted || ZKRECIPES_MUTATION("any-event-ends-a-blocker-of-a-set")) {
         blocker_gone(member);
         return settle_watches();
     }
@@ -428,13 +443,18 @@ void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEve
 
 void MultiAcquireFsm::blocker_gone(std::size_t member) {
     // If it was the head of the queue nobody can be before us there: those before us only become fewer.
-    standing_[member].state = standing_[member].certain ? State::clear : State::to_list;
+    const bool certain = standing_[member].certain || ZKRECIPES_MUTATION("set-without-a-list-after-the-wait");
+    standing_[member].state = certain ? State::clear : State::to_list;
 }
 
 /// Goes on when every watch is set or has fired.
 void MultiAcquireFsm::settle_watches() {
     if (open_ > 0) return;
-    if (!any(State::blocked)) return send_verify();
+    if (!any(State::blocked)) {
+        if (ZKRECIPES_MUTATION("set-without-a-check-after-the-wait") && port_.begin_hold(nodes_, czxid_))
+            return leave(Ended::granted);
+        return send_verify();
+    }
     step_ = Step::waiting;
     outage_.over();  // back in the queues
 }
@@ -466,7 +486,8 @@ void MultiAcquireFsm::on_verified(Ticket ticket, Rc rc) {
 void MultiAcquireFsm::own_node_missing() {
     port_.unwatch();
     port_.note("an own lock node was deleted by somebody else: going to the back of the queues");
-    port_.reap_nodes(nodes_);  // the others are still there, and would block everybody
+    if (!ZKRECIPES_MUTATION("rest-of-a-set-left"))
+        port_.reap_nodes(nodes_);  // the others are still there, and would block everybody
     forget_nodes();
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     send_create();
@@ -489,6 +510,7 @@ void MultiAcquireFsm::forget_nodes() {
 }
 
 void MultiAcquireFsm::trouble(Rc rc, const char* what, std::optional<std::size_t> member) {
+    if (ZKRECIPES_MUTATION("refusal-of-a-set-repeated")) return attempt_failed();
     switch (meaning(rc)) {
         case Meaning::not_done:
         case Meaning::unknown:

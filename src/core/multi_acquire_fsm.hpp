@@ -155,6 +155,7 @@ private:
     void send_create();
     void take_nodes(const std::vector<std::string>& paths, Instant sent_at);
     void make_missing();
+    void send_search();
     void search_done();
     void look_anew();
     void send_places();

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -22,6 +24,7 @@ std::optional<std::size_t> pattern_at_end(std::string_view text, std::span<const
     for (std::size_t i = 0; i < patterns.size(); ++i) {
         if (text.ends_with(patterns[i])) return i;
     }
+    if (ZKRECIPES_MUTATION("any-number-is-a-contender")) return 0;
     return std::nullopt;
 }
 
@@ -35,7 +38,7 @@ std::optional<QueueName> with_suffix(std::string_view name, std::size_t suffix_c
 }  // namespace
 
 std::string make_identity(std::string_view uuid, Dialect dialect) {
-    if (dialect == Dialect::kazoo) {
+    if (dialect == Dialect::kazoo && !ZKRECIPES_MUTATION("kazoo-with-curators-names")) {
         std::string digits(uuid);
         std::erase(digits, '-');
         return digits;

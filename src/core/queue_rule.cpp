@@ -8,10 +8,24 @@
 
 namespace zkrecipes::internal {
 
+namespace {
+
+/// Earlier in the queue; and what goes wrong when that is found out otherwise.
+bool before(const QueueName& other, const QueueName& mine) {
+    if (ZKRECIPES_MUTATION("order-by-name")) return other.name < mine.name;
+    if (ZKRECIPES_MUTATION("numbers-do-not-wrap")) return other.sequence < mine.sequence;
+    if (ZKRECIPES_MUTATION("equal-numbers-both-first")) return sequence_before(other.sequence, mine.sequence);
+    if (ZKRECIPES_MUTATION("later-ones-block")) return true;
+    return other.before(mine);
+}
+
+}  // namespace
+
 PredecessorRule::PredecessorRule(Kinds kinds, Shrinking shrinking) : shrinking_(shrinking) {
     for (auto& kind : kinds) {
         patterns_.push_back(std::move(kind.pattern));
-        blocks_.push_back(kind.blocks);
+        blocks_.push_back(kind.blocks &&
+                          !(ZKRECIPES_MUTATION("shares-do-not-block") && patterns_.back() == "__READ__"));
         after_.push_back(kind.shrinking);
     }
 }
@@ -27,9 +41,8 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
             continue;
         }
         const auto other = parse_queue_name(child, patterns_);
-        if (!mine || !other || !blocks_[other->pattern] ||
-            !(ZKRECIPES_MUTATION("order-by-name") ? other->name < mine->name : other->before(*mine)))
-            continue;
+        if (!mine || !other || !blocks_[other->pattern] || !before(*other, *mine)) continue;
+        if (ZKRECIPES_MUTATION("recipes-share-no-queue") && (other->pattern == 0) != (mine->pattern == 0)) continue;
         ++blockers;
         // All of these lie before the own node, so their distances to it compare without wrapping.
         const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
@@ -41,7 +54,8 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
     }
     if ((!listed && !ZKRECIPES_MUTATION("missing-own-node-holds")) || !mine) return {};
     if (!nearest) return {Place::Kind::held, {}, false};
-    const bool shrinking = shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes;
+    const bool shrinking = (shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes) ||
+                           ZKRECIPES_MUTATION("nobody-appears-before-a-waiter");
     return {Place::Kind::wait, std::string(nearest->name),
             (blockers == 1 || ZKRECIPES_MUTATION("no-list-after-the-wait")) && shrinking};
 }

@@ -167,6 +167,7 @@ private:
     // session_requests.cpp
     Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc);
     void send_harmless_read();
+    Instant hold_ends_at() const;
     Instant touch_due_at() const;
     template <class Callback>
     auto answer_to(Callback done, Instant sent_at);

@@ -195,7 +195,9 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
                     static_cast<std::uint64_t>(fsm_.incarnation().session_id), group.size(), to_string(rc));
             }
             return;
-        default: return;  // unknown or not done: proves nothing
+        default:  // unknown or not done: proves nothing
+            if (ZKRECIPES_MUTATION("unknown-check-renews")) lease_committed(sent_at);
+            return;
     }
 }
 
@@ -211,8 +213,9 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t ind
     listener.ready = [this, hold, index](Rc rc, const std::string& data, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
-        if (rc == Rc::ok && stat.czxid == hold->czxid()) {
-            if (mine->told_of_revocation && data == kRevocationRequest) tell_of_revocation(hold);
+        if (rc == Rc::ok && (stat.czxid == hold->czxid() || ZKRECIPES_MUTATION("remade-node-is-ours"))) {
+            const bool asked = data == kRevocationRequest || ZKRECIPES_MUTATION("any-data-revokes");
+            if (mine->told_of_revocation && asked) tell_of_revocation(hold);
             return;
         }
         if (rc != Rc::ok) mine->watches[index] = 0;
@@ -229,7 +232,7 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t ind
         mine->watches[index] = 0;
         if (type == WatchEventType::deleted)
             lose(hold.get(), "its node was deleted");
-        else
+        else if (!ZKRECIPES_MUTATION("changed-node-not-watched-again"))
             watch_own_node(hold, index);
     };
     // Over the budget: the heartbeat alone looks after it.
@@ -244,7 +247,8 @@ void SessionImpl::watch_revocation(const HoldTable::HoldPtr& hold) {
     // A watch that is there already says nothing of what was written before: each node is read anew. Whoever is not
     // connected has no watch afterwards, and sets it with the next connection.
     for (std::size_t i = 0; i < hold->nodes().size(); ++i) {
-        const WatchId before = std::exchange(entry->watches[i], 0);
+        const bool read_anew = !ZKRECIPES_MUTATION("earlier-revocation-missed");
+        const WatchId before = read_anew ? std::exchange(entry->watches[i], 0) : 0;
         watch_own_node(hold, i);
         if (before != 0) watches_.remove(before);
     }

@@ -210,6 +210,7 @@ void SessionImpl::on_connected(bool same_session) {
 
 void SessionImpl::on_suspended() {
     logger_->warn("session {:#x}: connection lost", printable(fsm_.incarnation().session_id));
+    if (ZKRECIPES_MUTATION("suspended-is-lost")) lose_all("the connection was lost");
     nudge_.forget();
     restore_servers();
     for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
@@ -242,6 +243,7 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
     probe_at_ = Instant::max();
     ++probe_round_;
     wake_connect_waiters();
+    if (ZKRECIPES_MUTATION("close-tells-nobody")) return;
     while (SessionObserver* observer = observers_.take_first()) observer->on_closed(*closed_because_);
 }
 

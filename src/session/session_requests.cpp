@@ -43,6 +43,7 @@ Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant se
             fsm_.on_answer(handle, now);
             lease_.answered(sent_at, now);
             before_connect_ = std::max(before_connect_, sent_at);
+            if (ZKRECIPES_MUTATION("any-answer-renews")) lease_committed(sent_at);
             break;
         }
         default: break;  // may have been made up by the client

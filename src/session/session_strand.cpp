@@ -49,13 +49,19 @@ bool SessionImpl::cancel(TimerId id) {
     return true;
 }
 
+/// When what is held is lost, unless its lease is renewed before.
+Instant SessionImpl::hold_ends_at() const {
+    if (holds_.empty() || ZKRECIPES_MUTATION("holds-outlive-session")) return Instant::max();
+    if (ZKRECIPES_MUTATION("loss-waits-for-a-server") && !connected()) return Instant::max();
+    return lease_.sure_until();
+}
+
 /// At the end of each stay in the strand: one timer stands for all that the pure parts wait for. It is moved only to
 /// come earlier; when it comes too early it is set anew.
 void SessionImpl::settle() {
     continue_close();
     if (fsm_.finished() && !last_handle_closing_) handle_closed();
-    const Instant lease_end = holds_.empty() ? Instant::max() : lease_.sure_until();
-    arm(std::min({fsm_.wake_at(), lease_end, heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
+    arm(std::min({fsm_.wake_at(), hold_ends_at(), heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
                   touch_due_at(), connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
 }
 
@@ -79,8 +85,7 @@ void SessionImpl::arm(Instant when) {
 void SessionImpl::on_time() {
     const Instant now = runtime_->now();
     // First of all: nothing that is done below may find a hold that is over.
-    if (!holds_.empty() && lease_.passed(now) && !ZKRECIPES_MUTATION("holds-outlive-session"))
-        lose_all("no committed heartbeat within the lease");
+    if (now >= hold_ends_at()) lose_all("no committed heartbeat within the lease");
     apply(fsm_.on_time(now));
     if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);

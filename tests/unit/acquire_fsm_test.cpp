@@ -399,6 +399,19 @@ TEST(AcquireFsmTest, BeingConnectedAgainDoesNotShortenTheDelay) {
     EXPECT_EQ(w.trace.size(), requests + 2);  // H20: one list, one watch
 }
 
+TEST(AcquireFsmTest, TheDeadlineCountsInAnOutageToo) {
+    AcquireWorld w;
+    w.other_enters();
+    w.fsm.start();
+    w.run();
+    w.suspend();
+    w.fsm.deadline();
+    EXPECT_EQ(w.ended, Ended::timed_out);
+    w.reconnect();
+    w.flush_reaper();
+    expect_clean(w);
+}
+
 TEST(AcquireFsmTest, FailuresAreCountedAnewForEachOutage) {
     AcquireWorld w;
     const auto holder = w.other_enters();
@@ -425,6 +438,38 @@ TEST(AcquireFsmTest, ADeletionMissedDuringAnOutageIsSeenByTheListAfterIt) {  // 
     w.remove(holder);
     w.run();
     EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, AfterAnOutageWhoeverIsStillBeforeUsIsWaitedForAndTheListAloneIsNoGrant) {  // H19, H48
+    AcquireWorld w;
+    const auto first = w.other_enters();
+    const auto second = w.other_enters("_c_00000000-0000-4000-8000-000000000002-lock-");
+    w.fsm.start();
+    w.run();
+    w.suspend();
+    w.remove(second);
+    w.run();
+    EXPECT_TRUE(w.fsm.is_waiting());
+    EXPECT_EQ(w.watched, first);
+    w.suspend();
+    w.remove(first);
+    w.lease_fresh = true;
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.trace.back(), "verify");
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, WhoeverGivesUpWhileItWaitsTakesItsWatchAway) {  // H17
+    AcquireWorld w;
+    w.other_enters();
+    w.fsm.start();
+    w.run();
+    EXPECT_NE(w.watched, "");
+    w.fsm.stop();
+    EXPECT_EQ(w.watched, "");
+    w.flush_reaper();
     expect_clean(w);
 }
 
@@ -464,6 +509,7 @@ TEST(AcquireFsmTest, ForeignChildrenAreNotWaitedFor) {  // H70
     AcquireWorld w;
     w.children["!junk"] = {AcquireWorld::kOther, 5};
     w.children["junk-0000000000"] = {AcquireWorld::kOther, 6};
+    w.next_sequence = 5;  // that it is not waited for is not because it came later
     w.fsm.start();
     w.run();
     EXPECT_THAT(w.trace, ElementsAre("create", "exists", "list"));

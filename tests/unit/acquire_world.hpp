@@ -374,7 +374,7 @@ public:
     std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
     std::vector<std::pair<std::string, std::int64_t>> holds;
     int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
-    Ended ended{};
+    std::optional<Ended> ended;  // none yet
     Errc errc{};
     std::string text, watched;
     bool timer = false, double_grant = false;

@@ -166,6 +166,22 @@ TEST_F(MultiLockUnitTest, ThatOneMemberIsGoneLosesTheGrant) {
     EXPECT_EQ(client().take("multi").ops.size(), 2u);
 }
 
+TEST_F(MultiLockUnitTest, WaitingWhileHoldingASetIsRefusedWithoutARequest) {
+    connect();
+    MultiLock one(*session, {{"/a"}}), two(*session, {{"/b"}});
+    runtime->while_running([&] {
+        Grant held;
+        boost::fibers::fiber servers([&] { grant_all(1, 33); });
+        held = one.acquire();
+        servers.join();
+        const auto requests = client().sent.size();
+        const auto refusal =
+            error_of([&] { (void)two.acquire_before(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
+        EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
+        EXPECT_EQ(client().sent.size(), requests);
+    });
+}
+
 TEST_F(MultiLockUnitTest, TheRoomOfAllNodesInTheBudgetComesBackWithThem) {
     connect();
     Members large;

@@ -1,6 +1,7 @@
 // ExclusiveMutex on scripted handles: what needs no server.
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/inspect.hpp>
+#include <zkrecipes/semaphore_mutex.hpp>
 
 #include <gmock/gmock.h>
 
@@ -36,10 +37,13 @@ protected:
             }
             if (request.op == "exists") {
                 reply.stat.num_children = nodes;
-                reply.stat.pzxid = zxid;
+                reply.stat.pzxid = reply.stat.czxid = zxid;
+                reply.stat.ephemeral_owner = 0x100;
             }
-            if (request.op == "remove") --nodes;
+            const bool lease = request.path.find("/leases/") != std::string::npos;
+            if (request.op == "remove" && !lease) --nodes;
             if (request.op == "multi") reply.results.resize(request.ops.size());
+            for (const auto& op : request.ops) nodes -= op.kind == MultiOp::Kind::remove ? 1 : 0;
             request.answer(reply);
         }
     }
@@ -208,6 +212,58 @@ TEST_F(MutexTest, AGrantMovesAndIsReleasedOnce) {  // H37
         two.release();
         two.release();
         EXPECT_EQ(client().count("remove"), 1u);
+    });
+}
+
+TEST_F(MutexTest, ALostHoldIsNotEnteredAgain) {  // H30
+    connect();
+    ExclusiveMutex mutex(*session, "/l");
+    served([&] {
+        const Grant grant = mutex.acquire();
+        runtime->freeze_for(std::chrono::hours(1));
+        EXPECT_EQ(code_of([&] { mutex.lock(); }), Errc::lock_lost);
+    });
+}
+
+TEST_F(MutexTest, AGrantReleasedTwiceGivesBackItsOwnLevelOnly) {  // H37
+    connect();
+    ExclusiveMutex mutex(*session, "/l");
+    served([&] {
+        const Grant outer = mutex.acquire();
+        Grant inner = mutex.acquire();
+        inner.release();
+        inner.release();
+        EXPECT_TRUE(outer.held());
+        EXPECT_TRUE(mutex.held_by_caller());
+    });
+}
+
+TEST_F(MutexTest, TwoObjectsOfOneSessionMakeNodesOfTheirOwn) {  // H29
+    connect();
+    ExclusiveMutex one(*session, "/l"), two(*session, "/l");
+    one.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
+    two.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
+    runtime->run();
+    const auto first = client().take("create"), second = client().take("create");
+    ASSERT_TRUE(first.answer && second.answer);
+    EXPECT_NE(first.path, second.path);
+    Reply refused;
+    refused.rc = Rc::no_auth;
+    first.answer(refused);
+    second.answer(refused);
+}
+
+TEST_F(MutexTest, EachLockOfAMutexOfLeasesIsGivenBackByAnUnlockOfItsOwn) {  // H38
+    connect();
+    SemaphoreMutex mutex(*session, "/l");
+    served([&] {
+        mutex.lock();
+        mutex.lock();  // the servers know of no lease of ours: it was lost
+        mutex.unlock();
+        EXPECT_TRUE(mutex.held());
+        mutex.unlock();
+        EXPECT_FALSE(mutex.held());
+        EXPECT_EQ(client().count("remove"), 2u);
     });
 }
 

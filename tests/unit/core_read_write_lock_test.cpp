@@ -79,6 +79,59 @@ TEST_F(ReadWriteLockUnitTest, WhatCannotWorkIsRefusedWithoutARequest) {
     EXPECT_DEBUG_DEATH(lock.unlock_shared(), "");
 }
 
+TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAndNoWriterComesBetween) {  // H45
+    connect();
+    ReadWriteLock lock(*session, "/l");
+    Grant alone, share;
+    runtime->while_running([&] {
+        boost::fibers::fiber servers([&] {
+            const auto me = own_prefix() + "0000000007";
+            answer_create(me, 20);
+            answer_parent(1, 20);
+        });
+        alone = lock.acquire();
+        servers.join();
+        boost::fibers::fiber more([&] {
+            runtime->run();
+            const auto made = client().take("multi");
+            EXPECT_EQ(made.ops.size(), 2u);
+            EXPECT_EQ(made.ops.front().kind, MultiOp::Kind::check);
+            EXPECT_EQ(made.ops.front().path, alone.node()) << "only while the writer's node is there";
+            EXPECT_THAT(made.ops.back().path, HasSubstr("-__READ__0000000007"));
+            Reply reply;
+            reply.results.resize(made.ops.size());
+            made.answer(reply);
+            Reply own;
+            own.stat.ephemeral_owner = 0x100;
+            own.stat.czxid = 25;
+            answer("exists", own);
+        });
+        share = lock.acquire_shared();
+        more.join();
+        EXPECT_TRUE(share.held());
+        EXPECT_EQ(share.token(), 21) << "after the writer, and before any writer that may wait already";
+    });
+}
+
+TEST_F(ReadWriteLockUnitTest, WhoeverHoldsAShareAndWantsItAloneIsRefusedWithoutARequest) {  // H44
+    connect();
+    ReadWriteLock lock(*session, "/l");
+    runtime->while_running([&] {
+        boost::fibers::fiber servers([&] {
+            const auto me = own_prefix() + "0000000007";
+            answer_create(me, 20);
+            answer_parent(1, 20);
+        });
+        const Grant share = lock.acquire_shared();
+        servers.join();
+        const auto requests = client().sent.size();
+        const auto refusal =
+            error_of([&] { (void)lock.acquire_before(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
+        EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
+        EXPECT_EQ(client().sent.size(), requests);
+    });
+}
+
 TEST_F(ReadWriteLockUnitTest, AWriterLooksAgainWhenTheOneBeforeItIsGoneAndAReaderBehindOneWriterDoesNot) {
     connect();
     ReadWriteLock lock(*session, "/l");

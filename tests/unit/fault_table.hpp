@@ -118,7 +118,8 @@ int play_cell(World& w, const Scenario& scenario, const PlannedFaults& plans, co
     const bool excused = ended_by_fault || (scenario.patience == Patience::try_once && broken) ||
                          std::string(scenario.name).ends_with("Busy") ||
                          (broken && variant.attempts < Variant::kForever);
-    EXPECT_TRUE(excused || !w.holds.empty()) << "ended " << static_cast<int>(w.ended) << ": " << w.text;
+    EXPECT_TRUE(excused || !w.holds.empty())
+        << "ended " << (w.ended ? static_cast<int>(*w.ended) : -1) << ": " << w.text;
     return w.executed;
 }
 

@@ -214,6 +214,22 @@ TEST(MultiAcquireFsmTest, AnUnknownTransactionThatDidNotHappenIsRepeated) {
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, ATransactionThatHappensAfterTheSyncAfterAllIsSweptAway) {
+    World w({"lock-", "lock-"});
+    w.others_enter({0, 1});
+    w.plans = {{0, Fault::lost_before}};
+    w.fsm.start();
+    while (w.created == 0) ASSERT_TRUE(w.pump());
+    // The first transaction, of which the servers had said that it did not happen, happens.
+    const auto identity = w.mine().at(0).second.substr(0, kIdentityChars);
+    for (const std::size_t member : {0u, 1u}) w.enter(member, identity + "lock-", w.session, w.zxid + 1);
+    w.script = {[&] { w.others_leave('a'); }};
+    w.run();
+    EXPECT_EQ(w.reaped.size(), 2u);
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, OfAnUnknownTransactionAPartOfWhichIsGoneTheRestIsTakenAway) {
     World w({"lock-", "lock-"});
     w.plans = {{0, Fault::lost_after}};
@@ -407,6 +423,9 @@ TEST(MultiAcquireFsmTest, ALateAnswerOfAFormerSessionChangesNothing) {  // H5
     w.expire();
     w.fsm.on_created(1, Rc::ok, old_nodes, 2, w.now());
     w.fsm.on_parent(1, 0, Rc::ok, {});
+    while (w.writes < 2) ASSERT_TRUE(w.pump());  // the transaction of the new session is on its way
+    w.fsm.on_created(1, Rc::ok, old_nodes, 2, w.now());
+    EXPECT_EQ(w.fsm.nodes()[0], "");
     w.script = {[&] { w.others_leave('a'); }};
     w.run();
     EXPECT_EQ(w.ended, Ended::granted);

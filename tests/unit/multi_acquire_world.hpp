@@ -343,7 +343,8 @@ public:
     static MultiQueueSpec spec_of(const std::vector<std::string>& bases) {
         MultiQueueSpec made;
         for (std::size_t i = 0; i < bases.size(); ++i) {
-            made.members.push_back({"/l" + std::to_string(i), bases[i], (bases[i] == "__READ__" ? rule_shared() : rule_alone()).get()});
+            made.members.push_back(
+                {"/l" + std::to_string(i), bases[i], (bases[i] == "__READ__" ? rule_shared() : rule_alone()).get()});
         }
         return made;
     }
@@ -394,7 +395,7 @@ public:
     std::vector<std::pair<std::size_t, std::string>> reaped;
     std::vector<std::pair<std::vector<std::string>, std::int64_t>> holds;
     int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
-    Ended ended{};
+    std::optional<Ended> ended;  // none yet
     Errc errc{};
     std::string text;
     std::optional<std::size_t> about;

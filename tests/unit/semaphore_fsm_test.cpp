@@ -194,8 +194,35 @@ TEST(SemaphoreFsmTest, AnUnknownOutcomeIsFoundOutAndNothingIsTakenTwice) {  // H
         EXPECT_THAT(w.my_leases(), SizeIs(2));
         const bool happened = fault == Fault::lost_after;
         EXPECT_EQ(w.writes, happened ? 2 : 3);
+        EXPECT_THAT(w.trace, ::testing::Contains("syncleases"));
         EXPECT_FALSE(w.too_many);
     }
+}
+
+TEST(SemaphoreFsmTest, LeasesThatTurnOutToBelongToAnotherSessionAreNoHold) {  // H69
+    SemaphoreWorld w(Patience::wait, 2, 1);
+    w.before_lease_read = [&] {
+        for (auto& [name, node] : w.leases) node.owner = 99;
+    };
+    w.script = {[&] { w.delete_nodes_of(99); }};
+    run(w);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.uuids, 2);
+    EXPECT_EQ(w.leases.at(w.held.at(0)).owner, w.session);
+}
+
+TEST(SemaphoreFsmTest, ATransactionThatHappensAfterTheSyncAfterAllLeavesNoLeases) {  // H1
+    SemaphoreWorld w(Patience::wait, 2, 1);
+    w.plans = {{3, Fault::lost_before}};
+    w.fsm.start();
+    while (w.writes < 3) ASSERT_TRUE(w.pump());
+    // The first taking, of which the servers had said that it did not happen, happens before the second one.
+    const auto place = w.mine().at(0);
+    w.leases[place.substr(0, kIdentityChars) + "lease-0000000000"] = {w.session, ++w.zxid};
+    w.remove(place);
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.my_leases(), w.held);
 }
 
 TEST(SemaphoreFsmTest, TheQueueGoesOnWhenItsNumbersWrap) {

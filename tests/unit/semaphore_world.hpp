@@ -167,7 +167,7 @@ private:
                 Rc why = Rc::ok;
                 if (!leases_exist) {
                     why = Rc::no_node;
-                } else if (version != taking.version) {
+                } else if (taking.version != -1 && version != taking.version) {
                     why = Rc::bad_version;
                 } else if (!children.contains(taking.place)) {
                     why = Rc::no_node;

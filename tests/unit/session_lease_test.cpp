@@ -83,6 +83,17 @@ TEST_F(SessionLeaseTest, ACommitThatArrivesAfterTheLeasePassedRevivesNothing) {
     EXPECT_FALSE(held->held());
 }
 
+TEST_F(SessionLeaseTest, ALeaseCountsFromTheSendingOfTheWrite) {
+    const auto held = hold("/l/n");
+    runtime->advance(1s);
+    const auto heartbeat = client().take("multi");
+    runtime->freeze_for(1500ms);
+    Reply ok;
+    ok.results.resize(1);
+    heartbeat.answer(ok);
+    EXPECT_EQ(held->sure_for(), 2500ms) << "not 4 s after the answer";
+}
+
 TEST_F(SessionLeaseTest, AfterAStandstillLostFiresAtTheFirstStepOfTheProtocolLane) {
     const auto held = hold("/l/n");
     runtime->freeze_for(1h);
@@ -196,6 +207,7 @@ TEST_F(SessionLeaseTest, AnUnknownAnswerToAHeartbeatProvesNothing) {
     EXPECT_TRUE(held->held());
     runtime->advance(3s);
     EXPECT_FALSE(held->held());
+    EXPECT_TRUE(held->lost().stop_requested()) << "told without any server";
     EXPECT_EQ(core->state(), SessionState::suspended);
 }
 
@@ -336,6 +348,46 @@ TEST_F(SessionLeaseTest, ANodeThatIsGoneWhenTheWatchIsSetIsALoss) {
     reply.rc = Rc::no_node;
     client().take("get").answer(reply);
     EXPECT_FALSE(held->held());
+}
+
+TEST_F(SessionLeaseTest, ANodeThatWasDeletedAndMadeAgainIsALoss) {
+    const auto held = hold("/l/n", 7);
+    runtime->advance(500ms);
+    Reply reply;
+    reply.stat.czxid = 8;
+    client().take("get").answer(reply);
+    EXPECT_FALSE(held->held());
+}
+
+TEST_F(SessionLeaseTest, OnlyTheRequestToGiveWayIsOneAndOnlyForWhoeverAsked) {
+    const auto held = hold("/l/n", 7);
+    runtime->advance(500ms);
+    Reply reply;
+    reply.stat.czxid = 7;
+    reply.text = kRevocationRequest;
+    client().take("get").answer(reply);
+    runtime->run();
+    EXPECT_FALSE(held->revocation().stop_requested()) << "nobody has asked to be told";
+    inside([&] { core->watch_revocation(held); });
+    const auto read = client().take("get");
+    ASSERT_TRUE(read.answer) << "what was written before is read";
+    reply.text = "something else";
+    read.answer(reply);
+    runtime->run();
+    EXPECT_FALSE(held->revocation().stop_requested());
+    client().fire(WatchEventType::changed, "/l/n");
+    reply.text = kRevocationRequest;
+    client().take("get").answer(reply);
+    runtime->run();
+    EXPECT_TRUE(held->revocation().stop_requested());
+    EXPECT_TRUE(held->held()) << "it is a request";
+}
+
+TEST_F(SessionLeaseTest, ASlowConnectCountsFromTheOpeningOfTheHandle) {
+    open();  // another one than that of SetUp(): its handle finds a server only after 5.4 s
+    runtime->advance(5400ms);
+    client().connect(0x200);
+    EXPECT_EQ(hold("/l/n"), nullptr) << "the connect request may have gone out 0.9 T ago";
 }
 
 TEST_F(SessionLeaseTest, AWatchThatCouldNotBeSetIsSetWhenConnectedAgain) {

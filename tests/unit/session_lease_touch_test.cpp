@@ -46,7 +46,7 @@ TEST_F(LeaseTouchTest, TheTouchOfThePresentWriteDoesNotCountForItself) {
 }
 
 TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
-    lease.answered(at(5s), at(5s));
+    lease.answered(at(6s), at(6s));
     lease.connected(12s, at(5s), at(9s));
     EXPECT_FALSE(commit(10s));
     EXPECT_EQ(lease.sure_until(),

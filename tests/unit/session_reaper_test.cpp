@@ -31,6 +31,10 @@ protected:
         tickets.push_back(t);
     }
     Reaper::Ticket next() {
+        if (tickets.empty()) {
+            ADD_FAILURE() << "nothing was sent";
+            return 0;
+        }
         const auto ticket = tickets.front();
         tickets.erase(tickets.begin());
         return ticket;

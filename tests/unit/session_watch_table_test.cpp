@@ -47,6 +47,10 @@ protected:
     void read(Rc rc = Rc::ok) { table.on_read(next(), rc, "data", NodeStat{}); }
     void removed(Rc rc = Rc::ok) { table.on_removed(next(), rc); }
     std::uint64_t next() {
+        if (tickets.empty()) {
+            ADD_FAILURE() << "nothing was sent";
+            return 0;
+        }
         const auto ticket = tickets.front();
         tickets.erase(tickets.begin());
         return ticket;
