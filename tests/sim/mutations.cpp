@@ -34,7 +34,7 @@ struct Mutation {
     bool expected;  // to be found by the simulation
 };
 
-/// The rows of docs/mutations.md: `| `name` | … | check of the simulation, or – |`.
+/// The rows of docs/mutations.md: `| `name` | … | found, or – |`.
 std::vector<Mutation> read_table() {
     std::vector<Mutation> table;
     std::ifstream file(ZKRECIPES_MUTATION_TABLE);
