@@ -42,12 +42,16 @@ TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain
     // The threads of zklock while its command runs, the switch, and the command.
     const Outcome usual = run({lock(), "-c", "set -- /proc/$ZKLOCK_PID/task/*; echo $#"}, with_processes(1000));
     if (usual.code != 0) GTEST_SKIP() << "needs the right to become another user, who can read " << ZKLOCK_BINARY;
-    const Outcome outcome = run({lock(), "touch", scratch_ / "ran"}, with_processes(std::stoi(usual.out) + 1));
+    // A thread that was about to end may have been counted: then there is room for the command, which fails by itself.
+    int threads = std::stoi(usual.out);
+    const auto touch = [&] { return run({lock(), "touch", scratch_ / "ran"}, with_processes(threads + 1)); };
+    Outcome outcome = touch();
+    while (outcome.code == 1 && --threads > 0) outcome = touch();
     EXPECT_EQ(outcome.code, 71);
     EXPECT_THAT(outcome.err, HasSubstr("cannot start the command: fork"));
     EXPECT_EQ(queue_length(), 0u);
     EXPECT_FALSE(exists(scratch_ / "ran"));
-    EXPECT_EQ(run({lock(), "true"}, with_processes(std::stoi(usual.out) + 2)).code, 0) << "it was this limit";
+    EXPECT_EQ(run({lock(), "true"}, with_processes(threads + 2)).code, 0) << "it was this limit";
 }
 
 TEST_F(ZklockExitTest, WithoutDescriptorsItIs71BeforeItHasDoneAnything) {
