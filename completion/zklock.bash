@@ -7,20 +7,21 @@ _zklock_locks() {
 
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local words="run hold status ls wait break ping"
+    local words="run hold elect status ls wait break leader ping"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
-    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code -x --exclusive -s --shared --rw -j --count -L --lock
-        --dialect --name --meta --no-create --progress --events --result"
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
+    local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
-        -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --name --meta --progress --events --result -c --command --signal -k
+        -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k
         --kill-after --on-suspend --min-hold --max-run --node "
     with_value=${with_value//$'\n'/ }
     COMPREPLY=()
 
     case $prev in
         --on-suspend) mapfile -t COMPREPLY < <(compgen -W "ride stop pause" -- "$cur"); return ;;
+        --layout) mapfile -t COMPREPLY < <(compgen -W "latch selector kazoo" -- "$cur"); return ;;
         --dialect) mapfile -t COMPREPLY < <(compgen -W "curator kazoo" -- "$cur"); return ;;
         -L | --lock) mapfile -t COMPREPLY < <(compgen -W "$(_zklock_locks)" -- "$cur"); return ;;
         --progress) mapfile -t COMPREPLY < <(compgen -W "auto never always" -- "$cur"); return ;;
@@ -36,7 +37,7 @@ _zklock() {
     # Where are we: which word, and is the lock there already?
     local command=run first=1 lock=0 set=0 i
     case ${COMP_WORDS[1]} in
-        run | hold | status | ls | wait | break | ping)
+        run | hold | elect | status | ls | wait | break | leader | ping)
             if ((COMP_CWORD > 1)); then
                 command=${COMP_WORDS[1]}
                 first=2
@@ -56,7 +57,7 @@ _zklock() {
         fi
     done
 
-    if [[ $command == run ]] && ((lock > 0)); then
+    if [[ $command == @(run|elect) ]] && ((lock > 0)); then
         # The rest is another command's line.
         i=$((lock + 1))
         [[ ${COMP_WORDS[i]} == -- ]] && ((i < COMP_CWORD)) && i=$((i + 1))
@@ -72,8 +73,10 @@ _zklock() {
 
     local options="$connection $output"
     case $command in
-        run) options+=" $waiting $running" ;;
-        hold) options+=" $waiting" ;;
+        run) options+=" $waiting $taking $running" ;;
+        hold) options+=" $waiting $taking" ;;
+        elect) options+=" $waiting $running --id --layout" ;;
+        leader) options+=" --watch" ;;
         wait) options+=" -w --timeout" ;;
         break) options+=" --holder --node --all --yes" ;;
     esac

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/semaphore.hpp>
@@ -15,6 +16,17 @@ template <class Lock>
 Ask asking(std::shared_ptr<Lock> lock) {
     return [lock = std::move(lock)](Deadline deadline, std::stop_token stop, auto done) {
         lock->acquire_async(deadline, std::move(stop), std::move(done));
+    };
+}
+
+Ask standing(Session& session, const Options& options) {
+    ElectionOptions election;
+    election.id = options.id;
+    election.layout = options.layout;
+    election.create_parents = options.create_parents;
+    return [election = std::make_shared<LeaderElection>(session, options.lock, std::move(election))](
+               Deadline deadline, std::stop_token stop, auto done) {
+        election->campaign_async(deadline, std::move(stop), std::move(done));
     };
 }
 
@@ -47,6 +59,7 @@ Ask ask_for_lock(Session& session, const Options& options) {
             return asking(std::make_shared<Semaphore>(session, options.lock, options.leases, std::move(lock_options)));
         case Mode::writer:
             return asking(std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options)));
+        case Mode::leader: return standing(session, options);
         case Mode::shared: break;
     }
     return [lock = std::make_shared<ReadWriteLock>(session, options.lock, std::move(lock_options))](

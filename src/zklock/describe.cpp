@@ -26,7 +26,7 @@ std::string node_path(const Participant& participant) {
     return participant.path + "/" + participant.node;
 }
 
-bool is_ours(const Participant& participant) { return !participant.id.empty(); }
+bool is_ours(const Participant& participant) { return !participant.host.empty(); }
 
 std::string printable(const std::string& text) {
     std::string result = text;
@@ -53,7 +53,7 @@ std::string iso_time(WallTime time) {
 std::string describe(const Participant& participant, WallTime now) {
     std::string text;
     if (is_ours(participant)) {
-        text = participant.host.empty() ? participant.id : participant.host;
+        text = participant.host;
         if (participant.pid != 0) text += " pid " + std::to_string(participant.pid);
         if (!participant.name.empty()) text += " \"" + participant.name + "\"";
         if (!participant.user.empty()) text += " (" + participant.user + ")";
@@ -62,6 +62,17 @@ std::string describe(const Participant& participant, WallTime now) {
         text += " session " + hex(participant.session_id);
     }
     return printable(text) + " for " + format_duration(age(participant, now));
+}
+
+std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
+    std::string text = title + describe(participant, now) + "\n";
+    text += "           mode  " + participant.mode + "\n";
+    text += "           node  " + printable(node_path(participant)) + "\n";
+    text += "           token " + std::to_string(participant.token) + "\n";
+    for (const auto& [key, value] : participant.labels) {
+        text += "           " + printable(key) + "=" + printable(value) + "\n";
+    }
+    return text;
 }
 
 Json to_json(const Participant& participant, WallTime now) {

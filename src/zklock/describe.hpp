@@ -11,11 +11,15 @@ namespace zkrecipes::zklock {
 
 /// Path of the contender's node.
 std::string node_path(const Participant& participant);
-/// Whether zklock or the library wrote the node; others do not watch their own.
+/// Whether zklock or the library surely wrote the node; others do not watch their own. A candidate's node says who it
+/// is, and not that.
 bool is_ours(const Participant& participant);
 
 /// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or what a foreign node says.
 std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
+
+/// describe() behind `title`, and below it mode, node, token and labels, each on a line.
+std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now);
 
 /// As in `zklock status --json`; see docs/zklock.md.
 nlohmann::json to_json(const Participant& participant, std::chrono::system_clock::time_point now);

@@ -12,6 +12,7 @@ int status_command(const Options& options, Console& console);
 int ls_command(const Options& options, Console& console);
 int wait_command(const Options& options, Console& console);
 int break_command(const Options& options, Console& console);
+int leader_command(const Options& options, Console& console);
 int ping_command(const Options& options, Console& console);
 
 }  // namespace zkrecipes::zklock

@@ -40,8 +40,10 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::ls: return ls_command(options, console);
         case Command::wait: return wait_command(options, console);
         case Command::break_lock: return break_command(options, console);
+        case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
         case Command::run:
+        case Command::elect:
         case Command::hold: break;
     }
     // Signals are blocked before the session makes its threads, which inherit it: only the main thread gets them.

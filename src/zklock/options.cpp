@@ -26,10 +26,12 @@ struct Word {
 constexpr Word kWords[] = {
     {"run", Command::run, "Runs a command under a lock (the word may be left out)."},
     {"hold", Command::hold, "Holds a lock until stdin ends or a signal comes."},
+    {"elect", Command::elect, "Runs a command whenever, and only while, this candidate is the leader."},
     {"status", Command::status, "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
     {"ls", Command::ls, "Lists the locks at and below a path."},
     {"wait", Command::wait, "Waits until nobody holds a lock, without taking it."},
     {"break", Command::break_lock, "Takes a lock away from its holder by deleting its node."},
+    {"leader", Command::leader, "Shows who leads, and who would next. Exits with 0, or with 75 if nobody leads."},
     {"ping", Command::ping, "Connects, and shows the server, the session timeout and the client's features."},
 };
 
@@ -38,10 +40,12 @@ constexpr const char* kSynopsis =
     "zklock [run] [OPTIONS] LOCK -c 'SHELL STRING'\n"
     "zklock [run] [OPTIONS] -L LOCK[:shared] -L LOCK... -- COMMAND [ARG...]\n"
     "zklock hold [OPTIONS] (LOCK | -L LOCK...)\n"
+    "zklock elect [OPTIONS] ELECTION [--] COMMAND [ARG...]\n"
     "zklock status [--json] LOCK\n"
     "zklock ls [--json] [PREFIX]\n"
     "zklock wait [-w DURATION] LOCK\n"
     "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n"
+    "zklock leader [--watch] [--json] ELECTION\n"
     "zklock ping [--json]\n";
 
 Nanoseconds duration(const std::string& option, const std::string& text, int code = kUsage) {
@@ -76,9 +80,12 @@ public:
 
     Options parse(std::vector<std::string> arguments) {
         const Command command = options_.command;
-        const bool runs = command == Command::run;
-        if (runs || command == Command::hold) add_lock_options();
+        const bool runs = command == Command::run || command == Command::elect;
+        if (command == Command::run || command == Command::hold) add_lock_options();
+        if (runs || command == Command::hold) add_waiting_options();
         if (runs) add_run_options();
+        if (command == Command::elect) add_election_options();
+        if (command == Command::leader) app_.add_flag("--watch", options_.watch, "Goes on, and shows each change");
         if (command == Command::wait) {
             app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
         }
@@ -129,11 +136,6 @@ private:
     }
 
     void add_lock_options() {
-        app_.add_flag("-n,--nonblock,--nb,--nonblocking", options_.nonblock, "Fails at once if the lock is held");
-        app_.add_option("-w,--timeout,--wait", wait_, "Gives up waiting after DURATION; 0 is -n")
-            ->type_name("DURATION");
-        app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code when not acquired (75)")->type_name("N");
-        app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
         app_.add_flag("-x,-e,--exclusive", exclusive_, "Holds the lock alone (the default)");
         app_.add_flag("-s,--shared", shared_, "Holds the lock beside others that share it");
         app_.add_flag("--rw", read_write_, "Alone, as the writer of a read-write lock: for Curator's on the same path");
@@ -147,6 +149,20 @@ private:
         app_.add_option("--meta", meta_, "Shown by status; may be repeated")
             ->type_name("KEY=VALUE")
             ->allow_extra_args(false);
+    }
+
+    void add_election_options() {
+        app_.add_option("--id", options_.id, "Who we are, as others see it (host:pid)")->type_name("TEXT");
+        app_.add_option("--layout", layout_, "Whose node names: latch (the default), selector, kazoo")
+            ->type_name("WHOSE");
+    }
+
+    void add_waiting_options() {
+        app_.add_flag("-n,--nonblock,--nb,--nonblocking", options_.nonblock, "Fails at once if the lock is held");
+        app_.add_option("-w,--timeout,--wait", wait_, "Gives up waiting after DURATION; 0 is -n")
+            ->type_name("DURATION");
+        app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code when not acquired (75)")->type_name("N");
+        app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
         app_.add_flag("--no-create", no_create_, "Does not create the lock's directory");
         app_.add_option("--progress", progress_, "The waiting line: auto, never, always")->type_name("WHEN");
         app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")->type_name("FD|FILE");
@@ -223,6 +239,7 @@ private:
         options_.color = !no_color_ && !std::getenv("NO_COLOR");
         if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
         if (command == Command::run || command == Command::hold) take_locks();
+        if (command == Command::elect) take_election();
         if (command != Command::ping && !options_.lock.starts_with('/')) {
             usage(options_.lock.empty()
                       ? "the lock is missing"
@@ -240,7 +257,7 @@ private:
         options_.create_parents = !no_create_;
         take_meta();
         take_progress();
-        if (command == Command::run) take_supervision();
+        if (command == Command::run || command == Command::elect) take_supervision();
         take_connection();
     }
 
@@ -263,6 +280,17 @@ private:
             mode = Mode::semaphore;
         }
         options_.locks = {{options_.lock, mode}};
+    }
+
+    void take_election() {
+        options_.locks = {{options_.lock, Mode::leader}};
+        if (layout_ == "selector") {
+            options_.layout = ElectionLayout::selector;
+        } else if (layout_ == "kazoo") {
+            options_.layout = ElectionLayout::kazoo;
+        } else if (given("--layout") && layout_ != "latch") {
+            usage("--layout: latch, selector or kazoo, not " + layout_);
+        }
     }
 
     void take_set() {
@@ -368,8 +396,8 @@ private:
     CLI::App app_;
     std::map<std::string, std::string> settings_;
     std::vector<std::string> meta_, set_;
-    std::string count_, dialect_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_, min_hold_,
-        max_run_, progress_;
+    std::string count_, dialect_, layout_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_,
+        min_hold_, max_run_, progress_;
     bool version_ = false, no_color_ = false, exclusive_ = false, shared_ = false, read_write_ = false,
          no_create_ = false;
 };

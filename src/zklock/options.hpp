@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/lock_options.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -23,7 +24,7 @@ struct Failure : std::runtime_error {
     int code;
 };
 
-enum class Command { run, hold, status, ls, wait, break_lock, ping, help, version };
+enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, help, version };
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -44,6 +45,8 @@ struct Options {
     bool together = false;      ///< as a set, by one transaction
     std::int32_t leases = 0;    ///< Mode::semaphore: how many there are
     Dialect dialect = Dialect::curator;
+    ElectionLayout layout = ElectionLayout::latch;  ///< elect
+    std::string id;                                 ///< elect: who we are; empty: host:pid
     bool nonblock = false;
     std::optional<Nanoseconds> wait_limit;
     int conflict_exit_code = kBusy;
@@ -74,6 +77,7 @@ struct Options {
     bool json = false;
     bool color = true;
     bool names_only = false;  ///< ls --complete
+    bool watch = false;       ///< leader: until a signal comes
     Progress progress = Progress::automatic;
 };
 

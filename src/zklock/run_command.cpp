@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
 #include "zklock/dead_man.hpp"
@@ -38,6 +39,45 @@ const char* outcome_of(const Options& options, int code) {
     }
 }
 
+struct Surroundings {
+    Console& console;
+    const Inheritance& inheritance;
+    Signals& signals;
+    EventLog& events;
+    bool whole_tree;
+};
+
+/// Empty: a leadership was lost, and nobody has asked zklock to end.
+std::optional<int> run_once(const Options& options, const Surroundings& around) {
+    DeadMansSwitch dead_man(around.whole_tree);
+    LockSession lock(options, around.console, around.events, around.signals);
+    lock.acquire();
+    Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
+                  around.whole_tree);
+    const int code = runner.run();
+    if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
+    nlohmann::json object = result_object(options, runner.outcome(), code);
+    object.update(runner.details());
+    report(options, around.console, object);
+    return code;
+}
+
+/// A leadership that is lost is stood for again, by a session of its own: whatever has become of the former one, its
+/// command is dead, and its node goes with it.
+int run_while_elected(Options options, const Surroundings& around) {
+    for (;;) {
+        try {
+            if (const auto code = run_once(options, around)) return *code;
+        } catch (const LostBeforeStart&) {  // stand again
+        }
+        around.console.warning("standing for election at " + options.lock + " again");
+        // The limits were for the first time: from now on a missing server is an interruption like any other.
+        options.connect_timeout.reset();
+        options.wait_limit.reset();
+        options.nonblock = false;
+    }
+}
+
 }  // namespace
 
 int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals) {
@@ -53,16 +93,10 @@ int run_command(const Options& options, Console& console, Inheritance inheritanc
     // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
     // whoever executed zklock had children already: theirs are none of our business.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-    DeadMansSwitch dead_man(whole_tree);
+    const Surroundings around{console, inheritance, signals, events, whole_tree};
     try {
-        LockSession lock(options, console, events, signals);
-        lock.acquire();
-        Runner runner(options, console, events, signals, lock, dead_man, inheritance, whole_tree);
-        const int code = runner.run();
-        nlohmann::json object = result_object(options, runner.outcome(), code);
-        object.update(runner.details());
-        report(options, console, object);
-        return code;
+        if (options.command == Command::run) return *run_once(options, around);
+        return run_while_elected(options, around);
     } catch (const Failure& failure) {
         nlohmann::json object = result_object(options, outcome_of(options, failure.code), failure.code);
         object["message"] = failure.what();

@@ -88,7 +88,7 @@ void Runner::wait_for_a_lease_worth_starting() {
         }
         const Instant now = BootClock::now();
         const Instant until = lock_.sure_until();
-        if (until <= now) throw Failure(options_.lost_exit_code, "the lock was lost before the command was started");
+        if (until <= now) throw LostBeforeStart(options_.lost_exit_code);
         if (until - now > kill_after_ + pause) return;
         if (now >= limit) {
             throw Failure(kUnavailable,
@@ -220,6 +220,7 @@ void Runner::read_start() {
             return;
         case ExecResult::too_late:
             start_failure_ = options_.lost_exit_code;
+            too_late_ = true;
             console_.error("the lock was lost before the command was started");
             return;
         case ExecResult::setup:
@@ -313,7 +314,7 @@ int Runner::exit_code() const {
 }
 
 const char* Runner::outcome() const {
-    if (start_failure_) return *start_failure_ == options_.lost_exit_code ? "lost" : "not_started";
+    if (start_failure_) return too_late_ ? "lost" : "not_started";
     switch (supervisor_.end()) {
         case Supervisor::End::lost: return "lost";
         case Supervisor::End::max_run: return "max_run";

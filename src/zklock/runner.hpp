@@ -13,6 +13,10 @@
 
 namespace zkrecipes::zklock {
 
+struct LostBeforeStart : Failure {
+    explicit LostBeforeStart(int exit_code) : Failure(exit_code, "the lock was lost before the command was started") {}
+};
+
 /// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on
 /// the main thread that tells the Supervisor what happens and does what it says.
 class Runner {
@@ -21,10 +25,13 @@ public:
            DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree);
     ~Runner();
 
-    /// Answers the exit code. Throws Failure, or Interrupted when a signal came before the command was started.
+    /// Answers the exit code. Throws Failure, LostBeforeStart among them, or Interrupted when a signal came before the
+    /// command was started.
     int run();
 
     const char* outcome() const;
+    bool lost() const noexcept { return too_late_ || (!start_failure_ && supervisor_.end() == Supervisor::End::lost); }
+    bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
     nlohmann::json details() const;  ///< for --result
 
 private:
@@ -60,6 +67,7 @@ private:
     bool start_spoke_ = false;  // something can be read from it
     UniqueFd timer_;
     std::optional<int> start_failure_;  // exit code
+    bool too_late_ = false;             // it was the lock
     std::optional<Nanoseconds> held_;
     Nanoseconds drain_pause_ = std::chrono::milliseconds(5);
 };

@@ -9,21 +9,6 @@
 #include "zklock/outside.hpp"
 
 namespace zkrecipes::zklock {
-namespace {
-
-std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
-    std::string text = title + describe(participant, now) + "\n";
-    text += "           mode  " + participant.mode + "\n";
-    text += "           node  " + printable(node_path(participant)) + "\n";
-    text += "           token " + std::to_string(participant.token) + "\n";
-    for (const auto& [key, value] : participant.labels) {
-        text += "           " + printable(key) + "=" + printable(value) + "\n";
-    }
-    return text;
-}
-
-}  // namespace
-
 int status_command(const Options& options, Console& console) {
     Outside outside(options, console);
     const LockView view = inspect_lock(outside.session(), options.lock, Outside::answer_by());

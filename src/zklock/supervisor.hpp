@@ -77,6 +77,8 @@ public:
     Instant dead_by() const noexcept { return dead_by_; }
     bool finished() const noexcept { return phase_ == Phase::finished; }
     End end() const noexcept { return end_; }
+    /// Somebody wants zklock to end: TERM or INT has come.
+    bool asked_to_stop() const noexcept { return stop_requests_ > 0; }
     const std::string& lost_reason() const noexcept { return lost_reason_; }
     /// The lock may be given back only when this is so.
     bool group_is_gone() const noexcept { return phase_ == Phase::lingering || phase_ == Phase::finished; }

@@ -12,6 +12,7 @@ const char* mode_name(Mode mode) noexcept {
         case Mode::writer: return "exclusive";
         case Mode::shared: return "shared";
         case Mode::semaphore: return "semaphore";
+        case Mode::leader: return "leader";
     }
     return "";
 }

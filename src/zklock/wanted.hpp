@@ -10,7 +10,8 @@ enum class Mode {
     exclusive,  ///< by a node of a mutex
     writer,     ///< alone as well, by a node of a read-write lock
     shared,     ///< beside others that share it
-    semaphore   ///< one of so many leases
+    semaphore,  ///< one of so many leases
+    leader      ///< as the leader of an election
 };
 /// As the command, and --result, are told: both ways of being alone are the same to them.
 const char* mode_name(Mode mode) noexcept;

@@ -71,7 +71,7 @@ TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
 }
 
 TEST_F(OptionsTest, ALockIsAnAbsolutePath) {
-    EXPECT_EQ(refusal({"leader", "/l"}).first, 64);
+    EXPECT_EQ(refusal({"lead", "/l"}).first, 64);
     EXPECT_THAT(refusal({"locks/x", "cmd"}).second, HasSubstr("neither a command of zklock nor an absolute path"));
     EXPECT_EQ(refusal({"status", "x"}).first, 64);
     EXPECT_EQ(refusal({"-n"}).first, 64);
@@ -171,6 +171,23 @@ TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
     }
     EXPECT_EQ(parse({"--dialect", "kazoo", "/l", "cmd"}).dialect, Dialect::kazoo);
     EXPECT_EQ(parse({"--dialect", "curator", "/l", "cmd"}).dialect, Dialect::curator);
+}
+
+TEST_F(OptionsTest, ACandidateRunsItsCommandAsLeader) {
+    const Options options = parse({"elect", "--id", "a", "--layout", "selector", "-k", "1", "/e", "--", "cmd", "-n"});
+    EXPECT_EQ(options.command, Command::elect);
+    EXPECT_THAT(options.locks, ElementsAre(Wanted{"/e", Mode::leader}));
+    EXPECT_EQ(options.layout, ElectionLayout::selector);
+    EXPECT_EQ(options.id, "a");
+    EXPECT_EQ(options.kill_after, 1s);
+    EXPECT_THAT(options.argv, ElementsAre("cmd", "-n"));
+    EXPECT_EQ(parse({"elect", "/e", "cmd"}).layout, ElectionLayout::latch);
+    EXPECT_EQ(refusal({"elect", "--layout", "zkpython", "/e", "cmd"}).first, 64);
+    for (const char* option : {"-s", "-x", "-L", "--dialect"}) {
+        EXPECT_EQ(refusal({"elect", option, "/e", "cmd"}).first, 64) << option;
+    }
+    EXPECT_TRUE(parse({"leader", "--watch", "/e"}).watch);
+    EXPECT_EQ(refusal({"leader"}).first, 64);
 }
 
 TEST_F(OptionsTest, ExitCodesAreFrom0To255) {
