@@ -1,5 +1,8 @@
 #include "sim/recipes_workload.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 namespace zkrecipes::sim {
@@ -34,6 +37,14 @@ RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& r
                     own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases);
                     if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path);
                     break;
+                case Kind::election: {
+                    ElectionOptions options;
+                    options.id = worker->name;
+                    if (worker->number % 2 == 1) options.when_suspended = WhenSuspended::step_down;
+                    own.election = std::make_unique<LeaderElection>(session, place.path, std::move(options));
+                    observe(worker->process, *own.election);
+                    break;
+                }
             }
         }
     }
@@ -48,6 +59,7 @@ std::vector<RecipesWorkload::Place> RecipesWorkload::places_of(const Plan& plan)
         if (plan.workload == "read_write") place.kind = Kind::read_write;
         if (plan.workload == "semaphore") place.kind = Kind::semaphore;
         if (plan.workload == "multi") place.kind = rng.one_in(2) ? Kind::mutex : Kind::read_write;
+        if (plan.workload == "election") place.kind = Kind::election;
         if (plan.workload == "mixed") place.kind = static_cast<Kind>(rng.below(3));
         if (place.kind == Kind::semaphore) place.leases = static_cast<int>(rng.between(1, 4));
         places.push_back(std::move(place));
@@ -77,6 +89,7 @@ void RecipesWorkload::one_round(Worker& worker) {
         case Kind::mutex: return use_mutex(worker, place);
         case Kind::read_write: return use_read_write(worker, place);
         case Kind::semaphore: return use_semaphore(worker, place);
+        case Kind::election: return use_election(worker, place);
     }
 }
 
@@ -105,6 +118,52 @@ void RecipesWorkload::use_semaphore(Worker& worker, int place) {
     const int wanted = static_cast<int>(worker.rng.between(1, all));
     const auto [wait, before, later] = usual_ways(*own.semaphore, wanted);
     take_and_hold(worker, {wait, before, later}, {Claim::leases(place, wanted, all)});
+}
+
+void RecipesWorkload::use_election(Worker& worker, int place) {
+    LeaderElection& election = *locks(worker, place).election;
+    if (!worker.rng.one_in(3)) {
+        const Ways ways{[&election] { return election.campaign(); },
+                        [&election](Deadline deadline, std::stop_token stop) {
+                            return election.campaign_before(deadline, std::move(stop));
+                        },
+                        [&election](Deadline deadline, std::function<void(AcquireResult)> done) {
+                            election.campaign_async(deadline, {}, std::move(done));
+                        }};
+        return take_and_hold(worker, ways, {Claim::alone(place)});
+    }
+    const auto stop = std::make_shared<std::stop_source>();
+    world_.in(worker.rng.between(0, 4 * plan_.timeout_ms * kMilli), &worker.process.actor(),
+              [stop] { stop->request_stop(); });
+    const Call call(judge_, worker, "run()");
+    election.run([&](const Grant& leadership, const std::stop_token& over) { lead(worker, place, leadership, over); },
+                 stop->get_token());
+}
+
+/// Acts until it has had enough or is told to stop; nobody else may lead meanwhile.
+void RecipesWorkload::lead(Worker& worker, int place, const Grant& leadership, const std::stop_token& stop) {
+    struct Ended {
+        Judge& judge;
+        Judge::Ticket ticket;
+        ~Ended() { judge.ended(ticket); }
+    } const ended{judge_, judge_.granted(Claim::alone(place), worker.process, leadership)};
+    const SimTime until = world_.now() + hold_time(worker.rng);
+    while (judge_.act(ended.ticket) && !stop.stop_requested() && world_.now() < until) {
+        world_.sleep(&worker.process.actor(), worker.rng.between(kMilli, 400 * kMilli));
+    }
+}
+
+/// Whoever is told of a leader is not told of an earlier one later.
+void RecipesWorkload::observe(ClientProcess& process, LeaderElection& election) {
+    const auto latest = std::make_shared<FencingToken>(0);
+    observers_.push_back(election.observe([this, &process, latest](const std::optional<Participant>& leader) {
+        if (!leader || process.dead()) return;
+        if (leader->token <= *latest) {
+            judge_.violation("observer", process.name() + ": told of token " + std::to_string(leader->token) +
+                                             " after " + std::to_string(*latest));
+        }
+        *latest = leader->token;
+    }));
 }
 
 void RecipesWorkload::use_read_write(Worker& worker, int place) {
@@ -169,7 +228,7 @@ void RecipesWorkload::use_several(Worker& worker) {
     std::vector<Claim> claims;
     for (std::size_t i = 0; i < places_.size(); ++i) {
         const int place = static_cast<int>(i);
-        if (places_[i].kind == Kind::semaphore || rng.one_in(3)) continue;
+        if (places_[i].kind == Kind::semaphore || places_[i].kind == Kind::election || rng.one_in(3)) continue;
         const bool shared = places_[i].kind == Kind::read_write && rng.one_in(2);
         const auto as = shared                              ? MultiLock::As::shared
                         : places_[i].kind == Kind::read_write ? MultiLock::As::alone

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/semaphore.hpp>
@@ -15,13 +16,13 @@
 namespace zkrecipes::sim {
 
 /// All recipes: each path is one kind of lock, and is used through every recipe that may use that kind. Which kinds
-/// there are follows from the name of the workload: read_write, semaphore, multi, mixed.
+/// there are follows from the name of the workload: read_write, semaphore, multi, election, mixed.
 class RecipesWorkload final : public Workload {
 public:
     RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result);
 
 private:
-    enum class Kind { mutex, read_write, semaphore };
+    enum class Kind { mutex, read_write, semaphore, election };
     struct Place {
         Kind kind = Kind::mutex;
         std::string path;
@@ -33,16 +34,24 @@ private:
         std::unique_ptr<ReadWriteLock> read_write;
         std::unique_ptr<Semaphore> semaphore;
         std::unique_ptr<SemaphoreMutex> single;  // where there is one lease
+        std::unique_ptr<LeaderElection> election;
     };
 
     static std::vector<Place> places_of(const Plan& plan);
     static std::vector<std::string> directories_of(const Plan& plan);
     void one_round(Worker& worker) override;
-    void drop_locks() noexcept override { locks_.clear(); }
+    void stop_watching() override { observers_.clear(); }
+    void drop_locks() noexcept override {
+        observers_.clear();
+        locks_.clear();
+    }
 
     void use_mutex(Worker& worker, int place);
     void use_read_write(Worker& worker, int place);
     void use_semaphore(Worker& worker, int place);
+    void use_election(Worker& worker, int place);
+    void lead(Worker& worker, int place, const Grant& leadership, const std::stop_token& stop);
+    void observe(ClientProcess& process, LeaderElection& election);
     void use_several(Worker& worker);
     void alone_then_shared(Worker& worker, int place);
     void ask_for_more(Worker& worker, ReadWriteLock& lock);
@@ -53,6 +62,7 @@ private:
 
     const std::vector<Place> places_;
     std::vector<std::vector<Locks>> locks_;  // by worker and place
+    std::vector<StateSubscription> observers_;
 };
 
 }  // namespace zkrecipes::sim

@@ -12,7 +12,7 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex", "read_write", "semaphore", "multi", "mixed"};
+    static const std::vector<std::string> names{"mutex", "read_write", "semaphore", "multi", "election", "mixed"};
     return names;
 }
 

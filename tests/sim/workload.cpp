@@ -72,6 +72,7 @@ void Workload::run() {
     if (!world_.run(plan_.trouble + plan_.patience, [this] { return working_ == 0; })) {
         judge_.violation("served", "after healing, not everybody was served:" + open_calls());
     } else {
+        stop_watching();
         check_nothing_stays();
     }
     // Nothing may keep a session from closing, nor its waiting calls from returning then.

@@ -42,6 +42,7 @@ protected:
     static std::vector<std::string> lock_paths(const Plan& plan);
 
     virtual void one_round(Worker& worker) = 0;
+    virtual void stop_watching() {}          // everybody was served, the sessions are still open
     virtual void drop_locks() noexcept = 0;  // before their sessions
 
     /// By wait(), by a try, or by before() with and without a stop.
