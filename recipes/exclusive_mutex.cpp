@@ -15,6 +15,9 @@
 //   4. It is gone. It had been the only one before us: check the own node by a committed write; the node is there:
 //      held. It had not been: back to 2, with that check sent along.
 //   5. Release: delete the own node. Nobody waits for that; the session sees to it that it happens.
+//   With LockOptions::delay_after_loss: lock_delay_fsm.hpp says what stands between 1, 2 or 4 and the grant, and
+//   before 5.
+//
 //   A try lists first, and ends there if anybody stands in the queue: one read, nothing written.
 //   The connection breaks: what is known of the own node decides where to go on (acquire_fsm.hpp).
 //   The session ends: its node is gone, and the call starts again at 1, at the back of the queue, in the same deadline.
@@ -28,6 +31,7 @@
 
 #include "core/acquire.hpp"
 #include "core/agent_holds.hpp"
+#include "core/lock_delay.hpp"
 #include "core/participants.hpp"
 
 namespace zkrecipes {
@@ -38,7 +42,8 @@ class ExclusiveMutexImpl {
 public:
     ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          queue(make_queue(*core, path, options, {"lock-", "__lock__"}, rule_alone(options.dialect), "ExclusiveMutex")),
+          queue(make_queue(*core, path, options, {"lock-", "__lock__", true}, rule_alone(options.dialect),
+                           "ExclusiveMutex")),
           holds(std::make_shared<AgentHolds>()) {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
@@ -52,10 +57,13 @@ public:
                             "this fiber or thread still holds it, but the hold was lost; give it back first");
             case AgentHolds::Entered::fresh: break;
         }
-        share = acquire_blocking(core, queue, "acquire", deadline, std::move(stop));
+        share = delayed() ? acquire_blocking(core, make_delayed(core, queue, "acquire"), deadline, std::move(stop))
+                          : acquire_blocking(core, queue, "acquire", deadline, std::move(stop));
         if (share) holds->add(agent, share);
         return share;
     }
+
+    bool delayed() const { return queue->options.delay_after_loss.count() > 0; }
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const Queue> queue;
@@ -98,13 +106,18 @@ void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std:
     if (impl->core->state() == SessionState::closed) {
         throw Error(Errc::closed, "acquire_async", impl->queue->user_path, "make a new Session");
     }
-    internal::acquire_later(impl->core, impl->queue, "acquire_async", deadline, std::move(stop),
-                            [done = std::move(done)](AcquireAnswer answer) {
-                                AcquireResult result;
-                                if (answer.share) result.grant = Grant(std::move(answer.share));
-                                if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                                done(std::move(result));
-                            });
+    auto tell = [done = std::move(done)](AcquireAnswer answer) {
+        AcquireResult result;
+        if (answer.share) result.grant = Grant(std::move(answer.share));
+        if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+        done(std::move(result));
+    };
+    constexpr const char* operation = "acquire_async";
+    if (impl->delayed()) {
+        return internal::acquire_later(impl->core, internal::make_delayed(impl->core, impl->queue, operation), deadline,
+                                       std::move(stop), std::move(tell));
+    }
+    internal::acquire_later(impl->core, impl->queue, operation, deadline, std::move(stop), std::move(tell));
 }
 
 void ExclusiveMutex::lock() { lock_before(Deadline::never()); }

@@ -26,7 +26,11 @@ struct LockOptions {
     std::map<std::string, std::string> labels;  ///< shown by participants() and zklock status
     std::optional<std::vector<Acl>> acl;        ///< empty: the session's
     bool create_parents = true;                 ///< false: a missing lock directory is Errc::no_parent
-    Dialect dialect = Dialect::curator;         ///< recipes that the dialect does not have: Errc::unsupported
+    /// After a holder vanished (its session ended, or its node was deleted by somebody else; not: it gave back),
+    /// whoever comes next waits so long before it is granted the lock. For resources that cannot compare fencing
+    /// tokens. All who share the lock must say so. ExclusiveMutex only; see docs/recipes/lock_delay.md. Zero: no delay.
+    std::chrono::milliseconds delay_after_loss{0};
+    Dialect dialect = Dialect::curator;  ///< recipes that the dialect does not have: Errc::unsupported
 };
 
 /// One contender for a lock, as seen in ZooKeeper.

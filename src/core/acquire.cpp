@@ -31,10 +31,20 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
         throw Error(Errc::unsupported, operation, path,
                     "the kazoo dialect is that of ExclusiveMutex and ReadWriteLock; use Curator's, the default");
     }
+    if (options.delay_after_loss.count() < 0) {
+        throw Error(Errc::bad_option, operation, path, "delay_after_loss is negative");
+    }
+    if (options.delay_after_loss.count() > 0 && !base.takes_delay) {
+        throw Error(
+            Errc::unsupported, operation, path,
+            "delay_after_loss is an option of ExclusiveMutex; let the resource compare fencing tokens, or write by "
+            "Transaction");
+    }
     if (data == NodeData::about_owner) write_payload(options, {}, operation, path);  // throws now, not in an acquire
     queue->spec.base = own_base;
     queue->spec.dialect = options.dialect;
     queue->spec.rule = rule.get();
+    queue->persistent = options.delay_after_loss.count() > 0;
     queue->spec.create_parents = options.create_parents;
     queue->rule = std::move(rule);
     queue->user_path = path;
@@ -153,7 +163,7 @@ void AcquireOp::make_directory(Ticket ticket) {
         queue_->spec.directory, queue_->acl,
         [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_->on_directory(ticket, rc); },
         // kazoo looks for its directory once, and does not expect that the servers remove it.
-        queue_->spec.dialect == Dialect::kazoo ? CreateMode::persistent : CreateMode::container);
+        queue_->spec.dialect == Dialect::kazoo || queue_->persistent ? CreateMode::persistent : CreateMode::container);
 }
 
 void AcquireOp::list(Ticket ticket) {

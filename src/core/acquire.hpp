@@ -30,15 +30,18 @@ struct Queue {
     std::vector<Acl> acl;
     LockOptions options;
     NodeData data = NodeData::about_owner;
+    bool persistent = false;                  // the directory must not be removed by the servers: it has data
     mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
 };
 
 /// What stands between the identity and the sequence in the names of the own nodes, in each dialect.
 struct BaseName {
-    constexpr BaseName(const char* curator_base, const char* kazoo_base = "")  // NOLINT: most have but the first
-        : curator(curator_base), kazoo(kazoo_base) {}
+    constexpr BaseName(const char* curator_base, const char* kazoo_base = "",  // NOLINT: most have but the first
+                       bool with_delay = false)
+        : curator(curator_base), kazoo(kazoo_base), takes_delay(with_delay) {}
     const char* curator;
     const char* kazoo;  // "": kazoo has no such recipe, or lays it out in another way
+    bool takes_delay;   // LockOptions::delay_after_loss
 };
 
 /// Checks path and options. Throws Error bad_path, bad_option or, for a dialect without this recipe, unsupported.

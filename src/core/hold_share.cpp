@@ -47,6 +47,7 @@ bool HoldShare::last_one_left() noexcept {
 }
 
 void HoldShare::end_hold_inside(std::function<void(bool)> gone) {
+    if (auto action = std::exchange(before_delete_, nullptr)) action(*core_);
     core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
                             gone = std::move(gone)](bool surely) {
         if (surely) give_back_reservation(weak, incarnation, bytes);

@@ -47,6 +47,8 @@ public:
     /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
     /// share.
     void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+    /// Runs once inside the strand, right before the node is deleted, whatever the reason. As on_end.
+    void before_delete(std::function<void(SessionCore&)> action) { before_delete_ = std::move(action); }
     /// *inside* the strand: gives back a hold that nobody came to know of.
     void discard_inside() noexcept;
 
@@ -61,6 +63,7 @@ private:
     std::atomic<int> inside_{1};
     std::atomic<bool> watches_revocation_{false};
     std::function<void()> on_end_;
+    std::function<void(SessionCore&)> before_delete_;
 };
 
 /// The way from a public Grant to what it stands for.
