@@ -15,6 +15,7 @@
 
 #include "base/connect_string.hpp"
 #include "base/paths.hpp"
+#include "core/lock_delay_fsm.hpp"
 #include "core/node_name.hpp"
 #include "core/participants.hpp"
 #include "core/payload.hpp"
@@ -111,6 +112,15 @@ void lease_limit(std::string_view input) {
     }
 }
 
+/// The data of the directory of a lock with a delay.
+void holder_mark(std::string_view input) {
+    if (const auto mark = read_holder_mark(input)) {
+        require(input.empty() || mark->token > 0, "whoever held has a token");
+        require(input.empty() || read_holder_mark(write_holder_mark(*mark)) == mark,
+                "what is written is read as the same");
+    }
+}
+
 void sequencer(std::string_view input) {
     const auto parsed = parse_sequencer(input);
     if (const auto* what = std::get_if<SequencerText>(&parsed)) {
@@ -166,9 +176,9 @@ void gate_protocol(std::string_view input) {
 }
 
 constexpr Target kTargets[] = {
-    {"queue_names", queue_names}, {"payload", payload},   {"path", path},     {"connect_string", connect_string},
-    {"lease_limit", lease_limit}, {"duration", duration}, {"config", config}, {"gate_protocol", gate_protocol},
-    {"sequencer", sequencer},
+    {"queue_names", queue_names}, {"payload", payload},         {"path", path},     {"connect_string", connect_string},
+    {"lease_limit", lease_limit}, {"duration", duration},       {"config", config}, {"gate_protocol", gate_protocol},
+    {"sequencer", sequencer},     {"holder_mark", holder_mark},
 };
 
 }  // namespace
