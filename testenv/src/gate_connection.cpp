@@ -104,6 +104,15 @@ void GateConnection::cut() {
     push(to_server_, std::move(end));
 }
 
+void GateConnection::cut_for(FaultState& fault) {
+    // With its mutex locked: a client that sees the end of the connection and then asks finds that the fault was
+    // reached.
+    const std::lock_guard lock(fault.mutex);
+    cut();
+    fault.reached = true;
+    fault.changed.notify_all();
+}
+
 void GateConnection::broken(Pipe& pipe) {
     pipe.end_read = true;
     if (pipe.swallow || cut_) {
@@ -239,8 +248,7 @@ void GateConnection::take_first_request(std::string frame) {
     if (fault && fault->kind == FaultState::Kind::cut_before) {
         record.forwarded = false;
         gate_.record(record);
-        cut();
-        fault->mark_reached();
+        cut_for(*fault);
         return;
     }
     gate_.record(record);
@@ -264,8 +272,7 @@ void GateConnection::take_request(std::string frame) {
         record.forwarded = !fault || fault->kind != FaultState::Kind::cut_before;
         gate_.record(record);
         if (!record.forwarded) {
-            cut();
-            fault->mark_reached();
+            cut_for(*fault);
             return;
         }
         pending_.push_back({head->xid, head->opcode, head->path, fault});
@@ -373,8 +380,7 @@ void GateConnection::pump(Pipe& pipe) {
             const auto fault = next->fault;
             next->record->forwarded = false;
             gate_.record(*next->record);
-            cut();
-            fault->mark_reached();
+            cut_for(*fault);
             pump(to_client_);
             return;
         }

@@ -74,7 +74,8 @@ private:
     void push(Pipe& pipe, Chunk chunk);
     void pump(Pipe& pipe);
     bool write_chunk(Pipe& pipe, Chunk& chunk);
-    void cut();               ///< orderly towards the server, so that what it was sent before is executed
+    void cut();  ///< orderly towards the server, so that what it was sent before is executed
+    void cut_for(FaultState& fault);
     void broken(Pipe& pipe);  ///< reading from its source failed
     void update_interest(Socket& socket, const Pipe& reads);
     void close_socket(Socket& socket, bool with_reset);
