@@ -22,6 +22,16 @@ void Reaper::add_nodes(std::vector<std::string> paths, Done done) {
     run(add(std::move(job)));
 }
 
+void Reaper::add_owned(std::string path, std::int64_t owner, Done done) {
+    Job job;
+    job.by_identity = true;
+    job.owned = std::move(path);
+    job.directory = job.owned;  // what is synced
+    job.owner = owner;
+    job.done = std::move(done);
+    run(add(std::move(job)));
+}
+
 void Reaper::add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done) {
     Job job;
     job.by_identity = true;
@@ -145,6 +155,11 @@ void Reaper::on_synced(Ticket ticket, Rc rc) {
     if (job == nullptr) return;
     if (rc == Rc::no_node) return finish(id, true);
     if (rc != Rc::ok) return again(id, *job, rc, job->directory, "sync");
+    if (!job->owned.empty()) {
+        job->nodes.assign(1, job->owned);
+        job->owner_checked = false;
+        return run(id);
+    }
     // At once behind the sync, whatever else waits: only a list on the same connection reflects it. If the connection
     // breaks in between, the list is not answered with ok, or was sent on the next connection, whose server is not
     // older.

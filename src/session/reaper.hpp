@@ -44,6 +44,8 @@ public:
 
     void add_node(std::string path, Done done);
     void add_nodes(std::vector<std::string> paths, Done done);  // at least one
+    /// A name that others may use, too: sync, compare the owner, delete.
+    void add_owned(std::string path, std::int64_t owner, Done done);
     void add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done);
 
     void on_removed(Ticket ticket, Rc rc);
@@ -67,11 +69,12 @@ private:
         Pace pace{std::chrono::milliseconds(20), std::chrono::seconds(5)};
         std::string directory;           // identity jobs
         std::string name_prefix;         // identity jobs
-        std::int64_t owner = 0;          // identity jobs
+        std::string owned;               // owned jobs: the one node
+        std::int64_t owner = 0;          // identity and owned jobs
         std::vector<std::string> nodes;  // to be deleted, the last one first; identity: to be examined
-        bool by_identity = false;
-        bool together = false;       // all of `nodes` at once
-        bool owner_checked = false;  // of nodes.back()
+        bool by_identity = false;        // the owner counts: identity and owned jobs
+        bool together = false;           // all of `nodes` at once
+        bool owner_checked = false;      // of nodes.back()
         std::uint64_t refusals = 0;
         Done done;
     };

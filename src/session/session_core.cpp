@@ -87,6 +87,9 @@ void SessionCore::sync(const std::string& path, Done<> done) { impl_->sync(path,
 WatchId SessionCore::watch_node(const std::string& path, WatchListener listener) {
     return impl_->watches_.add(path, std::move(listener));
 }
+WatchId SessionCore::watch_existence(const std::string& path, WatchListener listener) {
+    return impl_->watches_.add(path, std::move(listener), WatchKind::existence);
+}
 WatchId SessionCore::watch_children(const std::string& path, WatchListener listener) {
     return impl_->watches_.add(path, std::move(listener), WatchKind::children);
 }
@@ -117,6 +120,9 @@ void SessionCore::reap_node(std::string node, std::function<void(bool)> done) {
 }
 void SessionCore::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
     impl_->reap_nodes(std::move(nodes), std::move(done));
+}
+void SessionCore::reap_owned(std::string node, std::function<void(bool)> done) {
+    impl_->reap_owned(std::move(node), std::move(done));
 }
 void SessionCore::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
     impl_->reap_identity(std::move(directory), std::move(name_prefix), std::move(done));

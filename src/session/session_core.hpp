@@ -111,11 +111,12 @@ public:
     void sync(const std::string& path, Done<> done);
 
     // ---- watches (*inside*) ------------------------------------------------------------------------------------
-    // One watch on the server per path, however many ask; removed there when nobody asks any more.
-    // WatchListener::ready is called once, inside the strand, and never from inside watch_node.
+    // One watch on the server per path and facet, however many ask; removed there when nobody asks any more.
+    // WatchListener::ready (or listed) is called once, inside the strand, and never from inside watch_node.
     using WatchListener = internal::WatchListener;
     using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
     WatchId watch_node(const std::string& path, WatchListener listener);
+    WatchId watch_existence(const std::string& path, WatchListener listener);  // the node; missing: its creation
     WatchId watch_children(const std::string& path, WatchListener listener);
     WatchId watch_directory(const std::string& path, WatchListener listener);  // its children; missing: its creation
     /// Watches die silently with their incarnation; removing a dead one is harmless.
@@ -157,6 +158,9 @@ public:
     /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
     /// its create was lost: sync, list, compare the owner, delete.
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
+
+    /// The same for a node of a name that others may use, too: deleted only if it belongs to the present incarnation.
+    void reap_owned(std::string node, std::function<void(bool gone)> done = {});
 
     // ---- directories (*inside*) --------------------------------------------------------------------------------
     /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.

@@ -97,6 +97,7 @@ public:
     void watch_revocation(const HoldTable::HoldPtr& hold);
     void reap_node(std::string node, std::function<void(bool)> done);
     void reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
+    void reap_owned(std::string node, std::function<void(bool)> done);
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
 
     // Used by SessionCore as they are.

@@ -124,8 +124,8 @@ void SessionImpl::send_get_watch(const std::string& path, std::uint64_t ticket) 
 }
 
 void SessionImpl::send_children_watch(const std::string& path, std::uint64_t ticket) {
-    children(path, true, [this, ticket](Rc rc, const std::vector<std::string>&, const NodeStat& stat, Instant) {
-        watches_.on_read(ticket, rc, {}, stat);
+    children(path, true, [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+        watches_.on_read(ticket, rc, {}, stat, names);
     });
 }
 
@@ -147,6 +147,11 @@ void SessionImpl::reap_node(std::string node, std::function<void(bool)> done) {
 
 void SessionImpl::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
     if (fsm_.has_session()) return reaper_.add_nodes(std::move(nodes), std::move(done));
+    if (done) post_inside([done = std::move(done)] { done(false); });
+}
+
+void SessionImpl::reap_owned(std::string node, std::function<void(bool)> done) {
+    if (fsm_.has_session()) return reaper_.add_owned(std::move(node), fsm_.incarnation().session_id, std::move(done));
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 

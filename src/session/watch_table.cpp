@@ -1,41 +1,46 @@
 #include "session/watch_table.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "base/mutation.hpp"
 
 namespace zkrecipes::internal {
 
+namespace {
+
+bool about_children(WatchKind kind) { return kind == WatchKind::children || kind == WatchKind::directory; }
+bool awaits_creation(WatchKind kind) { return kind == WatchKind::existence || kind == WatchKind::directory; }
+
+}  // namespace
+
 WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKind kind) {
     auto found = entries_.find(path);
     if (found == entries_.end()) {
         if (!budget_.reserve(path.size())) return 0;
         found = entries_.emplace(path, Entry{}).first;
-        found->second.kind = kind;
     }
-    assert(found->second.kind == kind);
     const WatchId id = ++last_id_;
-    listeners_.emplace(id, Listening{path, std::move(listener)});
+    listeners_.emplace(id, Listening{path, std::move(listener), kind});
     Entry& entry = found->second;
+    Facet& facet = entry.facet(about_children(kind));
     entry.abandoned = false;
     if (entry.removing != 0) {
-        // The client forgets its watch when the removal is answered. A read sent now could be answered in between.
-        entry.queued.push_back(id);
+        // The client forgets its watches when the removal is answered. A read sent now could be answered in between.
+        facet.queued.push_back(id);
     } else {
-        entry.arming.push_back(id);
-        if (entry.reading == 0) start_read(path, entry);
+        facet.arming.push_back(id);
+        if (facet.reading == 0) start_read(path, entry, about_children(kind));
     }
     return id;
 }
 
-void WatchTable::start_read(const std::string& path, Entry& entry) {
-    entry.reading = ++last_ticket_;
-    tickets_.emplace(entry.reading, path);
-    if (entry.kind == WatchKind::node) return port_.send_get_watch(path, entry.reading);
-    entry.asks_existence ? port_.send_exists_watch(path, entry.reading)
-                         : port_.send_children_watch(path, entry.reading);
+void WatchTable::start_read(const std::string& path, Entry& entry, bool of_children) {
+    Facet& facet = entry.facet(of_children);
+    facet.reading = ++last_ticket_;
+    tickets_.emplace(facet.reading, Issued{path, of_children});
+    if (facet.asks_existence) return port_.send_exists_watch(path, facet.reading);
+    of_children ? port_.send_children_watch(path, facet.reading) : port_.send_get_watch(path, facet.reading);
 }
 
 void WatchTable::drop(WatchId id, bool remove_from_server) {
@@ -45,7 +50,8 @@ void WatchTable::drop(WatchId id, bool remove_from_server) {
     // What the listener captured may own a great deal; it must not be destroyed while the table is half changed.
     const auto keep = listeners_.extract(listening);
     if (entry == entries_.end()) return;
-    for (auto* list : {&entry->second.ready, &entry->second.arming, &entry->second.queued}) std::erase(*list, id);
+    Facet& facet = entry->second.facet(about_children(keep.mapped().kind));
+    for (auto* list : {&facet.ready, &facet.arming, &facet.queued}) std::erase(*list, id);
     if (!remove_from_server) entry->second.abandoned = true;
     settle(entry);
 }
@@ -53,13 +59,13 @@ void WatchTable::drop(WatchId id, bool remove_from_server) {
 /// Nobody may be left who asks, and nothing may be left to wait for.
 void WatchTable::settle(Entries::iterator found) {
     Entry& entry = found->second;
-    if (!entry.ready.empty() || !entry.arming.empty() || !entry.queued.empty()) return;
-    if (entry.reading != 0 || entry.removing != 0) return;  // goes on when the answer is there
-    if (entry.armed) {
+    if (entry.asked_for()) return;
+    if (entry.reading() || entry.removing != 0) return;  // goes on when the answer is there
+    if (entry.armed()) {
         if (entry.abandoned || !port_.can_send() || ZKRECIPES_MUTATION("watch-left-on-server"))
             return;  // the event or on_connected() comes
         entry.removing = ++last_ticket_;
-        tickets_.emplace(entry.removing, found->first);
+        tickets_.emplace(entry.removing, Issued{found->first, false});
         port_.send_remove_watches(found->first, entry.removing);
         return;
     }
@@ -72,49 +78,68 @@ WatchListener WatchTable::take(WatchId id) {
     return node.empty() ? WatchListener{} : std::move(node.mapped().listener);
 }
 
-void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat) {
+/// Whether a read that was answered so has left this one a watch.
+bool WatchTable::watches(WatchId id, Rc rc, bool asked_existence) const {
+    if (rc == Rc::ok) return true;
+    return rc == Rc::no_node && asked_existence && awaits_creation(listeners_.at(id).kind);
+}
+
+/// Whom the answer to a read is for. The others wait for one more: what is missing is watched for being made, and what
+/// has been made meanwhile is read.
+std::vector<WatchId> WatchTable::answered(const std::string& path, Entry& entry, bool of_children, Rc rc) {
+    Facet& facet = entry.facet(of_children);
+    const bool asked_existence = facet.asks_existence;
+    const bool other_way = rc == (asked_existence ? Rc::ok : Rc::no_node);
+    std::vector<WatchId> told;
+    for (const WatchId id : std::exchange(facet.arming, {})) {
+        const bool waits = other_way && (asked_existence || awaits_creation(listeners_.at(id).kind));
+        (waits ? facet.arming : told).push_back(id);
+    }
+    facet.asks_existence = other_way && !asked_existence && !facet.arming.empty();
+    if (!facet.arming.empty()) start_read(path, entry, of_children);
+    return told;
+}
+
+void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,
+                         const std::vector<std::string>& names) {
     const auto issued = tickets_.find(ticket);
     if (issued == tickets_.end()) return;  // of a former session
-    const std::string path = std::move(issued->second);
+    const auto [path, of_children] = std::move(issued->second);
     tickets_.erase(issued);
     const auto found = entries_.find(path);
-    if (found == entries_.end() || found->second.reading != ticket) return;
-    Entry& entry = found->second;
-    entry.reading = 0;
-    const bool asked_existence = std::exchange(entry.asks_existence, false);
-    const bool watching = rc == Rc::ok || (asked_existence && rc == Rc::no_node);
-    if (watching) entry.armed = true;
-    // A missing directory is watched for being made; one that has been made meanwhile, for its children.
-    const bool other_way = entry.kind == WatchKind::directory && rc == (asked_existence ? Rc::ok : Rc::no_node);
-    if (other_way && !entry.arming.empty()) {
-        entry.asks_existence = !asked_existence;
-        return start_read(path, entry);
-    }
-    const auto waiting = std::exchange(entry.arming, {});
-    std::vector<decltype(WatchListener::ready)> calls;
-    calls.reserve(waiting.size());
-    if (watching) {
-        for (const WatchId id : waiting) {
-            entry.ready.push_back(id);
-            const auto listening = listeners_.find(id);
-            calls.push_back(listening->second.listener.ready);
-        }
-    } else {
-        for (const WatchId id : waiting) calls.push_back(take(id).ready);
+    if (found == entries_.end() || found->second.facet(of_children).reading != ticket) return;
+    Facet& facet = found->second.facet(of_children);
+    facet.reading = 0;
+    const bool asked_existence = facet.asks_existence;
+    if (rc == Rc::ok || (asked_existence && rc == Rc::no_node)) facet.armed = true;
+    struct Call {
+        WatchId id;
+        bool watching;
+        WatchListener listener;
+    };
+    std::vector<Call> calls;
+    for (const WatchId id : answered(path, found->second, of_children, rc)) {
+        const bool watching = watches(id, rc, asked_existence);
+        if (watching) facet.ready.push_back(id);
+        calls.push_back({id, watching, watching ? listeners_.at(id).listener : take(id)});
     }
     settle(found);
     // Last, because the listeners may add and remove. One that an earlier one of them removed must not be called any
     // more.
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-        const bool removed_meanwhile = watching && !listeners_.contains(waiting[i]);
-        if (!removed_meanwhile && calls[i]) calls[i](rc, data, stat);
+    for (const Call& call : calls) {
+        if (call.watching && !listeners_.contains(call.id)) continue;
+        if (call.listener.listed) {
+            call.listener.listed(rc, names, stat);
+        } else if (call.listener.ready) {
+            call.listener.ready(rc, data, stat);
+        }
     }
 }
 
 void WatchTable::on_removed(std::uint64_t ticket, Rc rc) {
     const auto issued = tickets_.find(ticket);
     if (issued == tickets_.end()) return;
-    const std::string path = std::move(issued->second);
+    const std::string path = std::move(issued->second.path);
     tickets_.erase(issued);
     const auto found = entries_.find(path);
     if (found == entries_.end() || found->second.removing != ticket) return;
@@ -122,16 +147,17 @@ void WatchTable::on_removed(std::uint64_t ticket, Rc rc) {
     entry.removing = 0;
     switch (meaning(rc)) {
         case Meaning::done:
-        case Meaning::refused: entry.armed = false; break;  // refused: no such watch
-        case Meaning::failed: entry.armed = false; break;   // asking again would not help
+        case Meaning::refused:                                                           // no such watch
+        case Meaning::failed: entry.itself.armed = entry.children.armed = false; break;  // asking again would not help
         default: break;  // still armed, as the client registers again what it has; on_connected() goes on
     }
-    if (!entry.queued.empty()) {
-        entry.arming = std::exchange(entry.queued, {});
-        start_read(path, entry);
-        return;
+    for (const bool of_children : {false, true}) {
+        Facet& facet = entry.facet(of_children);
+        if (facet.queued.empty()) continue;
+        facet.arming = std::exchange(facet.queued, {});
+        start_read(path, entry, of_children);
     }
-    if (entry.armed) return;
+    if (entry.armed()) return;
     settle(found);
 }
 
@@ -140,8 +166,14 @@ void WatchTable::on_event(WatchEventType type, const std::string& path) {
     const auto found = entries_.find(path);
     if (found == entries_.end()) return;
     Entry& entry = found->second;
-    entry.armed = false;
-    const auto ready = std::exchange(entry.ready, {});
+    std::vector<WatchId> ready;
+    for (const bool of_children : {false, true}) {
+        if (type == (of_children ? WatchEventType::changed : WatchEventType::children_changed)) continue;
+        Facet& facet = entry.facet(of_children);
+        facet.armed = false;
+        ready.insert(ready.end(), facet.ready.begin(), facet.ready.end());
+        facet.ready.clear();
+    }
     settle(found);
     for (const WatchId id : ready) {
         const WatchListener listener = take(id);  // empty when an earlier one has removed it
@@ -152,8 +184,7 @@ void WatchTable::on_event(WatchEventType type, const std::string& path) {
 void WatchTable::on_connected() {
     std::vector<std::string> idle;
     for (const auto& [path, entry] : entries_) {
-        const bool asked = !entry.ready.empty() || !entry.arming.empty() || !entry.queued.empty();
-        if (!asked && entry.armed && entry.removing == 0 && entry.reading == 0) idle.push_back(path);
+        if (!entry.asked_for() && entry.armed() && entry.removing == 0 && !entry.reading()) idle.push_back(path);
     }
     for (const auto& path : idle) {
         // A node that we were deleting may be gone since: then there is no event any more that would end an abandoned

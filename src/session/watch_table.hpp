@@ -13,21 +13,25 @@ namespace zkrecipes::internal {
 
 /// Who asked for a watch, and is told of it once. See SessionCore::watch_node.
 struct WatchListener {
-    /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching. A directory is
-    /// watched also where it is not there.
+    /// The watch is in place (ok), the node is not there (no_node), or the read failed: not watching. An existence and
+    /// a directory are watched also where there is none.
     std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
     /// Something happened to the node, once; the watch is used up. Not called for session events.
     std::function<void(WatchEventType)> fired;
+    /// Instead of `ready`, for one who watches children and wants their names.
+    std::function<void(Rc, const std::vector<std::string>& names, const NodeStat&)> listed{};
 };
 using WatchId = std::uint64_t;  // 0: none
 
 enum class WatchKind : std::uint8_t {
-    node,      // it was deleted, or its data changed; the data comes with `ready`
-    children,  // a child came or went, or it was deleted; how many there are comes with `ready`
-    directory  // the same; and where it is not there, it was created
+    node,       // it was deleted, or its data changed; the data comes with `ready`
+    existence,  // the same; and where it is not there, it was created
+    children,   // a child came or went, or it was deleted; how many there are comes with `ready`
+    directory   // the same; and where it is not there, it was created
 };
 
-/// One watch on the server per path, however many ask for it, and none when nobody asks any more.
+/// One watch on the server per path and facet (the node itself, its children), however many ask for it, and none when
+/// nobody asks for anything of the path any more.
 ///
 /// Every listener is made ready by a read that sets the watch; several that ask while one read is on its way share it.
 /// ZooKeeper delivers events and answers in the order in which they happened, hence an event that arrives before the
@@ -49,15 +53,15 @@ public:
     explicit WatchTable(Port& port, std::size_t budget = Budget::kLimit) : port_(port), budget_(budget) {}
 
     bool room_for(std::size_t path_bytes) const { return budget_.fits(path_bytes); }
-    /// 0: over the budget, nothing was done. One path is watched in one way only: lock nodes as nodes, directories by
-    /// their children.
+    /// 0: over the budget, nothing was done.
     WatchId add(const std::string& path, WatchListener listener, WatchKind kind = WatchKind::node);
     /// Neither function of the listener is called from now on. Harmless with an unknown id.
     void remove(WatchId id) { drop(id, true); }
     /// The same where the node is about to be deleted by us, which uses up the watch without a further request.
     void abandon(WatchId id) { drop(id, false); }
 
-    void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat);
+    void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,
+                 const std::vector<std::string>& names = {});
     void on_removed(std::uint64_t ticket, Rc rc);
     void on_event(WatchEventType type, const std::string& path);
     /// The same session is connected again; the client has registered its watches again.
@@ -70,25 +74,42 @@ public:
     std::size_t bytes() const noexcept { return budget_.used(); }
 
 private:
-    struct Entry {
-        WatchKind kind{};
+    struct Facet {
         bool armed = false;           // the server holds a watch for us, as far as we know
-        bool abandoned = false;       // ends by itself with the node
-        bool asks_existence = false;  // the read on its way is that for a missing directory
+        bool asks_existence = false;  // the read on its way is that for a missing node
         std::uint64_t reading = 0;    // ticket of the read on its way
-        std::uint64_t removing = 0;   // ticket of the removal on its way
         std::vector<WatchId> ready;   // covered by the watch in place
         std::vector<WatchId> arming;  // waiting for the answer to `reading`
         std::vector<WatchId> queued;  // came while a removal was on its way
+
+        bool asked_for() const noexcept { return !ready.empty() || !arming.empty() || !queued.empty(); }
+    };
+    struct Entry {
+        Facet itself;
+        Facet children;
+        bool abandoned = false;      // ends by itself with the node
+        std::uint64_t removing = 0;  // ticket of the removal on its way, which takes off all watches of the path
+
+        Facet& facet(bool of_children) noexcept { return of_children ? children : itself; }
+        bool asked_for() const noexcept { return itself.asked_for() || children.asked_for(); }
+        bool reading() const noexcept { return itself.reading != 0 || children.reading != 0; }
+        bool armed() const noexcept { return itself.armed || children.armed; }
     };
     struct Listening {
         std::string path;
         WatchListener listener;
+        WatchKind kind;
+    };
+    struct Issued {
+        std::string path;
+        bool of_children;
     };
     using Entries = std::unordered_map<std::string, Entry>;
 
     void drop(WatchId id, bool remove_from_server);
-    void start_read(const std::string& path, Entry& entry);
+    void start_read(const std::string& path, Entry& entry, bool of_children);
+    std::vector<WatchId> answered(const std::string& path, Entry& entry, bool of_children, Rc rc);
+    bool watches(WatchId id, Rc rc, bool asked_existence) const;
     void settle(Entries::iterator entry);
     WatchListener take(WatchId id);
 
@@ -96,7 +117,7 @@ private:
     Budget budget_;
     Entries entries_;
     std::unordered_map<WatchId, Listening> listeners_;
-    std::unordered_map<std::uint64_t, std::string> tickets_;
+    std::unordered_map<std::uint64_t, Issued> tickets_;
     WatchId last_id_ = 0;
     std::uint64_t last_ticket_ = 0;
 };

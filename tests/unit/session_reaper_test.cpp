@@ -196,6 +196,23 @@ TEST_F(ReaperTest, AnotherSessionsNodeIsLeftAlone) {
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
+TEST_F(ReaperTest, ANodeOfASharedNameIsDeletedIfItIsOurs) {
+    reaper.add_owned("/dir/n", 77, done());
+    reaper.on_synced(next(), Rc::ok);
+    reaper.on_exists(next(), Rc::ok, 77);
+    removed(Rc::connection_loss);  // it may be another's by now
+    reaper.go_on();
+    reaper.on_synced(next(), Rc::ok);
+    reaper.on_exists(next(), Rc::ok, 78);
+    EXPECT_THAT(sent, ElementsAre("sync /dir/n", "exists /dir/n", "remove /dir/n", "sync /dir/n", "exists /dir/n"));
+    EXPECT_THAT(ends, ElementsAre(true));
+    reaper.add_owned("/dir/n", 77, done());
+    reaper.on_synced(next(), Rc::ok);
+    reaper.on_exists(next(), Rc::no_node, 0);
+    EXPECT_THAT(ends, ElementsAre(true, true));
+    EXPECT_EQ(reaper.pending(), 0u);
+}
+
 TEST_F(ReaperTest, EveryNodeOfTheIdentityIsDeleted) {
     identity();
     reaper.on_synced(next(), Rc::ok);

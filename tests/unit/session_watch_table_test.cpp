@@ -124,6 +124,81 @@ TEST_F(WatchTableTest, WhoLeavesAMissingDirectoryTakesTheWatchOffTheServer) {
     EXPECT_EQ(table.bytes(), 0u);
 }
 
+TEST_F(WatchTableTest, AMissingNodeIsWatchedForBeingMadeByThoseWhoWantThat) {
+    watch("a", "/n", WatchKind::existence);
+    watch("b");
+    read(Rc::no_node);
+    EXPECT_THAT(told, ElementsAre("b ready no node"));
+    watch("c");  // while the second read is on its way
+    read(Rc::no_node);
+    EXPECT_THAT(sent, ElementsAre("get /n", "exists /n"));
+    EXPECT_THAT(told, ElementsAre("b ready no node", "a ready no node", "c ready no node"));
+    told.clear();
+    event("/n", WatchEventType::created);
+    EXPECT_THAT(told, ElementsAre("a fired"));
+    EXPECT_EQ(table.paths(), 0u);
+    EXPECT_EQ(table.listeners(), 0u);
+}
+
+TEST_F(WatchTableTest, ANodeThatIsMadeMeanwhileIsReadAfterAll) {
+    watch("a", "/n", WatchKind::existence);
+    read(Rc::no_node);
+    watch("b");
+    read(Rc::ok);
+    EXPECT_THAT(told, IsEmpty());
+    read(Rc::ok);
+    EXPECT_THAT(sent, ElementsAre("get /n", "exists /n", "get /n"));
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok"));
+}
+
+TEST_F(WatchTableTest, ANodeAndItsChildrenAreWatchedBesideEachOther) {
+    const auto a = watch("a");
+    watch("b", "/n", WatchKind::directory);
+    EXPECT_THAT(sent, ElementsAre("get /n", "children /n"));
+    read();
+    read();
+    event("/n", WatchEventType::children_changed);
+    const auto c = watch("c", "/n", WatchKind::children);
+    read();
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "b fired", "c ready ok"));
+    told.clear();
+    table.remove(c);  // a removal would take the other watch, too
+    EXPECT_THAT(sent, ElementsAre("get /n", "children /n", "children /n"));
+    event("/n", WatchEventType::children_changed);
+    EXPECT_THAT(told, IsEmpty());
+    watch("d", "/n", WatchKind::children);
+    read();
+    table.remove(a);
+    event("/n", WatchEventType::deleted);
+    EXPECT_THAT(told, ElementsAre("d ready ok", "d fired"));
+    EXPECT_EQ(table.paths(), 0u);
+}
+
+TEST_F(WatchTableTest, TheLastToLeaveTakesBothWatchesOffAndNewcomersOfBothKindsWait) {
+    const auto a = watch("a"), b = watch("b", "/n", WatchKind::children);
+    read();
+    read();
+    table.remove(a);
+    table.remove(b);
+    EXPECT_THAT(sent, ElementsAre("get /n", "children /n", "remove /n"));
+    watch("c");
+    watch("d", "/n", WatchKind::children);
+    removed();
+    EXPECT_THAT(sent, ElementsAre("get /n", "children /n", "remove /n", "get /n", "children /n"));
+    read();
+    read();
+    event("/n", WatchEventType::changed);
+    EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "c ready ok", "d ready ok", "c fired"));
+}
+
+TEST_F(WatchTableTest, WhoWantsNamesIsGivenThem) {
+    WatchListener listener;
+    listener.listed = [this](Rc, const std::vector<std::string>& names, const NodeStat&) { told = names; };
+    table.add("/d", std::move(listener), WatchKind::directory);
+    table.on_read(next(), Rc::ok, {}, NodeStat{}, {"x", "y"});
+    EXPECT_THAT(told, ElementsAre("x", "y"));
+}
+
 TEST_F(WatchTableTest, OneReadServesAllWhoAskWhileItIsOnItsWay) {
     watch("a");
     watch("b");
