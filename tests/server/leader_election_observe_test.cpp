@@ -119,6 +119,7 @@ TEST_F(LeaderObserverTest, ObservingIsOneWatchAndTwoReadsForEachChange) {
     next[3].release();
     ASSERT_TRUE(await([&] { return told.tokens().size() == 6u; }));
     EXPECT_EQ(to_string(count(of_election())), "get_data 1, get_children2 1") << to_string(of_election());
+    ASSERT_TRUE(await([&] { return granted == next.size(); }));  // and nobody writes into `next` any more
     const auto tokens = told.tokens();
     EXPECT_TRUE(std::ranges::is_sorted(tokens));
 }
