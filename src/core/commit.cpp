@@ -110,13 +110,12 @@ void check_size(const TransactionPlan& plan, const char* operation) {
 
 namespace {
 
-/// Gives a CommitFsm its connection, timers and budget, as AcquireOp does for an AcquireFsm. Owns itself until nothing
-/// of it is open any more, which may be later than its answer.
-class CommitOp final : public CommitPort, public SessionObserver, public std::enable_shared_from_this<CommitOp> {
+/// Gives a CommitFsm its connection, timers and budget, as AcquireOp does for an AcquireFsm.
+class CommitOp final : public PendingCommit,
+                       public CommitPort,
+                       public SessionObserver,
+                       public std::enable_shared_from_this<CommitOp> {
 public:
-    /// Runs inside the strand, exactly once.
-    using Done = std::function<void(CommitAnswer)>;
-
     CommitOp(const TransactionPlan& plan, const char* operation, AcquireFsm::Patience patience, Done done)
         : plan_(plan),
           core_(plan_.core),
@@ -127,8 +126,7 @@ public:
         if (!plan_.mark_directory.empty()) mark_ = make_identity(random_uuid(core_->runtime())) + kMarkName;
     }
 
-    // *inside* the strand:
-    void start(Deadline deadline) {
+    void start(Deadline deadline) override {
         self_ = shared_from_this();
         started_ = true;
         if (const Error* why = core_->closed_because()) return fsm_.on_closed(why->errc(), words_of(*why));
@@ -143,7 +141,7 @@ public:
         }
         fsm_.start();
     }
-    void stop() { started_ ? fsm_.stop() : void(stopped_early_ = true); }  // also before start()
+    void stop() override { started_ ? fsm_.stop() : void(stopped_early_ = true); }
 
 private:
     static std::string words_of(const Error& why) { return why.errc() == Errc::closed ? "" : why.what(); }
@@ -323,8 +321,10 @@ private:
     bool observing_ = false;
 };
 
-std::shared_ptr<CommitOp> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
-                                      CommitOp::Done done) {
+}  // namespace
+
+std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
+                                           PendingCommit::Done done) {
     auto patience = AcquireFsm::Patience::wait;
     if (deadline.is_passed(plan.core->runtime().steady_now())) {
         patience = AcquireFsm::Patience::try_once;
@@ -332,8 +332,6 @@ std::shared_ptr<CommitOp> make_commit(const TransactionPlan& plan, const char* o
     }
     return std::make_shared<CommitOp>(plan, operation, patience, std::move(done));
 }
-
-}  // namespace
 
 // ---- the two ways to wait for it ----------------------------------------------------------------------------------
 
@@ -367,7 +365,7 @@ void commit_later(const TransactionPlan& plan, const char* operation, Deadline d
                   std::function<void(CommitAnswer)> done) {
     struct Later {
         std::shared_ptr<SessionCore> core;
-        std::shared_ptr<CommitOp> op;
+        std::shared_ptr<PendingCommit> op;
         std::function<void(CommitAnswer)> done;
         struct Stop {
             Later* later;

@@ -44,6 +44,25 @@ struct CommitAnswer {
     std::optional<Error> error;
 };
 
+/// One commit on its way. Owns itself until nothing of it is open any more, which may be later than its answer.
+class PendingCommit {
+public:
+    /// Runs inside the strand, exactly once.
+    using Done = std::function<void(CommitAnswer)>;
+
+    PendingCommit() = default;
+    PendingCommit(const PendingCommit&) = delete;
+    PendingCommit& operator=(const PendingCommit&) = delete;
+    virtual ~PendingCommit() = default;
+
+    // *inside* the strand:
+    virtual void start(Deadline deadline) = 0;
+    virtual void stop() = 0;  // also before start()
+};
+/// For protocols that go on inside the strand. A passed deadline makes one attempt, and becomes never().
+std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
+                                           PendingCommit::Done done);
+
 /// Blocks the calling fiber or thread until the answer is there. Throws Error. Empty: timed out or stopped before
 /// anything was sent.
 std::optional<TransactionResult> commit_blocking(const TransactionPlan& plan, const char* operation, Deadline deadline,

@@ -12,6 +12,7 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
+from kazoo.retry import RetryFailedError
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "kazoo"))
 from curator_names import CuratorLock, CuratorReadLock, CuratorWriteLock  # noqa: E402
@@ -86,6 +87,24 @@ class Client:
 
     def do_participants(self, kind, path):
         return self.lock(kind, path).contenders()
+
+    def do_number(self, path, what, number="0"):
+        """Curator's number of four bytes: before and after."""
+        counter = self.kazoo.Counter(path, support_curator=True)
+        if what == "get":
+            return ["yes", counter.value, counter.value]
+        counter += int(number)
+        return ["yes", counter.pre_value, counter.post_value]
+
+    def do_increment(self, path, rounds):
+        counter = self.kazoo.Counter(path, support_curator=True)
+        done = 0
+        while done < int(rounds):
+            try:
+                counter += 1
+                done += 1
+            except RetryFailedError:  # others were faster; nothing was written
+                pass
 
     def do_count(self, kind, path, rounds, name):
         """Reads the number in the file and writes the next one, with nothing but the lock to keep others from it."""

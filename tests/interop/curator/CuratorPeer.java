@@ -22,6 +22,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.atomic.AtomicValue;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -34,6 +39,9 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.shared.SharedCount;
+import org.apache.curator.framework.recipes.shared.SharedValue;
+import org.apache.curator.framework.recipes.shared.VersionedValue;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public final class CuratorPeer {
@@ -63,6 +71,8 @@ public final class CuratorPeer {
         private final Map<String, Lock> locks = new HashMap<>();
         private final Map<String, InterProcessMutex> mutexes = new HashMap<>();
         private final Map<String, InterProcessReadWriteLock> readWriteLocks = new HashMap<>();
+        private final Map<String, SharedValue> sharedValues = new HashMap<>();
+        private final Map<String, SharedCount> sharedCounts = new HashMap<>();
         private InterProcessMultiLock set;
         private CuratorFramework curator;
 
@@ -117,6 +127,24 @@ public final class CuratorPeer {
                     }
                     return said;
                 }
+                case "number": { // kind, path, what, number, number; whether it has changed, before, after
+                    long first = a.length > 3 ? Long.parseLong(a[3]) : 0;
+                    long second = a.length > 4 ? Long.parseLong(a[4]) : 0;
+                    return a[0].equals("long")
+                            ? number(longNumber(a[1], null), a[2], first, second)
+                            : number(intNumber(a[1]), a[2], (int) first, (int) second);
+                }
+                case "increment": // kind, path, rounds, path of a lock or nothing
+                    for (int done = 0; done < Integer.parseInt(a[2]); ) {
+                        String lock = a.length > 3 ? a[3] : null;
+                        DistributedAtomicNumber<?> counted = a[0].equals("long") ? longNumber(a[1], lock) : intNumber(a[1]);
+                        done += counted.increment().succeeded() ? 1 : 0;
+                    }
+                    return List.of();
+                case "shared": // path, seed, what, value; version and value, or whether it was written
+                    return shared(a[0], a[1], a[2], a.length > 3 ? a[3] : "");
+                case "shared_count": // path, seed, what, count
+                    return sharedCount(a[0], Integer.parseInt(a[1]), a[2], a.length > 3 ? Integer.parseInt(a[3]) : 0);
                 case "count": // kind, path, rounds, file
                     for (int i = 0; i < Integer.parseInt(a[2]); ++i) {
                         count(lock(a[0], a[1]), a[3]);
@@ -178,9 +206,87 @@ public final class CuratorPeer {
             return new InterProcessMultiLock(new ArrayList<>(byPath.values()));
         }
 
+        private DistributedAtomicLong longNumber(String path, String lock) {
+            ExponentialBackoffRetry retry = new ExponentialBackoffRetry(1, 3);
+            if (lock == null) {
+                return new DistributedAtomicLong(curator, path, retry);
+            }
+            PromotedToLock promoted =
+                    PromotedToLock.builder().lockPath(lock).timeout(30, TimeUnit.SECONDS).retryPolicy(retry).build();
+            return new DistributedAtomicLong(curator, path, retry, promoted);
+        }
+
+        private DistributedAtomicInteger intNumber(String path) {
+            return new DistributedAtomicInteger(curator, path, new ExponentialBackoffRetry(1, 3));
+        }
+
+        private List<String> shared(String path, String seed, String what, String value) throws Exception {
+            if (!sharedValues.containsKey(path)) {
+                SharedValue made = new SharedValue(curator, path, seed.getBytes(StandardCharsets.UTF_8));
+                made.start();
+                sharedValues.put(path, made);
+            }
+            SharedValue known = sharedValues.get(path);
+            byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+            switch (what) {
+                case "get": {
+                    VersionedValue<byte[]> latest = known.getVersionedValue();
+                    return List.of(
+                            Integer.toString(latest.getVersion()), new String(latest.getValue(), StandardCharsets.UTF_8));
+                }
+                case "set":
+                    known.setValue(bytes);
+                    return List.of();
+                default:
+                    return List.of(known.trySetValue(known.getVersionedValue(), bytes) ? "yes" : "no");
+            }
+        }
+
+        private List<String> sharedCount(String path, int seed, String what, int count) throws Exception {
+            if (!sharedCounts.containsKey(path)) {
+                SharedCount made = new SharedCount(curator, path, seed);
+                made.start();
+                sharedCounts.put(path, made);
+            }
+            SharedCount known = sharedCounts.get(path);
+            switch (what) {
+                case "get":
+                    return List.of(
+                            Integer.toString(known.getVersionedValue().getVersion()), Integer.toString(known.getCount()));
+                case "set":
+                    known.setCount(count);
+                    return List.of();
+                default:
+                    return List.of(known.trySetCount(known.getVersionedValue(), count) ? "yes" : "no");
+            }
+        }
+
         private InterProcessReadWriteLock readWriteLock(String path) {
             return readWriteLocks.computeIfAbsent(path, key -> new InterProcessReadWriteLock(curator, path));
         }
+    }
+
+    private static <T extends Number> List<String> number(
+            DistributedAtomicNumber<T> number, String what, T first, T second) throws Exception {
+        switch (what) {
+            case "get":
+                return result(number.get());
+            case "add":
+                return result(number.add(first));
+            case "compare":
+                return result(number.compareAndSet(first, second));
+            case "exchange":
+                return result(number.trySet(first));
+            case "initialize":
+                return List.of(number.initialize(first) ? "yes" : "no");
+            default:
+                number.forceSet(first);
+                return List.of();
+        }
+    }
+
+    private static List<String> result(AtomicValue<?> value) throws Exception {
+        return List.of(value.succeeded() ? "yes" : "no", "" + value.preValue(), "" + value.postValue());
     }
 
     private static final String ID = "a Curator client";

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/export.hpp>
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/shared_value.hpp>
+
+namespace zkrecipes {
+
+struct VersionedCount {
+    std::int32_t count = 0;
+    std::int32_t version = 0;  ///< as VersionedValue::version
+
+    bool operator==(const VersionedCount&) const = default;
+};
+
+/// A SharedValue that is a number of four bytes: the same as Curator's SharedCount on that path, and as kazoo's
+/// Counter(support_curator=True). A node without data, which kazoo makes before it counts, is the seed.
+///
+/// To count, use an AtomicCounter of CounterSize::four_bytes on the same path.
+class ZKRECIPES_API SharedCount {
+public:
+    using Observer = std::function<void(const std::optional<VersionedCount>& count)>;
+
+    /// As SharedValue.
+    SharedCount(Session& session, std::string path, std::int32_t seed, SharedValueOptions options = {});
+
+    /// As SharedValue; throws Error bad_data, too, where something else stands in the node.
+    VersionedCount get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    void set(std::int32_t count, Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    bool try_set(std::int32_t version, std::int32_t count, Deadline deadline = Deadline::never(),
+                 std::stop_token stop = {});
+    void set_async(std::int32_t count, Deadline deadline, std::stop_token stop, std::function<void(SetResult)> done);
+    void try_set_async(std::int32_t version, std::int32_t count, Deadline deadline, std::stop_token stop,
+                       std::function<void(SetResult)> done);
+    /// As SharedValue. What is no count is not told; get() says what it is.
+    [[nodiscard]] StateSubscription observe(Observer observer);
+
+    const std::string& path() const noexcept { return value_.path(); }
+
+private:
+    std::int32_t seed_;
+    SharedValue value_;
+};
+
+}  // namespace zkrecipes

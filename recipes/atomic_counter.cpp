@@ -1,0 +1,169 @@
+// AtomicCounter: a number that many change at the same time.
+//
+// Layout (that of Curator's DistributedAtomicLong; of its DistributedAtomicInteger with four bytes):
+//   <path>                    persistent, made by the first change; data: the number, 8 (4) bytes, big-endian
+//   <exactly_once_below>/_c_<uuid>-commit     ephemeral, for as long as one change takes; only with that option
+//   <lock_path>/_c_<uuid>-lock-<sequence>     ephemeral; a mutex; only with that option, and where there are conflicts
+//
+// Steps (src/core/change_fsm.cpp runs them):
+//   1. get(<path>). No node, or one without data: the number is 0.
+//   2. Compute. The result does not fit: an error.
+//   3. set(<path>) on the condition that the version is that of step 1; create(<path>) if there was no node. It is a
+//      transaction of its own (src/core/commit_fsm.hpp), with the mark if there is one.
+//   4. The servers refused it, because somebody else has written, made or deleted the node: wait a little, sync, and
+//      begin again at 1. The policy for conflicts gives up and there is a lock: take it, and go on at 1 under it.
+//   force_set is step 3 without a condition, initialize step 3 with a create.
+//   The answer to step 3 is lost: the outcome is unknown, and that is the answer; with a mark: send it again, with the
+//   same mark, so that it fails where it has happened.
+#include <zkrecipes/atomic_counter.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <utility>
+
+#include "core/change.hpp"
+#include "core/change_rules.hpp"
+#include "core/node_reader.hpp"
+
+namespace zkrecipes {
+namespace internal {
+namespace {
+
+std::shared_ptr<const ValuePlace> counter_place(const SessionCore& core, const std::string& path,
+                                                CounterOptions options) {
+    ValuePlaceOptions place;
+    place.acl = std::move(options.acl);
+    place.create_parents = options.create_parents;
+    place.exactly_once_below = std::move(options.exactly_once_below);
+    place.lock_path = std::move(options.lock_path);
+    place.conflicts = std::move(options.conflicts);
+    return make_value_place(core, path, std::move(place), "AtomicCounter");
+}
+
+}  // namespace
+
+/// Copied by every call that waits, so that the counter object may be destroyed meanwhile.
+class AtomicCounterImpl {
+public:
+    AtomicCounterImpl(std::shared_ptr<SessionCore> session, const std::string& path, CounterOptions options)
+        : core(std::move(session)),
+          format{options.size == CounterSize::eight_bytes ? 8 : 4},
+          place(counter_place(*core, path, std::move(options))) {}
+
+    std::optional<CounterChange> change(const std::shared_ptr<NumberChange>& rule, const char* operation,
+                                        Deadline deadline, std::stop_token stop) const {
+        const auto changed = change_blocking(core, place, rule, operation, deadline, std::move(stop));
+        if (!changed) return std::nullopt;
+        return CounterChange{rule->before(), rule->after(), *changed};
+    }
+    std::shared_ptr<NumberChange> rule(NumberChange::Kind kind, std::int64_t operand, std::int64_t expected = 0) const {
+        return std::make_shared<NumberChange>(kind, format, operand, expected);
+    }
+
+    /// What writes without a look waits for nothing but a server.
+    bool write(const std::shared_ptr<ChangeRule>& rule, const char* operation, Deadline deadline,
+               std::stop_token stop) const {
+        const auto changed = change_blocking(core, place, rule, operation, deadline, std::move(stop));
+        if (changed) return *changed;
+        throw Error(Errc::unreachable, operation, place->user_path,
+                    "the deadline passed or it was stopped before anything was sent; nothing was written");
+    }
+    std::string data_of(std::int64_t number, const char* operation) const {
+        if (format.fits(number)) return format.write(number);
+        throw Error(Errc::bad_option, operation, place->user_path,
+                    std::to_string(number) + " does not fit four bytes; nothing was sent");
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const NumberFormat format;
+    const std::shared_ptr<const ValuePlace> place;
+};
+
+}  // namespace internal
+
+using internal::AtomicCounterImpl;
+using internal::ChangeAnswer;
+using internal::NumberChange;
+using internal::SessionAccess;
+
+AtomicCounter::AtomicCounter(Session& session, std::string path, CounterOptions options)
+    : impl_(std::make_shared<AtomicCounterImpl>(SessionAccess::core(session), path, std::move(options))) {}
+AtomicCounter::AtomicCounter(AtomicCounter&&) noexcept = default;
+AtomicCounter& AtomicCounter::operator=(AtomicCounter&&) noexcept = default;
+AtomicCounter::~AtomicCounter() = default;
+
+std::int64_t AtomicCounter::get(Fresh fresh, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    constexpr const char* operation = "get";
+    const auto content =
+        internal::read_content(impl->core, operation, path(), fresh, nullptr, deadline, std::move(stop));
+    if (!content) return 0;
+    const auto number = impl->format.read(content->data);
+    if (!number) throw Error(Errc::bad_data, operation, impl->place->user_path, impl->format.problem(content->data));
+    return *number;
+}
+
+// Without a deadline and a stop there is always an answer.
+CounterChange AtomicCounter::add(std::int64_t delta) {
+    const auto impl = impl_;
+    return *impl->change(impl->rule(NumberChange::Kind::add, delta), "add", Deadline::never(), {});
+}
+
+CounterChange AtomicCounter::subtract(std::int64_t delta) {
+    const auto impl = impl_;
+    return *impl->change(impl->rule(NumberChange::Kind::subtract, delta), "subtract", Deadline::never(), {});
+}
+
+std::optional<CounterChange> AtomicCounter::add_before(std::int64_t delta, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->change(impl->rule(NumberChange::Kind::add, delta), "add", deadline, std::move(stop));
+}
+
+void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
+                              std::function<void(CounterResult)> done) {
+    const auto impl = impl_;
+    constexpr const char* operation = "add_async";
+    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
+    if (impl->core->state() == SessionState::closed) {
+        throw Error(Errc::closed, operation, path(), "make a new Session");
+    }
+    const auto rule = impl->rule(NumberChange::Kind::add, delta);
+    change_later(impl->core, impl->place, rule, operation, deadline, std::move(stop),
+                 [rule, done = std::move(done)](ChangeAnswer answer) {
+                     CounterResult result;
+                     if (answer.how == ChangeAnswer::How::changed) {
+                         result.change = CounterChange{rule->before(), rule->after(), true};
+                     }
+                     if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                     done(std::move(result));
+                 });
+}
+
+std::optional<CounterChange> AtomicCounter::compare_and_set(std::int64_t expected, std::int64_t next, Deadline deadline,
+                                                            std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->change(impl->rule(NumberChange::Kind::compare, next, expected), "compare_and_set", deadline,
+                        std::move(stop));
+}
+
+std::optional<CounterChange> AtomicCounter::exchange(std::int64_t next, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->change(impl->rule(NumberChange::Kind::exchange, next), "exchange", deadline, std::move(stop));
+}
+
+void AtomicCounter::force_set(std::int64_t number, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    constexpr const char* operation = "force_set";
+    impl->write(std::make_shared<internal::Overwrite>(impl->data_of(number, operation)), operation, deadline,
+                std::move(stop));
+}
+
+bool AtomicCounter::initialize(std::int64_t number, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    constexpr const char* operation = "initialize";
+    return impl->write(std::make_shared<internal::CreateOnly>(impl->data_of(number, operation)), operation, deadline,
+                       std::move(stop));
+}
+
+const std::string& AtomicCounter::path() const noexcept { return impl_->place->user_path; }
+
+}  // namespace zkrecipes

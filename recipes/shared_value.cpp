@@ -1,0 +1,209 @@
+// SharedValue: a small value that many programs share, read and observed without asking each time.
+//
+// Layout (that of Curator's SharedValue):
+//   <path>                    persistent; data: the value. Made with the seed by whoever first looks and finds none
+//   <exactly_once_below>/_c_<uuid>-commit     ephemeral, for as long as one write takes; only with that option
+//
+// Steps (src/core/change_fsm.cpp runs the first three, src/core/node_watch_fsm.cpp the last):
+//   1. The first look: get(<path>); there is none: create(<path>) with the seed; somebody else was faster: again.
+//   2. set: set(<path>), any version; there is none: create(<path>).
+//   3. try_set: set(<path>) on the condition that the version is the caller's.
+//   4. Follow: read with a watch, and again when it fires. What comes last is the latest (src/core/value_follower.hpp).
+//   The answer to a write is lost: the outcome is unknown, and that is the answer; with a mark: send it again, with the
+//   same mark, so that it fails where it has happened. A look begins again.
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/shared_value.hpp>
+
+#include <utility>
+
+#include "core/change.hpp"
+#include "core/change_rules.hpp"
+#include "core/value_follower.hpp"
+
+namespace zkrecipes {
+namespace internal {
+namespace {
+
+std::shared_ptr<const ValuePlace> shared_place(const SessionCore& core, const std::string& path,
+                                               SharedValueOptions options) {
+    ValuePlaceOptions place;
+    place.acl = std::move(options.acl);
+    place.create_parents = options.create_parents;
+    place.exactly_once_below = std::move(options.exactly_once_below);
+    return make_value_place(core, path, std::move(place), "SharedValue");
+}
+
+bool is_known(ChangeAnswer::How how) {
+    return how == ChangeAnswer::How::changed || how == ChangeAnswer::How::unchanged;
+}
+
+/// Makes a missing node, for an observer, to whom it is not told otherwise than by what it observes.
+void seed_behind(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
+                 const std::string& seed) {
+    change_later(core, place, std::make_shared<FindOrCreate>(seed), "observe", Deadline::never(), {},
+                 [core, place, seed](const ChangeAnswer& answer) {
+                     // Whatever has become of it: to make a node that is missing may be done again.
+                     if (answer.error && answer.error->errc() == Errc::outcome_unknown) {
+                         seed_behind(core, place, seed);
+                     }
+                 });
+}
+
+}  // namespace
+
+/// Copied by every call that waits, so that the value object may be destroyed meanwhile.
+class SharedValueImpl {
+public:
+    SharedValueImpl(std::shared_ptr<SessionCore> session, const std::string& path, std::string first,
+                    SharedValueOptions options)
+        : core(std::move(session)), place(shared_place(*core, path, std::move(options))), seed(std::move(first)) {
+        check_value_size(core, *place, seed, "SharedValue");
+    }
+    SharedValueImpl(const SharedValueImpl&) = delete;
+    SharedValueImpl& operator=(const SharedValueImpl&) = delete;
+    ~SharedValueImpl() {
+        core->enter([this] { follower->stop(); });
+    }
+
+    /// What is known already; begins to follow.
+    std::optional<FoundValue> known(const char* operation) const {
+        std::optional<FoundValue> value;
+        bool closed = false;
+        core->enter([&] {
+            closed = core->closed_because() != nullptr;
+            if (closed) return;
+            follower->start(core, place->path);
+            value = follower->known(*core);
+        });
+        if (closed) throw Error(Errc::closed, operation, place->user_path, "make a new Session");
+        return value;
+    }
+
+    FoundValue get(Deadline deadline, const std::stop_token& stop) const {
+        constexpr const char* operation = "get";
+        for (;;) {
+            if (auto value = known(operation)) return *std::move(value);
+            const auto rule = std::make_shared<FindOrCreate>(seed);
+            try {
+                const auto ended = change_blocking(core, place, rule, operation, deadline, stop,
+                                                   [rule, follower = follower](ChangeAnswer::How how) {
+                                                       if (is_known(how)) follower->saw(rule->value());
+                                                   });
+                if (ended) return rule->value();
+                break;
+            } catch (const Error& error) {
+                // To look, and to make a node that is missing, may be done again.
+                if (error.errc() != Errc::outcome_unknown) throw;
+                if (stop.stop_requested() || deadline.is_passed(core->runtime().steady_now())) break;
+            }
+        }
+        throw Error(Errc::unreachable, operation, place->user_path,
+                    "the deadline passed or it was stopped before a server answered");
+    }
+
+    template <class Rule>
+    ChangeEnded tells_follower(const std::shared_ptr<Rule>& rule) const {
+        return [rule, follower = follower](ChangeAnswer::How how) {
+            if (how != ChangeAnswer::How::changed) return;
+            follower->saw(rule->version() ? std::optional(FoundValue{rule->data(), *rule->version()}) : std::nullopt);
+        };
+    }
+    template <class Rule>
+    bool write(const std::shared_ptr<Rule>& rule, const char* operation, Deadline deadline,
+               std::stop_token stop) const {
+        check_value_size(core, *place, rule->data(), operation);
+        const auto changed =
+            change_blocking(core, place, rule, operation, deadline, std::move(stop), tells_follower(rule));
+        if (changed) return *changed;
+        throw Error(Errc::unreachable, operation, place->user_path,
+                    "the deadline passed or it was stopped before anything was sent; nothing was written");
+    }
+    template <class Rule>
+    void write_later(const std::shared_ptr<Rule>& rule, const char* operation, Deadline deadline, std::stop_token stop,
+                     std::function<void(SetResult)> done) const {
+        if (!done) {
+            throw Error(Errc::bad_option, operation, place->user_path, "the callback is empty; pass a callable");
+        }
+        if (core->state() == SessionState::closed) {
+            throw Error(Errc::closed, operation, place->user_path, "make a new Session");
+        }
+        check_value_size(core, *place, rule->data(), operation);
+        change_later(
+            core, place, rule, operation, deadline, std::move(stop),
+            [done = std::move(done)](const ChangeAnswer& answer) {
+                SetResult result;
+                if (answer.how == ChangeAnswer::How::changed) result.written = true;
+                if (answer.how == ChangeAnswer::How::unchanged) result.written = false;
+                if (answer.error) result.error = std::make_exception_ptr(*answer.error);
+                done(std::move(result));
+            },
+            tells_follower(rule));
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const std::shared_ptr<const ValuePlace> place;
+    const std::string seed;
+    const std::shared_ptr<ValueFollower> follower = std::make_shared<ValueFollower>();  // inside the strand
+};
+
+}  // namespace internal
+
+using internal::Overwrite;
+using internal::OverwriteVersion;
+using internal::SessionAccess;
+using internal::SharedValueImpl;
+
+SharedValue::SharedValue(Session& session, std::string path, std::string seed, SharedValueOptions options)
+    : impl_(
+          std::make_shared<SharedValueImpl>(SessionAccess::core(session), path, std::move(seed), std::move(options))) {}
+SharedValue::SharedValue(SharedValue&&) noexcept = default;
+SharedValue& SharedValue::operator=(SharedValue&&) noexcept = default;
+SharedValue::~SharedValue() = default;
+
+VersionedValue SharedValue::get(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    auto found = impl->get(deadline, stop);
+    return {std::move(found.data), found.version};
+}
+
+void SharedValue::set(std::string value, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    impl->write(std::make_shared<Overwrite>(std::move(value)), "set", deadline, std::move(stop));
+}
+
+bool SharedValue::try_set(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->write(std::make_shared<OverwriteVersion>(std::move(value), version), "try_set", deadline,
+                       std::move(stop));
+}
+
+void SharedValue::set_async(std::string value, Deadline deadline, std::stop_token stop,
+                            std::function<void(SetResult)> done) {
+    const auto impl = impl_;
+    impl->write_later(std::make_shared<Overwrite>(std::move(value)), "set_async", deadline, std::move(stop),
+                      std::move(done));
+}
+
+void SharedValue::try_set_async(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop,
+                                std::function<void(SetResult)> done) {
+    const auto impl = impl_;
+    impl->write_later(std::make_shared<OverwriteVersion>(std::move(value), version), "try_set_async", deadline,
+                      std::move(stop), std::move(done));
+}
+
+StateSubscription SharedValue::observe(Observer observer) {
+    const auto impl = impl_;
+    constexpr const char* operation = "observe";
+    if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
+    auto subscription = internal::watch_latest(
+        impl->core, operation, path(), impl->place->path,
+        [observer = std::move(observer)](const internal::SeenNode& node) {
+            observer(node.exists ? std::optional(VersionedValue{node.data, node.stat.version}) : std::nullopt);
+        });
+    internal::seed_behind(impl->core, impl->place, impl->seed);
+    return subscription;
+}
+
+const std::string& SharedValue::path() const noexcept { return impl_->place->user_path; }
+
+}  // namespace zkrecipes

@@ -1,0 +1,208 @@
+#include "core/change_fsm.hpp"
+
+#include <utility>
+
+#include "base/mutation.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+/// ZooKeeper's "any version". A node whose data were written 2^32 - 1 times has it as its own, and then a condition
+/// cannot be expressed: the servers would take it for none.
+constexpr std::int32_t kAnyVersion = -1;
+
+/// A directory that is missing again and again after it was made is not missing: its node takes no children.
+constexpr int kMostDirectories = 3;
+
+}  // namespace
+
+// ---- steps --------------------------------------------------------------------------------------------------------
+
+void ChangeFsm::start() { follow(rule_.begin()); }
+
+void ChangeFsm::follow(const ChangeRule::Step& step) {
+    switch (step.then) {
+        case ChangeRule::Then::look: return request(Request::look);
+        case ChangeRule::Then::write: write_ = step.write; return send_write();
+        case ChangeRule::Then::unchanged: return end(How::unchanged);
+        case ChangeRule::Then::fail: return fail(step.error, step.detail);
+    }
+}
+
+void ChangeFsm::send_write() {
+    const bool any = write_.version == kAnyVersion && !ZKRECIPES_MUTATION("minus-one-is-a-condition");
+    if (write_.how == ValueWrite::How::set && any) {
+        return fail(Errc::unsupported,
+                    "the version of its data has come round to -1, which the servers take for \"any\", so that nobody "
+                    "can write on a condition; nothing was written; while nobody else writes, set it once "
+                    "unconditionally, and its version is 0");
+    }
+    if (spec_.make_directories && port_.lacks_marks()) {
+        directory_ = ChangePort::Directory::of_marks;
+        return request(Request::directory);
+    }
+    step_ = Step::writing;
+    port_.write(++ticket_, write_);
+}
+
+void ChangeFsm::request(Request request) {
+    request_ = request;
+    if (!port_.connected()) {
+        if (spec_.once || port_.incarnation() != 0) return attempt_failed();
+        step_ = Step::awaiting_session;  // before the first connect nothing has failed yet
+        return;
+    }
+    if (request == Request::look) {
+        step_ = Step::looking;
+        port_.look(++ticket_, fresh_);
+    } else {
+        step_ = Step::making_directory;
+        port_.make_directory(++ticket_, directory_);
+    }
+}
+
+void ChangeFsm::attempt_failed() {
+    if (spec_.once) return end(How::nothing);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return fail(Errc::connection_lost, outage_.gave_up() + "; nothing was written");
+    step_ = Step::backing_off;
+    port_.start_timer(*delay);
+}
+
+void ChangeFsm::on_timer() {
+    if (step_ == Step::pausing) return follow(next_);
+    if (step_ == Step::backing_off) request(request_);
+}
+
+void ChangeFsm::on_connected() {
+    if (step_ == Step::awaiting_session) request(request_);
+}
+
+// ---- answers ------------------------------------------------------------------------------------------------------
+
+bool ChangeFsm::usable(Rc rc, const char* what) {
+    switch (meaning(rc)) {
+        case Meaning::done:
+        case Meaning::refused: outage_.over(); return true;
+        case Meaning::failed:
+            fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc) + "; nothing was written");
+            return false;
+        case Meaning::not_done:
+        case Meaning::unknown:
+        case Meaning::session_over: attempt_failed(); return false;
+    }
+    return false;
+}
+
+void ChangeFsm::on_looked(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
+    if (!current(ticket, Step::looking) || !usable(rc, "reading it")) return;
+    follow(rule_.on_found(rc == Rc::ok ? std::optional(FoundValue{data, stat.version}) : std::nullopt));
+}
+
+void ChangeFsm::on_directory(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::making_directory) || !usable(rc, "making its directory")) return;
+    if (rc != Rc::ok) return fail(Errc::no_parent, "its directory cannot be made; nothing was written");
+    send_write();
+}
+
+void ChangeFsm::on_written(Ticket ticket, WriteEnd end_of_write) {
+    if (!current(ticket, Step::writing)) return;
+    step_ = Step::idle;
+    if (end_of_write.how == WriteEnd::How::written) {
+        rule_.on_written(write_, end_of_write.version);
+        return end(How::changed);
+    }
+    if (end_of_write.how == WriteEnd::How::nothing) return end(How::nothing);
+    const Errc why = end_of_write.error->errc();
+    if (why == Errc::no_parent && spec_.make_directories && directories_made_++ < kMostDirectories) {
+        directory_ = end_of_write.of_mark ? ChangePort::Directory::of_marks : ChangePort::Directory::parent;
+        return request(Request::directory);
+    }
+    const bool refusal = why == Errc::no_node || why == Errc::node_exists || why == Errc::bad_version;
+    if (refusal && !end_of_write.of_mark) return refused(why);
+    if (ZKRECIPES_MUTATION("unknown-change-begins-again") && why == Errc::outcome_unknown) return follow(rule_.begin());
+    fail(*std::move(end_of_write.error));
+}
+
+void ChangeFsm::refused(Errc why) {
+    ChangeRule::Step next = rule_.on_refused(why);
+    const bool goes_on = next.then == ChangeRule::Then::look || next.then == ChangeRule::Then::write;
+    // A write without a condition that finds no node has met nobody.
+    if (!goes_on || write_.how == ValueWrite::How::set_any) return follow(next);
+    conflict(std::move(next));
+}
+
+void ChangeFsm::conflict(ChangeRule::Step next) {
+    if (spec_.once) return end(How::nothing);
+    fresh_ = !ZKRECIPES_MUTATION("conflict-without-sync");
+    next_ = std::move(next);
+    const auto delay = conflicts_.failed(
+        port_.now(), port_.random(), [this](const RetryState& state) { return port_.conflict_delay(state, locked_); });
+    if (delay) {
+        step_ = Step::pausing;
+        return port_.start_timer(*delay);
+    }
+    if (locked_ || !port_.has_lock()) {
+        return fail(Errc::bad_version, "others have changed it between our look and our write each time; " +
+                                           conflicts_.gave_up() +
+                                           "; nothing was written; allow more attempts, or give a lock");
+    }
+    step_ = Step::locking;
+    port_.lock(++ticket_);
+}
+
+void ChangeFsm::on_locked(Ticket ticket, LockEnd end_of_lock) {
+    if (!current(ticket, Step::locking)) return;
+    if (end_of_lock.error) return fail(*std::move(end_of_lock.error));
+    if (!end_of_lock.locked) return end(How::nothing);
+    locked_ = true;
+    conflicts_.over();
+    follow(next_);
+}
+
+// ---- the end ------------------------------------------------------------------------------------------------------
+
+void ChangeFsm::deadline() {
+    // A write or a lock under way has the same deadline, and knows what has become of it.
+    if (step_ != Step::writing && step_ != Step::locking) end(How::nothing);
+}
+
+void ChangeFsm::stop() { step_ == Step::writing || step_ == Step::locking ? port_.stop_waiting() : end(How::nothing); }
+
+void ChangeFsm::on_closed(Errc why, std::string detail) {
+    // As with the deadline: they are told, too.
+    if (step_ != Step::writing && step_ != Step::locking) fail(why, std::move(detail));
+}
+
+void ChangeFsm::end(How how) {
+    ChangeEnd answer;
+    answer.how = how;
+    leave(std::move(answer));
+}
+
+void ChangeFsm::fail(Errc error, std::string detail) {
+    ChangeEnd answer;
+    answer.how = How::failed;
+    answer.error = error;
+    answer.detail = std::move(detail);
+    leave(std::move(answer));
+}
+
+void ChangeFsm::fail(Error error) {
+    ChangeEnd answer;
+    answer.how = How::failed;
+    answer.error = error.errc();
+    answer.ready.emplace(std::move(error));
+    leave(std::move(answer));
+}
+
+void ChangeFsm::leave(ChangeEnd answer) {
+    if (step_ == Step::finished) return;
+    step_ = Step::finished;
+    port_.stop_timer();
+    if (std::exchange(locked_, false) && !ZKRECIPES_MUTATION("lock-of-a-change-kept")) port_.unlock();
+    port_.answer(std::move(answer));
+}
+
+}  // namespace zkrecipes::internal
