@@ -23,6 +23,31 @@ ReadOp::Outcome ReadOp::run(Deadline deadline, std::stop_token stop) {
     return outcome_;
 }
 
+struct ReadOp::Later {
+    std::shared_ptr<SessionCore> core;
+    std::shared_ptr<ReadOp> op;
+    std::function<void(Outcome, const Error*)> done;
+    std::optional<std::stop_callback<StopLater>> on_stop;
+};
+
+void ReadOp::StopLater::operator()() const {
+    later->core->enter([this] {
+        // Before the start the callback that this is may still be being made.
+        later->op->started_ ? later->op->end(Outcome::stopped) : void(later->op->stopped_early_ = true);
+    });
+}
+
+void ReadOp::run_later(Deadline deadline, std::stop_token stop, std::function<void(Outcome, const Error*)> done) {
+    const auto core = core_;
+    const auto later = std::make_shared<Later>();
+    later->core = core;
+    later->op = shared_from_this();
+    later->done = std::move(done);
+    later_ = later;
+    if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), StopLater{later.get()});
+    core->enter([&] { stopped_early_ ? end(Outcome::stopped) : start(deadline); });
+}
+
 void ReadOp::run_or_throw(Deadline deadline) {
     if (run(deadline) == Outcome::timed_out) {
         throw Error(Errc::unreachable, operation_, user_path_, "the deadline passed before a server answered");
@@ -107,6 +132,7 @@ void ReadOp::fail(Errc error, std::string detail) { end(Outcome::done, Error(err
 void ReadOp::end(Outcome outcome, std::optional<Error> error) {
     if (std::exchange(over_, true)) return;
     if (started_) clean_up();
+    at_end();
     outcome_ = outcome;
     error_ = std::move(error);
     if (std::exchange(observing_, false)) core_->remove_observer(*this);
@@ -114,7 +140,16 @@ void ReadOp::end(Outcome outcome, std::optional<Error> error) {
     if (retry_timer_ != 0) core_->cancel(std::exchange(retry_timer_, 0));
     // The core is let go outside the strand; a late answer, which keeps this object alive, is dropped inside it.
     SessionCore& session = *core_;
-    session.defer([self = shared_from_this(), core = std::move(core_)] { self->event_.set(); });
+    const auto self = shared_from_this();  // whoever is notified may be done with it before this returns
+    if (later_) {
+        session.notify([later = std::move(later_)] {
+            // Here, because it may be waiting for the strand on another thread.
+            later->on_stop.reset();
+            const auto op = std::move(later->op);
+            std::exchange(later->done, nullptr)(op->outcome_, op->error_ ? &*op->error_ : nullptr);
+        });
+    }
+    session.defer([self, core = std::move(core_)] { self->event_.set(); });
 }
 
 }  // namespace zkrecipes::internal

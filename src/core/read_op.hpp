@@ -30,6 +30,8 @@ public:
 
     /// Blocks the calling fiber or thread. Throws Error.
     Outcome run(Deadline deadline, std::stop_token stop = {});
+    /// Without blocking: `done` is called on the notifier lane, exactly once, with the error or null.
+    void run_later(Deadline deadline, std::stop_token stop, std::function<void(Outcome, const Error*)> done);
     /// As run(), but a deadline that passes is an Error too: unreachable.
     void run_or_throw(Deadline deadline);
 
@@ -39,6 +41,7 @@ protected:
 
     virtual void begin() = 0;   // connected; whatever was collected before is void
     virtual void clean_up() {}  // take watches back
+    virtual void at_end() {}    // however it ends; give back what was made
 
     SessionCore& core() const noexcept { return *core_; }
     void done();
@@ -70,10 +73,18 @@ private:
     void broken();
     void end(Outcome outcome, std::optional<Error> error = {});
 
+    struct Later;
+    struct StopLater {
+        Later* later;
+        void operator()() const;
+    };
+
     std::shared_ptr<SessionCore> core_;  // null when over
     WaitEvent event_;
+    std::shared_ptr<Later> later_;
     std::uint64_t round_ = 0;
     bool started_ = false;
+    bool stopped_early_ = false;
     bool over_ = false;
     bool once_ = false;
     bool observing_ = false;

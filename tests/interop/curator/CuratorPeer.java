@@ -27,6 +27,8 @@ import org.apache.curator.framework.recipes.atomic.DistributedAtomicInteger;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicNumber;
 import org.apache.curator.framework.recipes.atomic.PromotedToLock;
+import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
+import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
@@ -42,6 +44,7 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 import org.apache.curator.framework.recipes.shared.SharedValue;
 import org.apache.curator.framework.recipes.shared.VersionedValue;
+import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public final class CuratorPeer {
@@ -73,6 +76,8 @@ public final class CuratorPeer {
         private final Map<String, InterProcessReadWriteLock> readWriteLocks = new HashMap<>();
         private final Map<String, SharedValue> sharedValues = new HashMap<>();
         private final Map<String, SharedCount> sharedCounts = new HashMap<>();
+        private final Map<String, GroupMember> members = new HashMap<>();
+        private final Map<String, DistributedDoubleBarrier> doubleBarriers = new HashMap<>();
         private InterProcessMultiLock set;
         private CuratorFramework curator;
 
@@ -154,6 +159,40 @@ public final class CuratorPeer {
                     for (int i = 0; i < Integer.parseInt(a[2]); ++i) {
                         look(lock(a[0], a[1]), a[3]);
                     }
+                    return List.of();
+                case "group_join": { // path, id, payload
+                    GroupMember member = new GroupMember(curator, a[0], a[1], a[2].getBytes(StandardCharsets.UTF_8));
+                    member.start();
+                    members.put(a[0], member);
+                    return List.of();
+                }
+                case "group_payload": // path, payload
+                    members.get(a[0]).setThisData(a[1].getBytes(StandardCharsets.UTF_8));
+                    return List.of();
+                case "group_leave": // path
+                    members.remove(a[0]).close();
+                    return List.of();
+                case "group_members": { // path; id=payload, in the order of the ids
+                    List<String> said = new ArrayList<>();
+                    new TreeMap<>(members.get(a[0]).getCurrentMembers()).forEach((id, payload) ->
+                            said.add(id + "=" + new String(payload, StandardCharsets.UTF_8)));
+                    return said;
+                }
+                case "barrier_set": // path
+                    new DistributedBarrier(curator, a[0]).setBarrier();
+                    return List.of();
+                case "barrier_remove": // path
+                    new DistributedBarrier(curator, a[0]).removeBarrier();
+                    return List.of();
+                case "barrier_wait": // path
+                    new DistributedBarrier(curator, a[0]).waitOnBarrier();
+                    return List.of();
+                case "double_enter": // path, members
+                    doubleBarriers.computeIfAbsent(a[0], path ->
+                            new DistributedDoubleBarrier(curator, path, Integer.parseInt(a[1]))).enter();
+                    return List.of();
+                case "double_leave": // path
+                    doubleBarriers.remove(a[0]).leave();
                     return List.of();
                 default:
                     throw new IllegalArgumentException("unknown verb " + verb);

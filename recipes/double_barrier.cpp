@@ -1,0 +1,124 @@
+// DoubleBarrier: members that begin together and end together.
+//
+// Layout (that of Curator's DistributedDoubleBarrier):
+//   <path>          container, with its ancestors, made when missing
+//   <path>/<uuid>   ephemeral, without data: one per member inside; ours has a new name each time
+//   <path>/ready    persistent, without data: so many were inside; made by the last one to come, deleted by the last
+//                   one to go
+//
+// Enter:
+//   1. Watch `ready`, whether it is there or not; create the own node; list. All three without waiting for each other
+//      but for the order of the last two.
+//   2. `ready` is there, and somebody who was there when it was made still is: in. (Curator is in without looking.
+//      Nobody is: it was left by members whose sessions have ended. Delete it, 1.)
+//   3. So many are there: create `ready`. In.
+//   4. Otherwise wait, with a watch on the own node, too. `ready` is made: in. The own node is gone: 1.
+// Leave:
+//   5. List. Nobody else: delete the own node, delete `ready`. Out.
+//   6. We are the first by name: watch the last one by name; when it has gone: 5. (So one stays until all have gone.)
+//   7. Otherwise delete the own node, watch the first by name; when it has gone: list, until nobody of those who were
+//      there at 5 is left; delete `ready` if nobody is there at all. Out.
+#include <zkrecipes/barrier.hpp>
+
+#include <utility>
+
+#include "core/double_barrier.hpp"
+
+namespace zkrecipes {
+namespace internal {
+
+/// Copied by every call that waits, so that the barrier object may be destroyed meanwhile.
+class DoubleBarrierImpl {
+public:
+    using Where = BarrierMember::Where;
+    DoubleBarrierImpl(std::shared_ptr<SessionCore> session, const std::string& path, int count, BarrierOptions options)
+        : core(std::move(session)),
+          place(make_barrier_place(*core, "DoubleBarrier", path, std::move(options))),
+          members(count) {
+        if (count < 1) {
+            throw Error(Errc::bad_option, "DoubleBarrier", path,
+                        std::to_string(count) + " members: there must be one at least");
+        }
+    }
+    DoubleBarrierImpl(const DoubleBarrierImpl&) = delete;
+    DoubleBarrierImpl& operator=(const DoubleBarrierImpl&) = delete;
+    ~DoubleBarrierImpl() {
+        core->enter([this] {
+            if (member->where == Where::inside) abandon_barrier(*core, *place, *member, true);
+        });
+    }
+
+    std::shared_ptr<ReadOp> entry(const char* operation) const {
+        go_on_from(Where::outside, Where::entering, operation, "we are in already, or on the way");
+        return make_barrier_entry(core, operation, place, member, static_cast<std::size_t>(members));
+    }
+    std::shared_ptr<ReadOp> exit(const char* operation) const {
+        go_on_from(Where::inside, Where::leaving, operation, "we are not in");
+        return make_barrier_exit(core, operation, place, member);
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const std::shared_ptr<const BarrierPlace> place;
+    const std::shared_ptr<BarrierMember> member = std::make_shared<BarrierMember>();
+    const int members;
+
+private:
+    void go_on_from(Where from, Where to, const char* operation, const char* otherwise) const {
+        bool misused = false;
+        core->enter([&] {
+            misused = member->where != from;
+            if (!misused) member->where = to;
+        });
+        if (misused) throw Error(Errc::bad_option, operation, place->user_path, otherwise);
+    }
+};
+
+namespace {
+
+/// Keeps what it is about, so that it is in order when the object is destroyed meanwhile.
+std::function<void(BarrierResult)> keeping(std::shared_ptr<DoubleBarrierImpl> impl,
+                                           std::function<void(BarrierResult)> done) {
+    return [impl = std::move(impl), done = std::move(done)](BarrierResult result) { done(std::move(result)); };
+}
+
+}  // namespace
+}  // namespace internal
+
+using internal::ReadOp;
+using internal::SessionAccess;
+
+DoubleBarrier::DoubleBarrier(Session& session, std::string path, int members, BarrierOptions options)
+    : impl_(std::make_shared<internal::DoubleBarrierImpl>(SessionAccess::core(session), path, members,
+                                                          std::move(options))) {}
+DoubleBarrier::DoubleBarrier(DoubleBarrier&&) noexcept = default;
+DoubleBarrier& DoubleBarrier::operator=(DoubleBarrier&&) noexcept = default;
+DoubleBarrier::~DoubleBarrier() = default;
+
+bool DoubleBarrier::enter(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->entry("enter")->run(deadline, std::move(stop)) == ReadOp::Outcome::done;
+}
+
+bool DoubleBarrier::leave(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->exit("leave")->run(deadline, std::move(stop)) == ReadOp::Outcome::done;
+}
+
+void DoubleBarrier::enter_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
+    const auto impl = impl_;
+    constexpr const char* operation = "enter_async";
+    check_barrier_callback(*impl->core, operation, *impl->place, done);
+    run_barrier_later(impl->entry(operation), deadline, std::move(stop), internal::keeping(impl, std::move(done)));
+}
+
+void DoubleBarrier::leave_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
+    const auto impl = impl_;
+    constexpr const char* operation = "leave_async";
+    check_barrier_callback(*impl->core, operation, *impl->place, done);
+    run_barrier_later(impl->exit(operation), deadline, std::move(stop), internal::keeping(impl, std::move(done)));
+}
+
+const std::string& DoubleBarrier::path() const noexcept { return impl_->place->user_path; }
+int DoubleBarrier::members() const noexcept { return impl_->members; }
+
+}  // namespace zkrecipes

@@ -1,0 +1,110 @@
+// PersistentNode: an ephemeral node that is made again whenever it is gone.
+//
+// Layout (that of Curator's PersistentNode of mode EPHEMERAL):
+//   <parent>   container, with its ancestors, made when missing
+//   <path>     ephemeral; data: what the user says
+//
+// Steps (src/core/persistent_node_fsm.cpp runs them):
+//   1. Create <path>, and behind it, without waiting, read it with a watch. No parent: make it, and 1 again.
+//   2. The read says whose node it is. Ours: done; what it says is set where it is not what is wanted (2 follows from
+//      an earlier create whose answer was lost). Of a former session of this object: delete it, 1. Another's: wait.
+//   3. The watch fires. Deleted: 1. Changed: read again, 2.
+//   A new session: 1. A lost answer: 1 again, which is answered "exists" if the lost one has happened.
+//   4. Close: delete it. A lost answer, to a create or to the delete: sync, look whose it is, delete it if it is ours.
+#include <zkrecipes/persistent_node.hpp>
+
+#include <utility>
+
+#include "core/persistent_node.hpp"
+
+namespace zkrecipes {
+
+const char* to_string(PersistentNodeState state) noexcept {
+    switch (state) {
+        case PersistentNodeState::missing: return "missing";
+        case PersistentNodeState::present: return "present";
+        case PersistentNodeState::taken: return "taken";
+        case PersistentNodeState::refused: return "refused";
+        case PersistentNodeState::closed: return "closed";
+    }
+    return "?";
+}
+
+namespace internal {
+
+/// Copied by every call that waits, so that the node object may be destroyed meanwhile.
+class PersistentNodeImpl {
+public:
+    PersistentNodeImpl(std::shared_ptr<SessionCore> session, const std::string& path, PersistentNodeOptions options)
+        : core(std::move(session)),
+          op(std::make_shared<PersistentNodeOp>(core, "PersistentNode", path, checked_path(*core, path),
+                                                std::move(options))) {
+        op->start();
+    }
+
+    const std::shared_ptr<SessionCore> core;
+    const std::shared_ptr<PersistentNodeOp> op;
+
+private:
+    static std::string checked_path(const SessionCore& core, const std::string& path) {
+        constexpr const char* operation = "PersistentNode";
+        auto server_path = core.server_path(path, operation);
+        if (path == "/")
+            throw Error(Errc::bad_path, operation, path, "the root is there already; name a node below it");
+        return server_path;
+    }
+};
+
+}  // namespace internal
+
+using internal::SessionAccess;
+
+PersistentNode::PersistentNode(Session& session, std::string path, PersistentNodeOptions options)
+    : impl_(std::make_shared<internal::PersistentNodeImpl>(SessionAccess::core(session), path, std::move(options))) {}
+PersistentNode::PersistentNode(PersistentNode&&) noexcept = default;
+PersistentNode& PersistentNode::operator=(PersistentNode&& other) noexcept {
+    if (this == &other) return *this;
+    if (impl_) close();
+    impl_ = std::move(other.impl_);
+    return *this;
+}
+PersistentNode::~PersistentNode() {
+    if (impl_) close();
+}
+
+bool PersistentNode::wait_present(Deadline deadline, std::stop_token stop) {
+    const auto impl = impl_;
+    return impl->op->wait_present(*impl->core, "wait_present", deadline, std::move(stop));
+}
+
+void PersistentNode::set_data(std::string data) {
+    const auto impl = impl_;
+    impl->op->set_data(*impl->core, "set_data", std::move(data));
+}
+
+std::string PersistentNode::data() const {
+    const auto impl = impl_;
+    return impl->op->data(*impl->core);
+}
+
+PersistentNodeState PersistentNode::state() const noexcept { return impl_->op->state(); }
+
+StateSubscription PersistentNode::watch_state(Listener listener) {
+    const auto impl = impl_;
+    if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
+    return impl->op->watch_state(impl->core, std::move(listener));
+}
+
+void PersistentNode::close() noexcept {
+    const auto impl = impl_;
+    impl->op->close(*impl->core);
+}
+
+bool PersistentNode::close_and_wait(Deadline deadline) {
+    const auto impl = impl_;
+    return impl->op->close_and_wait(*impl->core, deadline);
+}
+
+const std::string& PersistentNode::path() const noexcept { return impl_->op->user_path(); }
+
+}  // namespace zkrecipes
