@@ -1,19 +1,50 @@
 #!/bin/sh
-# A job that cron starts on every machine of a fleet, but that must run on only one at a time:
+# Runs a job of cron's that stands on every machine of a fleet on one of them only: on whichever comes first.
 #
-#     0 3 * * *  deploy  ZKLOCK_CONNECT=zk1:2181,zk2:2181 /usr/local/bin/nightly.sh
+#     # /etc/cron.d/report, the same on all machines
+#     MAILTO=ops@example.org
+#     ZKLOCK_CONNECT=zk1:2181,zk2:2181,zk3:2181
+#     0 3 * * *  deploy  /usr/local/bin/nightly.sh report /usr/local/bin/make-report --all
 #
-# Busy elsewhere is no error (exit code 0, cron stays silent). Everything else that goes wrong is told.
-# shellcheck disable=SC2016  # the inner shell expands them
-zklock -q --nonblock --name nightly /locks/nightly -- sh -c '
-    echo "nightly job on $(uname -n), fencing token $ZKLOCK_FENCING_TOKEN"
-    sleep "${NIGHTLY_SECONDS:-1}"
-'
+# The others are silent and exit with 0. What goes wrong is told in one line, which cron mails, with the job's exit code
+# or zklock's (man zklock). The job can hand $ZKLOCK_FENCING_TOKEN to what it writes to. `zklock status /cron/report`
+# tells who is at it. Settings, from the environment:
+#
+#     NIGHTLY_MIN_HOLD   for how long the others are kept out at least, also when the job takes a second (60s): more than
+#                        the clocks of the machines are apart, or a slow clock runs the job again
+#     NIGHTLY_MAX_RUN    a job that takes longer hangs, and is stopped (6h)
+#     NIGHTLY_LOCKS      where the locks are (/cron)
+set -u
+[ $# -ge 2 ] || { echo "usage: $0 NAME COMMAND [ARGUMENT...]" >&2; exit 64; }
+name=$1
+shift
+result=$(mktemp) || exit 71
+trap 'rm -f "$result"' EXIT
+
+# Behind the wait a signal reaches this shell at once, and it passes it on: the job ends before the lock is given back.
+zklock --quiet --nonblock --min-hold "${NIGHTLY_MIN_HOLD:-60s}" --max-run "${NIGHTLY_MAX_RUN:-6h}" \
+    --name "cron: $name" --result "$result" "${NIGHTLY_LOCKS:-/cron}/$name" -- "$@" &
+zklock=$!
+trap 'kill -TERM "$zklock"' HUP INT TERM
+wait "$zklock"
 code=$?
-case $code in
-    0 | 75) exit 0 ;;
-    69) echo "nightly: no ZooKeeper server answered" >&2 ;;
-    79) echo "nightly: the lock was lost on the way, and the job stopped" >&2 ;;
-    *) echo "nightly: exit code $code" >&2 ;;
+while kill -0 "$zklock" 2>/dev/null; do  # a signal ends a wait, too
+    wait "$zklock"
+    code=$?
+done
+
+# The exit code alone does not tell the job's 75 from zklock's.
+field() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p' "$result"; }
+complain() { echo "$name on $(uname -n): $*" >&2; }
+case $(field outcome) in
+    busy) exit 0 ;;
+    exited) [ "$code" = 0 ] || complain "the job failed with exit code $code" ;;
+    signalled) complain "the job was ended by a signal (exit code $code)" ;;
+    max_run) complain "the job was stopped after ${NIGHTLY_MAX_RUN:-6h}" ;;
+    lost) complain "the lock was lost on the way, and the job was stopped: $(field reason)" ;;
+    unavailable) complain "no ZooKeeper server answered, the job was not started" ;;
+    interrupted) complain "stopped before the job was started" ;;
+    '') complain "zklock was killed, and the job with it (exit code $code)" ;;
+    *) complain "$(field message) (exit code $code)" ;;
 esac
 exit "$code"

@@ -1,5 +1,6 @@
 // Guarded writes on real servers: with the grants of every recipe, what they cost, and what happens when answers are
 // lost.
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/semaphore.hpp>
@@ -96,6 +97,40 @@ TEST_F(TransactionTest, LeasesAndSetsGuardByEachOfTheirNodes) {
     const auto last = nodes_of(path("c"));
     ASSERT_THAT(last, SizeIs(1));
     ZKRECIPES_EXPECT_GUARDED(members, path("c/" + last[0]));
+}
+
+TEST_F(TransactionTest, ALeadershipGuardsInEveryLayout) {
+    auto s = session();
+    for (const auto layout : {ElectionLayout::latch, ElectionLayout::selector, ElectionLayout::kazoo}) {
+        LeaderElection election(s, path("leader-" + std::to_string(static_cast<int>(layout))),
+                                {.id = "one", .layout = layout});
+        const Grant leadership = election.campaign();
+        ZKRECIPES_EXPECT_GUARDED(leadership, leadership.node());
+        EXPECT_TRUE(await([&] { return leadership.lost().stop_requested(); }));
+    }
+}
+
+TEST_F(TransactionTest, WhoHasBeenReplacedAsLeaderWritesNothing) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    auto s = gated_session(60s), other = session();
+    LeaderElection mine(s, path("leader"), {.id = "mine"}), theirs(other, path("leader"), {.id = "theirs"});
+    const Grant former = mine.campaign();
+    EXPECT_TRUE(Transaction(former).set(data_path(), "by the leader").commit_before(kMaxWait));
+    gate().blackhole();
+    gate().expire(former.session_id());
+    const Grant next = theirs.campaign_before(kMaxWait);
+    ASSERT_TRUE(next);
+    EXPECT_TRUE(Transaction(next).set(data_path(), "by the next one").commit_before(kMaxWait));
+
+    // Nobody has told the former one, so this is the servers' no, by way of a session that they listen to.
+    const Error error = error_of([&] { Transaction(other, former).set(data_path(), "too late").commit(); });
+    EXPECT_EQ(error.errc(), Errc::lock_lost) << error.what();
+    EXPECT_EQ(error.path(), former.node());
+    gate().pass();  // and now it is told
+    ASSERT_TRUE(await([&] { return former.lost().stop_requested(); }));
+    EXPECT_EQ(error_of([&] { Transaction(former).set(data_path(), "too late").commit(); }).errc(), Errc::lock_lost);
+    EXPECT_EQ(data(), "by the next one");
+    EXPECT_TRUE(Transaction(next).set(data_path(), "still").commit_before(kMaxWait));
 }
 
 TEST_F(TransactionTest, EveryRequiredGrantIsChecked) {

@@ -1,0 +1,153 @@
+// A service on one event loop: no thread waits for a lock, for ZooKeeper or for a client. It keeps journals; an entry
+// is written under the journal's lock, so that of several instances one at a time looks at a journal, decides, and
+// writes.
+//
+//     asio_service HOSTS ADDRESS [SESSION_TIMEOUT_MS]
+//
+// A client sends lines "JOURNAL TEXT", and gets for each of them, in order: "ok NODE", "busy" (somebody else had the
+// lock all the time), "lost" (nothing was written), "stopping", or "error WHY". TERM ends the service: who waits is
+// told, what is on its way is finished, locks are given back.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/transaction.hpp>
+
+#include "asio_locks.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using zkrecipes::Errc;
+using zkrecipes::Error;
+using zkrecipes::Transaction;
+
+constexpr auto kPatience = 20s;
+constexpr std::size_t kLongestLine = 10'000;
+
+class Service {
+public:
+    Service(asio::io_context& io, const std::string& hosts, std::chrono::milliseconds timeout,
+            const tcp::endpoint& endpoint)
+        : io_(io), session_(options(hosts, timeout)), acceptor_(io, endpoint), signals_(io, SIGINT, SIGTERM) {
+        signals_.async_wait([this](const auto& error, int) {
+            if (!error) shut_down();
+        });
+        asio::co_spawn(io_, listen(), asio::detached);
+    }
+
+private:
+    static zkrecipes::SessionOptions options(const std::string& hosts, std::chrono::milliseconds timeout) {
+        zkrecipes::SessionOptions out;
+        out.hosts = hosts;
+        out.timeout = timeout;
+        return out;
+    }
+
+    /// On the loop, like everything here. No io_context::stop(): the loop ends when all that is under way has ended.
+    void shut_down() {
+        acceptor_.close();
+        stop_.request_stop();  // waiting acquires answer "stopping", idle connections are closed
+    }
+
+    asio::awaitable<void> listen() {
+        for (;;) asio::co_spawn(io_, serve(co_await acceptor_.async_accept(asio::use_awaitable)), asio::detached);
+    }
+
+    asio::awaitable<void> serve(tcp::socket socket) {
+        std::string buffer;
+        while (!stop_.stop_requested()) {
+            const auto size = co_await read_line(socket, buffer);
+            const std::string line = buffer.substr(0, size - 1);
+            buffer.erase(0, size);
+            const std::string answer = co_await write_down(line) + "\n";
+            co_await asio::async_write(socket, asio::buffer(answer), asio::use_awaitable);
+        }
+    }
+
+    /// A stop ends the wait for a client: the socket is cancelled on the loop, for that is where the stop is requested.
+    asio::awaitable<std::size_t> read_line(tcp::socket& socket, std::string& buffer) {
+        const std::stop_callback idle(stop_.get_token(), [&] { socket.cancel(); });
+        co_return co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLongestLine), '\n',
+                                                  asio::use_awaitable);
+    }
+
+    asio::awaitable<std::string> write_down(const std::string& line) try {
+        // [coroutine]
+        const std::string journal = "/journals/" + line.substr(0, line.find(' '));
+        zkrecipes::ExclusiveMutex mutex(session_, journal + "/lock");
+        const zkrecipes::Grant grant = co_await asio_locks::acquire(mutex, kPatience, stop_.get_token());
+        if (!grant) co_return stop_.stop_requested() ? "stopping" : "busy";
+
+        co_await decide();  // whatever it takes; others wait for this journal meanwhile, and nobody for this thread
+        Transaction transaction(grant);
+        transaction.create(journal + "/entry-", line.substr(line.find(' ') + 1), Transaction::Create::sequential)
+            .repeatable_below(journal);  // through lost answers: once
+        // Not with the stop token: it has begun, and the client is to know what has become of it.
+        const auto result = co_await asio_locks::commit(transaction, kPatience, {});
+        if (!result) co_return "busy";
+        co_return "ok " + (result->answer_lost ? journal : result->operations[0].path);
+        // [/coroutine]
+    } catch (const Error& error) {
+        co_return error.errc() == Errc::lock_lost ? std::string("lost") : std::string("error ") + error.what();
+    }
+
+    /// What stands for questions to other services, on the same loop.
+    asio::awaitable<void> decide() {
+        asio::steady_timer timer(io_, 1ms);
+        co_await timer.async_wait(asio::use_awaitable);
+    }
+
+    asio::io_context& io_;
+    std::stop_source stop_;
+    zkrecipes::Session session_;
+    tcp::acceptor acceptor_;
+    asio::signal_set signals_;
+};
+
+tcp::endpoint endpoint_of(const std::string& address) {
+    const auto colon = address.rfind(':');
+    if (colon == std::string::npos) throw std::invalid_argument("not host:port: " + address);
+    const int port = std::atoi(address.c_str() + colon + 1);
+    return {asio::ip::make_address(address.substr(0, colon)), static_cast<unsigned short>(port)};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 3) {
+        std::fprintf(stderr, "usage: %s HOSTS ADDRESS [SESSION_TIMEOUT_MS]\n", argv[0]);
+        return 64;
+    }
+    try {
+        asio::io_context io(1);
+        const std::chrono::milliseconds timeout(argc > 3 ? std::atoi(argv[3]) : 10'000);
+        Service service(io, argv[1], timeout, endpoint_of(argv[2]));
+        std::printf("%s serves\n", argv[2]);
+        std::fflush(stdout);
+        io.run();
+        std::puts("nothing is left to do");
+        return 0;  // the session is closed, and with it whatever could still be held
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+}
