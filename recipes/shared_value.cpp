@@ -5,7 +5,8 @@
 //   <exactly_once_below>/_c_<uuid>-commit     ephemeral, for as long as one write takes; only with that option
 //
 // Steps (src/core/change_fsm.cpp runs the first three, src/core/node_watch_fsm.cpp the last):
-//   1. The first look: get(<path>); there is none: create(<path>) with the seed; somebody else was faster: again.
+//   1. The first look of a session: sync, get(<path>); there is none: create(<path>) with the seed; somebody else was
+//   faster: again.
 //   2. set: set(<path>), any version; there is none: create(<path>).
 //   3. try_set: set(<path>) on the condition that the version is the caller's.
 //   4. Follow: read with a watch, and again when it fires. What comes last is the latest (src/core/value_follower.hpp).
@@ -85,10 +86,11 @@ public:
             if (auto value = known(operation)) return *std::move(value);
             const auto rule = std::make_shared<FindOrCreate>(seed);
             try {
-                const auto ended = change_blocking(core, place, rule, operation, deadline, stop,
-                                                   [rule, follower = follower](ChangeAnswer::How how) {
-                                                       if (is_known(how)) follower->saw(rule->value());
-                                                   });
+                const auto ended =
+                    change_blocking(core, place, rule, operation, deadline, stop,
+                                    [rule, session = core.get(), follower = follower](ChangeAnswer::How how) {
+                                        if (is_known(how)) follower->saw(*session, rule->value());
+                                    });
                 if (ended) return rule->value();
                 break;
             } catch (const Error& error) {
@@ -103,9 +105,10 @@ public:
 
     template <class Rule>
     ChangeEnded tells_follower(const std::shared_ptr<Rule>& rule) const {
-        return [rule, follower = follower](ChangeAnswer::How how) {
+        return [rule, session = core.get(), follower = follower](ChangeAnswer::How how) {
             if (how != ChangeAnswer::How::changed) return;
-            follower->saw(rule->version() ? std::optional(FoundValue{rule->data(), *rule->version()}) : std::nullopt);
+            follower->saw(*session,
+                          rule->version() ? std::optional(FoundValue{rule->data(), *rule->version()}) : std::nullopt);
         };
     }
     template <class Rule>

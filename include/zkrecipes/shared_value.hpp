@@ -58,9 +58,10 @@ public:
     ~SharedValue();  ///< Waiting calls and subscriptions live on.
 
     /// The latest that is known: never older than what this object has returned or written before, and as new as what
-    /// the connected server has told; while there is no connection, what was known last. The first call asks a server
-    /// and begins to follow the node; from then on it costs no request. Throws Error: unreachable (the deadline passed,
-    /// or a stop was requested, before anything was known), connection_lost, no_permission, no_parent, closed.
+    /// the connected server has told; while there is no connection, what was known last. The first call of each session
+    /// asks a server, and the node is followed; from then on it costs no request. Throws Error: unreachable (the
+    /// deadline passed, or a stop was requested, before anything was known), connection_lost, no_permission, no_parent,
+    /// closed.
     VersionedValue get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     // Block the fiber or thread until it has happened: one request, one round trip. Throw Error; nothing was written,

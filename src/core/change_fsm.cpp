@@ -54,7 +54,7 @@ void ChangeFsm::request(Request request) {
     }
     if (request == Request::look) {
         step_ = Step::looking;
-        port_.look(++ticket_, fresh_);
+        port_.look(++ticket_, fresh_ || rule_.looks_fresh());
     } else {
         step_ = Step::making_directory;
         port_.make_directory(++ticket_, directory_);

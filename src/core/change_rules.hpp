@@ -81,6 +81,7 @@ public:
     explicit FindOrCreate(std::string seed) : seed_(std::move(seed)) {}
 
     Step begin() override { return {}; }
+    bool looks_fresh() const override { return true; }
     Step on_found(const std::optional<FoundValue>& found) override {
         if (!found) return {Then::write, {ValueWrite::How::create, seed_}, {}, {}};
         value_ = *found;

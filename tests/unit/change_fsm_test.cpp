@@ -401,6 +401,7 @@ TEST(ChangeFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
     there.run();
     EXPECT_EQ(there.end->how, ChangeHow::unchanged);
     EXPECT_EQ(found.value().data, kEight.write(3));
+    EXPECT_EQ(there.fresh_looks, 1);
 
     FindOrCreate made("seed");
     ChangeWorld missing(made);
