@@ -261,8 +261,8 @@ std::stop_token ReadWriteLock::lost() const noexcept {
 
 std::vector<Participant> ReadWriteLock::participants(Deadline deadline) {
     const auto impl = impl_;
-    return internal::read_queue(impl->core, "participants", impl->path(), impl->alone.queue->spec.directory,
-                                deadline, false)
+    return internal::read_queue(impl->core, "participants", impl->path(), impl->alone.queue->spec.directory, deadline,
+                                false)
         .participants;
 }
 

@@ -74,8 +74,8 @@ public:
     FencingToken token() const noexcept;    ///< of the caller's hold; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
 
-    /// Who holds and who waits, in the order of the queue. Blocks for two round trips or more; throws Error (unreachable:
-    /// the deadline passed first).
+    /// Who holds and who waits, in the order of the queue. Blocks for two round trips or more; throws Error
+    /// (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;

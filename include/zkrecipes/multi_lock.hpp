@@ -33,8 +33,8 @@ class MultiLockImpl;
 /// is lost while waiting, the wait goes on at the back of the queues of the new session, within the same deadline.
 ///
 /// A fiber or thread that holds any lock of this library must not wait here: Error would_deadlock, at once, unless it
-/// calls acquire_while_holding. What acquire_async gave, and leases of a Semaphore or SemaphoreMutex, belong to nobody and
-/// are not seen by this check.
+/// calls acquire_while_holding. What acquire_async gave, and leases of a Semaphore or SemaphoreMutex, belong to nobody
+/// and are not seen by this check.
 ///
 /// Costs, uncontended, for n paths: acquire two round trips and n + 2 requests, release one request, a try that fails
 /// one round trip and n reads.

@@ -66,8 +66,8 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done,
                        std::int32_t count = 1);
 
-    /// The number agreed on; the object's own while there is none. Blocks for a round trip; throws Error (unreachable: the
-    /// deadline passed first).
+    /// The number agreed on; the object's own while there is none. Blocks for a round trip; throws Error (unreachable:
+    /// the deadline passed first).
     std::int32_t leases(Deadline deadline = Deadline::never());
     /// Changes the number, and wakes who waits: when there are more, they get them; when there are fewer, nobody loses
     /// what it holds. Objects that have acquired before follow; those made later must be made for the new number, and

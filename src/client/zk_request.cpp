@@ -169,7 +169,8 @@ struct ZkMultiBuffers {
 
     std::vector<MultiResult> take(const std::vector<MultiOp>& requests) {
         std::vector<MultiResult> taken(results.size());
-        // Of a transaction that was refused, the operations before the refused one are "ok", and nothing else is filled in.
+        // Of a transaction that was refused, the operations before the refused one are "ok", and nothing else is filled
+        // in.
         const bool happened =
             std::all_of(results.begin(), results.end(), [](const zoo_op_result_t& each) { return each.err == ZOK; });
         for (std::size_t i = 0; i < results.size(); ++i) {

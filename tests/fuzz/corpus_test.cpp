@@ -1,5 +1,5 @@
-// Every reader of what others wrote, with the corpus of the fuzzer and with broken copies of it: the part of scripts/fuzz
-// that needs no fuzzer.
+// Every reader of what others wrote, with the corpus of the fuzzer and with broken copies of it: the part of
+// scripts/fuzz that needs no fuzzer.
 #include <gtest/gtest.h>
 
 #include <filesystem>

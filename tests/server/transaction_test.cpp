@@ -269,8 +269,9 @@ TEST_F(TransactionTest, WhatIsRefusedSaysWhichOperationAndWhatToDoAndWritesNothi
     Transaction transaction(grant);
     EXPECT_EQ(error_of([&] { transaction.set("no/path", ""); }).errc(), Errc::bad_path);
     EXPECT_EQ(error_of([&] { transaction.set(data_path(), "", -2); }).errc(), Errc::bad_option);
-    EXPECT_EQ(error_of([&] { transaction.create(missing, "", Transaction::Create::persistent, std::vector<Acl>()); }).errc(),
-              Errc::bad_option);
+    EXPECT_EQ(
+        error_of([&] { transaction.create(missing, "", Transaction::Create::persistent, std::vector<Acl>()); }).errc(),
+        Errc::bad_option);
     EXPECT_EQ(error_of([&] { transaction.repeatable_below("marks"); }).errc(), Errc::bad_path);
     EXPECT_EQ(transaction.size(), 0u);
     EXPECT_THAT(transaction.commit().operations, IsEmpty()) << "a check of the hold alone";

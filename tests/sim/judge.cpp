@@ -88,8 +88,7 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
 
 void Judge::check_order(const Held& held, Lock& lock) {
     if (held.token <= lock.last_token) {
-        violation("token-order",
-                  describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
+        violation("token-order", describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
     }
     if (held.claim.all()) lock.last_token = std::max(lock.last_token, held.token);
 }

@@ -72,8 +72,8 @@ private:
         // Numbers of the latest grants that were held when they were given: of one that had all, and of any.
         std::uint64_t last_alone = 0;
         std::uint64_t last_believed = 0;
-        FencingToken fence = 0;           // of the register that checks tokens
-        std::uint64_t version = 0;        // of the one that does not
+        FencingToken fence = 0;     // of the register that checks tokens
+        std::uint64_t version = 0;  // of the one that does not
     };
     struct Call {
         ClientProcess* process;

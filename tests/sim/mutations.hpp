@@ -11,8 +11,8 @@ struct MutationRun {
     int jobs = 2;
     std::string only;  // empty: all
 };
-/// Turns on each deliberate bug of docs/mutations.md in turn and says in one table what caught it. 0: all that the table
-/// there promises is kept; 1: something survived; 2: this build has no mutations.
+/// Turns on each deliberate bug of docs/mutations.md in turn and says in one table what caught it. 0: all that the
+/// table there promises is kept; 1: something survived; 2: this build has no mutations.
 int run_mutations(const MutationRun& run);
 
 }  // namespace zkrecipes::sim

@@ -25,8 +25,8 @@ void MutexWorkload::drop_locks() noexcept {
 void MutexWorkload::one_round(Worker& worker) {
     Rng& rng = worker.rng;
     const auto path = static_cast<std::size_t>(rng.below(static_cast<std::uint64_t>(plan_.paths)));
-    auto& mutex = rng.one_in(2) ? *own_[worker.number][path]
-                                : *shared_[static_cast<std::size_t>(worker.process.number())][path];
+    auto& mutex =
+        rng.one_in(2) ? *own_[worker.number][path] : *shared_[static_cast<std::size_t>(worker.process.number())][path];
     const Claim claim = Claim::alone(static_cast<int>(path));
     const Ways ways{[&] { return mutex.acquire(); },
                     [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, stop); },

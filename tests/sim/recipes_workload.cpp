@@ -11,14 +11,13 @@ namespace {
 /// The three ways, of a lock that has the usual names for them.
 template <class Lock, class... Count>
 auto usual_ways(Lock& lock, Count... count) {
-    return std::make_tuple(
-        [&lock, count...] { return lock.acquire(count...); },
-        [&lock, count...](Deadline deadline, std::stop_token stop) {
-            return lock.acquire_before(deadline, std::move(stop), count...);
-        },
-        [&lock, count...](Deadline deadline, std::function<void(AcquireResult)> done) {
-            lock.acquire_async(deadline, {}, std::move(done), count...);
-        });
+    return std::make_tuple([&lock, count...] { return lock.acquire(count...); },
+                           [&lock, count...](Deadline deadline, std::stop_token stop) {
+                               return lock.acquire_before(deadline, std::move(stop), count...);
+                           },
+                           [&lock, count...](Deadline deadline, std::function<void(AcquireResult)> done) {
+                               lock.acquire_async(deadline, {}, std::move(done), count...);
+                           });
 }
 
 }  // namespace
@@ -230,7 +229,7 @@ void RecipesWorkload::use_several(Worker& worker) {
         const int place = static_cast<int>(i);
         if (places_[i].kind == Kind::semaphore || places_[i].kind == Kind::election || rng.one_in(3)) continue;
         const bool shared = places_[i].kind == Kind::read_write && rng.one_in(2);
-        const auto as = shared                              ? MultiLock::As::shared
+        const auto as = shared                                ? MultiLock::As::shared
                         : places_[i].kind == Kind::read_write ? MultiLock::As::alone
                                                               : MultiLock::As::mutex;
         members.push_back({places_[i].path, as});

@@ -138,7 +138,9 @@ protected:
 };
 
 TEST_P(AcquireFaultTable, EndsWithOneAnswerAndLeavesNothing) { one_fault_at_every_step(GetParam().fault, player()); }
-TEST_P(AcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) { two_faults_at_any_steps(GetParam().fault, player()); }
+TEST_P(AcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) {
+    two_faults_at_any_steps(GetParam().fault, player());
+}
 INSTANTIATE_TEST_SUITE_P(EveryStep, AcquireFaultTable, ::testing::ValuesIn(cells(kScenarios)), NameOfCell());
 
 }  // namespace

@@ -46,7 +46,8 @@ private:
     int count_;
 };
 
-/// A thread that was joined stands in /proc for a moment longer: Linux wakes who joins it before it takes it out of the list.
+/// A thread that was joined stands in /proc for a moment longer: Linux wakes who joins it before it takes it out of the
+/// list.
 std::set<std::string> our_threads() {
     std::set<std::string> names;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

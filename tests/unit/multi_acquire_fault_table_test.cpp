@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "unit/fault_table.hpp"
 #include "unit/multi_acquire_world.hpp"
 
@@ -127,8 +126,12 @@ protected:
     }
 };
 
-TEST_P(MultiAcquireFaultTable, EndsWithOneAnswerAndLeavesNothing) { one_fault_at_every_step(GetParam().fault, player()); }
-TEST_P(MultiAcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) { two_faults_at_any_steps(GetParam().fault, player()); }
+TEST_P(MultiAcquireFaultTable, EndsWithOneAnswerAndLeavesNothing) {
+    one_fault_at_every_step(GetParam().fault, player());
+}
+TEST_P(MultiAcquireFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) {
+    two_faults_at_any_steps(GetParam().fault, player());
+}
 INSTANTIATE_TEST_SUITE_P(EveryStep, MultiAcquireFaultTable, ::testing::ValuesIn(cells(kScenarios)), NameOfCell());
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "unit/fault_table.hpp"
 #include "unit/semaphore_world.hpp"
 
@@ -111,7 +110,9 @@ protected:
 };
 
 TEST_P(SemaphoreFaultTable, EndsWithOneAnswerAndLeavesNothing) { one_fault_at_every_step(GetParam().fault, player()); }
-TEST_P(SemaphoreFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) { two_faults_at_any_steps(GetParam().fault, player()); }
+TEST_P(SemaphoreFaultTable, EndsWellWithASecondFaultAtAnyLaterStep) {
+    two_faults_at_any_steps(GetParam().fault, player());
+}
 INSTANTIATE_TEST_SUITE_P(EveryStep, SemaphoreFaultTable, ::testing::ValuesIn(cells(kScenarios)), NameOfCell());
 
 }  // namespace

@@ -48,7 +48,9 @@ TEST(SequencerTest, TheTextSaysTokenModeAndNodes) {
 }
 
 TEST(SequencerTest, PathsOfAnyBytesBecomeOneWordOfPlainCharacters) {
-    const std::string path = "/l\xC3\xB6" "ck s,:%/a/x-lock-0000000001";
+    const std::string path =
+        "/l\xC3\xB6"
+        "ck s,:%/a/x-lock-0000000001";
     const auto text = write_sequencer({1, false, {{path, HoldMode::exclusive}}});
     EXPECT_EQ(text, "zkr1:1:x/l%C3%B6ck%20s%2C%3A%25/a/x-lock-0000000001");
     EXPECT_EQ(Sequencer::parse(text).nodes()[0].path, path);
