@@ -31,6 +31,7 @@ struct Options {
     int jobs = 2;
     int most_failures = 10;
     bool trace = false;
+    bool twice = false;
 };
 
 struct Totals {
@@ -41,6 +42,8 @@ struct Totals {
 [[noreturn]] void usage(int code) {
     std::fputs(
         "usage: zkrecipes_sim [--seeds N] [--first S] [--workload W] [--jobs J]   many seeds, one table\n"
+        "                     [--twice]      each of them again, in another process; to the last event it must be the "
+        "same\n"
         "       zkrecipes_sim --seed S [--workload W] [--trace]                   one seed, shrunk when it fails\n"
         "       zkrecipes_sim --mutations [--mutation NAME] [--seeds N]           the deliberate bugs, and what "
         "catches them\n",
@@ -96,6 +99,8 @@ Options parse(int argc, char** argv) {
             options.jobs = static_cast<int>(std::max<std::uint64_t>(1, number()));
         } else if (arg == "--trace") {
             options.trace = true;
+        } else if (arg == "--twice") {
+            options.twice = true;
         } else if (arg == "--help" || arg == "-h") {
             usage(0);
         } else {
@@ -114,6 +119,8 @@ void run_share(const Options& options, const std::string& workload, int job, FIL
         std::fprintf(out, "begin %llu\n", static_cast<unsigned long long>(seed));
         std::fflush(out);
         const RunResult result = run_plan(make_plan(seed, workload), false);
+        std::fprintf(out, "hash %llu %llx\n", static_cast<unsigned long long>(seed),
+                     static_cast<unsigned long long>(result.hash));
         std::fprintf(out, "end %llu %llu %llu %llu %llu %llu %llu %lld %d\n", static_cast<unsigned long long>(seed),
                      static_cast<unsigned long long>(result.calls), static_cast<unsigned long long>(result.grants),
                      static_cast<unsigned long long>(result.acts), static_cast<unsigned long long>(result.losses),
@@ -130,6 +137,7 @@ void run_share(const Options& options, const std::string& workload, int job, FIL
 struct Outcome {
     Totals totals;
     std::map<std::uint64_t, std::string> failures;
+    std::map<std::uint64_t, std::uint64_t> hashes;
 };
 
 void read_share(FILE* in, Outcome& outcome) {
@@ -137,7 +145,7 @@ void read_share(FILE* in, Outcome& outcome) {
     std::uint64_t running = 0;
     while (std::fgets(line, sizeof line, in) != nullptr) {
         line[std::strcspn(line, "\n")] = '\0';
-        unsigned long long seed = 0, calls = 0, grants = 0, acts = 0, losses = 0, faults = 0, events = 0;
+        unsigned long long seed = 0, hash = 0, calls = 0, grants = 0, acts = 0, losses = 0, faults = 0, events = 0;
         long long simulated_ms = 0;
         int violated = 0;
         if (std::sscanf(line, "begin %llu", &seed) == 1) {
@@ -151,6 +159,8 @@ void read_share(FILE* in, Outcome& outcome) {
             totals.faults += faults, totals.events += events,
                 totals.simulated_s += static_cast<double>(simulated_ms) / 1e3;
             totals.violated += static_cast<std::uint64_t>(violated);
+        } else if (std::sscanf(line, "hash %llu %llx", &seed, &hash) == 2) {
+            outcome.hashes[seed] = hash;
         } else if (std::sscanf(line, "violation %llu", &seed) == 1) {
             outcome.failures[seed] = line + std::strlen("violation ");
         }
@@ -193,6 +203,18 @@ Outcome run_many(const Options& options, const std::string& workload) {
     return outcome;
 }
 
+/// The same seeds once more, spread over one process more, so that each meets another heap and other addresses.
+void replay(Options options, const std::string& workload, Outcome& first) {
+    ++options.jobs;
+    const Outcome second = run_many(options, workload);
+    for (const auto& [seed, hash] : first.hashes) {
+        const auto again = second.hashes.find(seed);
+        if (again != second.hashes.end() && again->second == hash) continue;
+        ++first.totals.violated;
+        first.failures[seed] = std::to_string(seed) + " replay: the second run of this seed was another one";
+    }
+}
+
 int run_one(const Options& options) {
     int violated = 0;
     for (const std::string& workload : options.workloads) {
@@ -222,8 +244,9 @@ int run_all(const Options& options) {
     std::string table;
     for (const std::string& workload : options.workloads) {
         const auto start = std::chrono::steady_clock::now();
-        const Outcome outcome = run_many(options, workload);
+        Outcome outcome = run_many(options, workload);
         const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (options.twice) replay(options, workload, outcome);
         const Totals& totals = outcome.totals;
         char line[512];
         std::snprintf(line, sizeof line, "%-10s %8llu %10.0f %10.1f %9llu %9llu %9llu %8llu %8llu %9llu\n",
