@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     int code = 2;
     try {
         const ActorOptions options(argc, argv);
+        if (options.role() == "command") std::_Exit(run_command(options));
         Reply reply(3);
         Board board = Board::attach(4);
         try {
@@ -24,6 +25,10 @@ int main(int argc, char** argv) {
                 code = run_writer(options, board, reply);
             } else if (options.role() == "naive") {
                 code = run_naive(options, board, reply);
+            } else if (options.role() == "crowd") {
+                code = run_crowd(options, board, reply);
+            } else if (options.role() == "zklock") {
+                code = run_zklock(options, board, reply);
             } else {
                 reply.say("error unknown role " + options.role());
             }

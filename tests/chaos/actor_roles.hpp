@@ -30,4 +30,16 @@ int run_writer(const ActorOptions& options, Board& board, Reply& reply);
 /// Commands and replies as for client.
 int run_naive(const ActorOptions& options, Board& board, Reply& reply);
 
+/// crowd: for each of `recipes` (by name, with commas) a thread that takes and gives back its locks in every way that
+/// the recipe has, with increments of the unfenced counters and of those behind the fenced `register`, until "finish";
+/// then once more in each way. Commands: freeze, finish. Says: connected, resumed, starved, error, done.
+int run_crowd(const ActorOptions& options, Board& board, Reply& reply);
+
+/// zklock: the same with processes of `zklock`, whose command is this program as run_command. Commands: freeze and thaw
+/// (of zklock, not of its command), finish. Says: connected, frozen, resumed, starved, error, done.
+int run_zklock(const ActorOptions& options, Board& board, Reply& reply);
+
+/// command: what zklock runs; holds for hold-ms and ends. It finds the board by its name in /proc, and says nothing.
+int run_command(const ActorOptions& options);
+
 }  // namespace zkrecipes::chaos

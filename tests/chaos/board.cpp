@@ -15,6 +15,7 @@ namespace zkrecipes::chaos {
 
 struct Board::Layout {
     std::atomic<std::int32_t> used;
+    std::atomic<std::uint64_t> kept;  // one bit for each of the first locks
     std::atomic<std::int64_t> counters[kLocks];
     HoldSlot holds[kHolds];
 };
@@ -28,6 +29,7 @@ Hold read_slot(const HoldSlot& slot) {
     hold.granted_at = slot.granted_at.load(std::memory_order_acquire);
     hold.actor = slot.actor;
     hold.lock = slot.lock;
+    hold.mode = static_cast<HoldMode>(slot.mode.load());
     hold.token = slot.token;
     hold.node.assign(slot.node, strnlen(slot.node, sizeof(slot.node)));
     hold.last_true_at = slot.last_true_at;
@@ -40,6 +42,8 @@ Hold read_slot(const HoldSlot& slot) {
     hold.revivals = slot.revivals;
     hold.writes = slot.writes;
     hold.last_write_at = slot.last_write_at;
+    hold.fenced = slot.fenced;
+    hold.refused = slot.refused;
     return hold;
 }
 
@@ -70,12 +74,14 @@ Board::~Board() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
-HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node) {
+HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
+                          HoldMode mode) {
     const int index = layout_->used.fetch_add(1);
     if (index >= kHolds || lock < 0 || lock >= kLocks) throw std::runtime_error("the board is full");
     HoldSlot& slot = layout_->holds[index];
     slot.actor = actor;
     slot.lock = lock;
+    slot.mode = static_cast<std::int32_t>(mode);
     slot.token = token;
     std::strncpy(slot.node, node.c_str(), sizeof(slot.node) - 1);
     slot.last_true_at = granted_at;
@@ -86,12 +92,21 @@ HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t to
 std::int64_t Board::read_counter(int lock) const noexcept { return layout_->counters[lock].load(); }
 void Board::write_counter(int lock, std::int64_t value) noexcept { layout_->counters[lock].store(value); }
 
+int Board::used() const noexcept { return std::min(layout_->used.load(), kHolds); }
+
+void Board::ask_to_keep(const std::set<int>& locks) noexcept {
+    std::uint64_t bits = 0;
+    for (const int lock : locks) bits |= std::uint64_t{1} << lock;
+    layout_->kept = bits;
+}
+bool Board::is_to_be_kept(int lock) const noexcept { return lock < 64 && (layout_->kept >> lock & 1) != 0; }
+
 std::vector<Hold> Board::holds() const { return holds_of(0, kLocks); }
 
 std::vector<Hold> Board::holds_of(int first_lock, int locks) const {
     std::vector<Hold> all;
-    const int used = std::min(layout_->used.load(), kHolds);
-    for (int i = 0; i < used; ++i) {
+    const int count = used();
+    for (int i = 0; i < count; ++i) {
         const HoldSlot& slot = layout_->holds[i];
         if (slot.granted_at.load(std::memory_order_acquire) == 0) continue;
         if (slot.lock < first_lock || slot.lock >= first_lock + locks) continue;

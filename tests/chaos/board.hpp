@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace zkrecipes::chaos {
 /// that process was killed or is stopped.
 struct HoldSlot {
     std::atomic<std::int64_t> granted_at, last_true_at, first_false_at, lost_at, released_at, stopped_at, resumed_at;
-    std::atomic<std::int64_t> writes, last_write_at, token;
-    std::atomic<std::int32_t> actor, lock, revivals, held_after_resume;
+    std::atomic<std::int64_t> writes, last_write_at, token, fenced, refused;
+    std::atomic<std::int32_t> actor, lock, mode, revivals, held_after_resume;
     char node[96];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free);
@@ -37,11 +38,17 @@ public:
     int descriptor() const noexcept { return descriptor_; }
 
     /// A new slot, already stamped as granted. Throws std::runtime_error when the board is full.
-    HoldSlot& add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node);
+    HoldSlot& add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
+                       HoldMode mode = HoldMode::alone);
 
     /// The unfenced counter of a lock. Read and write are two operations on purpose: two writers lose updates.
     std::int64_t read_counter(int lock) const noexcept;
     void write_counter(int lock, std::int64_t value) noexcept;
+
+    int used() const noexcept;  // slots, of kHolds
+    /// Asks whoever holds one of these locks to keep it, so that a fault meets holds; an empty set: not any more.
+    void ask_to_keep(const std::set<int>& locks) noexcept;
+    bool is_to_be_kept(int lock) const noexcept;
 
     std::vector<Hold> holds() const;  // all, in the order of their slots
     std::vector<Hold> holds_of(int first_lock, int locks) const;

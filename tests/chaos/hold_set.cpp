@@ -34,8 +34,12 @@ public:
         return false;
     }
 
-    void release() {
+    void end() {
+        given_back = true;
         slot_.released_at = stamp_now();
+    }
+
+    void release() {
         on_lost_.reset();
         belief_.release();
     }
@@ -57,8 +61,8 @@ HoldSet::HoldSet(Board& board, int actor, Options options)
 HoldSet::~HoldSet() = default;
 
 std::shared_ptr<HoldSet::Entry> HoldSet::add(int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                                             Belief belief) {
-    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node);
+                                             Belief belief, HoldMode mode) {
+    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node, mode);
     auto entry = std::make_shared<Entry>(slot, std::move(belief));
     const std::lock_guard lock_entries(mutex_);
     entries_.push_back(entry);
@@ -77,13 +81,21 @@ bool HoldSet::write(Entry& entry, std::int64_t value) {
     return true;
 }
 
-void HoldSet::release(const std::shared_ptr<Entry>& entry) {
+void HoldSet::note_fenced(Entry& entry, bool acknowledged) {
+    ++(acknowledged ? entry.slot().fenced : entry.slot().refused);
+}
+
+void HoldSet::release(const std::shared_ptr<Entry>& entry) { release(std::vector{entry}); }
+
+void HoldSet::release(const std::vector<std::shared_ptr<Entry>>& entries) {
     {
         const std::lock_guard lock(mutex_);
-        entries_.remove(entry);
-        entry->given_back = true;
+        for (const auto& entry : entries) {
+            entries_.remove(entry);
+            entry->end();
+        }
     }
-    entry->release();
+    for (const auto& entry : entries) entry->release();
 }
 
 void HoldSet::release_all() {
@@ -91,7 +103,7 @@ void HoldSet::release_all() {
     {
         const std::lock_guard lock(mutex_);
         all.swap(entries_);
-        for (const auto& entry : all) entry->given_back = true;
+        for (const auto& entry : all) entry->end();
     }
     for (const auto& entry : all) entry->release();
 }

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "chaos/board.hpp"
 
@@ -39,11 +40,16 @@ public:
     ~HoldSet();  // releases nothing: what is still held ends with its session
 
     /// `granted_at` was read right after the grant was returned.
-    std::shared_ptr<Entry> add(int lock, Stamp granted_at, std::int64_t token, const std::string& node, Belief belief);
+    std::shared_ptr<Entry> add(int lock, Stamp granted_at, std::int64_t token, const std::string& node, Belief belief,
+                               HoldMode mode = HoldMode::alone);
 
     /// One guarded write: only if held. True: written and counted as acknowledged.
     bool write(Entry& entry, std::int64_t value);
+    /// What the fenced register said to an increment of this hold.
+    static void note_fenced(Entry& entry, bool acknowledged);
     void release(const std::shared_ptr<Entry>& entry);
+    /// Of one grant: all are over before any of them is given back.
+    void release(const std::vector<std::shared_ptr<Entry>>& entries);
     void release_all();
 
     /// Stops the whole process with SIGSTOP, but not in the middle of a guarded write (the one thing that a lock
