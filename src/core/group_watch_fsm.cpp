@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "core/watch_budget.hpp"
+
 namespace zkrecipes::internal {
 namespace {
-
-constexpr const char* kNoBudget = "this session watches as many nodes as ZooKeeper survives";
 
 bool same(const SeenGroup& a, const SeenGroup& b) {
     return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
@@ -61,7 +61,7 @@ void GroupWatchFsm::go_on() {
         listed_ = Known::asking;
         if (!port_.watch_directory(ticket_)) {
             listed_ = Known::no;
-            return pause(kNoBudget);
+            return pause(kNoWatchBudget);
         }
     }
     read_members();
@@ -78,7 +78,7 @@ void GroupWatchFsm::read_members() {
         if (!port_.watch_member(ticket_, name)) {
             --reading_;
             want(member);
-            return pause(kNoBudget);
+            return pause(kNoWatchBudget);
         }
     }
     tell_if_complete();

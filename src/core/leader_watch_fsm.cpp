@@ -4,13 +4,9 @@
 
 #include "core/node_name.hpp"
 #include "core/participants.hpp"
+#include "core/watch_budget.hpp"
 
 namespace zkrecipes::internal {
-namespace {
-
-constexpr const char* kNoBudget = "this session watches as many nodes as ZooKeeper survives";
-
-}  // namespace
 
 void LeaderWatchFsm::start() { look(); }
 
@@ -67,12 +63,12 @@ void LeaderWatchFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::st
     if (rc == Rc::ok && !queue.empty()) {
         candidate_ = queue.front().name;
         step_ = Step::asking_leader;
-        if (!port_.watch_leader(next_ticket(), candidate_)) pause(kNoBudget);
+        if (!port_.watch_leader(next_ticket(), candidate_)) pause(kNoWatchBudget);
         return;
     }
     listed_at_ = rc == Rc::ok ? stat.pzxid : 0;
     step_ = Step::asking_directory;
-    if (!port_.watch_directory(next_ticket())) pause(kNoBudget);
+    if (!port_.watch_directory(next_ticket())) pause(kNoWatchBudget);
 }
 
 void LeaderWatchFsm::on_leader(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {

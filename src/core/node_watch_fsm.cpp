@@ -2,12 +2,9 @@
 
 #include <utility>
 
+#include "core/watch_budget.hpp"
+
 namespace zkrecipes::internal {
-namespace {
-
-constexpr const char* kNoBudget = "this session watches as many nodes as ZooKeeper survives";
-
-}  // namespace
 
 void NodeWatchFsm::start() { look(); }
 
@@ -47,7 +44,7 @@ void NodeWatchFsm::look() {
 
 void NodeWatchFsm::read() {
     step_ = Step::reading;
-    if (!port_.watch(next_ticket())) pause(kNoBudget);
+    if (!port_.watch(next_ticket())) pause(kNoWatchBudget);
 }
 
 void NodeWatchFsm::on_synced(Ticket ticket, Rc rc) {

@@ -234,11 +234,22 @@ std::string Gate::password(std::int64_t session_id) const {
 
 void Gate::expire(std::int64_t session_id) const {
     const std::string known_password = password(session_id);
+    // The server lets go of the client's connection first. A client that were back before the session is over would be
+    // left with a connection on which the server answers nothing any more, and would notice only by its own timeout.
+    struct Pause {
+        internal::GateCore& gate;
+        ~Pause() {
+            const std::lock_guard lock(gate.loop->mutex());
+            gate.admit_newcomers();
+        }
+    };
     Endpoint target;
     {
         const std::lock_guard lock(core_->loop->mutex());
         target = core_->target;
+        core_->let_newcomers_wait();
     }
+    const Pause pause{*core_};
     (void)expire_session(target, session_id, known_password);
 }
 

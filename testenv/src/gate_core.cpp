@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "gate_connection.hpp"
 
@@ -58,14 +59,36 @@ void GateCore::start_accepting() {
         throw Error("the gate cannot listen on " + endpoint.str());
     }
     port_is_final_ = true;
-    listener_token_ = loop->watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { on_accept(); });
+    watch_listener();
+}
+
+void GateCore::watch_listener() {
+    if (listener_ && !listener_watched_ && newcomers_wait_ == 0) {
+        listener_token_ = loop->watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { on_accept(); });
+        listener_watched_ = true;
+    }
+}
+
+void GateCore::unwatch_listener() {
+    if (std::exchange(listener_watched_, false)) {
+        loop->unwatch(listener_token_, listener_.get());
+    }
 }
 
 void GateCore::stop_accepting() {
-    if (listener_) {
-        loop->unwatch(listener_token_, listener_.get());
-        listener_.reset();
-    }
+    unwatch_listener();
+    listener_.reset();
+}
+
+void GateCore::let_newcomers_wait() {
+    ++newcomers_wait_;
+    unwatch_listener();
+}
+
+void GateCore::admit_newcomers() {
+    --newcomers_wait_;
+    watch_listener();
+    loop->wake();
 }
 
 void GateCore::on_accept() {

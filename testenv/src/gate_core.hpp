@@ -62,6 +62,9 @@ public:
     }
     void pass();
     void stop_accepting();
+    /// Who connects in between waits, and is not refused. Calls nest.
+    void let_newcomers_wait();
+    void admit_newcomers();
     void settle_all();
     void for_each(const std::function<void(GateConnection&)>& action);
     void forget(std::uint64_t connection);
@@ -97,6 +100,8 @@ public:
 
 private:
     void start_accepting();
+    void watch_listener();
+    void unwatch_listener();
     void on_accept();
 
     // No connection has anything due after this: spares the loop the look at all of them while no delay is set.
@@ -105,6 +110,8 @@ private:
     bool port_is_final_ = false;
     UniqueFd listener_;
     std::uint64_t listener_token_ = 0;
+    bool listener_watched_ = false;
+    int newcomers_wait_ = 0;
     std::uint64_t next_connection_ = 1;
 };
 
