@@ -7,7 +7,7 @@
 #include <thread>
 
 #include <zkrecipes/error.hpp>
-#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/transaction.hpp>
@@ -39,11 +39,17 @@ public:
             finish.request_stop();
         })
             .detach();
-        while (!finish_.stop_requested()) {
-            if (!hold_once()) return 1;
-        }
+        LeaderElection election(session_, options_.text("lock"));
+        bool well = true;
+        election.run(
+            [&](const Grant& leadership, const std::stop_token& stop) {
+                if (lead(leadership, stop)) return;
+                well = false;
+                finish_.request_stop();
+            },
+            finish_.get_token());
         session_.close();
-        return 0;
+        return well ? 0 : 1;
     }
 
 private:
@@ -55,17 +61,10 @@ private:
         return Session(std::move(session));
     }
 
-    /// From one grant to its loss, writing all the time. False: something is wrong.
-    bool hold_once() {
-        ExclusiveMutex mutex(session_, options_.text("lock"));
-        const Grant grant = mutex.acquire_before(kPatience, finish_.get_token());
-        if (finish_.stop_requested()) return true;
-        if (!grant) {
-            reply_.say("error not granted within a minute");
-            return false;
-        }
-        // Every second hold writes by its sequencer: then no clock of ours keeps a late write from being sent.
-        const bool by_sequencer = ++holds_ % 2 == 0;
+    /// Writes all the time, and does not stop when it is told to: only a refusal ends it. False: something is wrong.
+    bool lead(const Grant& grant, const std::stop_token& stop) {
+        // Every second term writes by its sequencer: then no clock of ours keeps a late write from being sent.
+        const bool by_sequencer = ++terms_ % 2 == 0;
         last_version_.reset();
         for (int n = 0; !finish_.stop_requested(); ++n) {
             Transaction transaction = guarded_by(grant, by_sequencer);
@@ -74,7 +73,7 @@ private:
                 const auto result = transaction.commit_before(kPatience);
                 if (result && !acknowledged(result->operations.at(0).version, grant)) return false;
             } catch (const Error& error) {
-                if (error.errc() == Errc::lock_lost) return refused(grant, by_sequencer);
+                if (error.errc() == Errc::lock_lost) return refused(grant, stop, by_sequencer);
                 // Where the session ended under it: the next one will tell.
                 if (error.errc() != Errc::outcome_unknown && error.errc() != Errc::connection_lost) throw;
                 unknown_ = true;
@@ -90,7 +89,7 @@ private:
         return by_sequencer ? Transaction(session_, Sequencer(grant)) : Transaction(session_, grant);
     }
 
-    /// The holder is the only one to write: what stands between two of its writes is somebody else's.
+    /// The leader is the only one to write: what stands between two of its writes is somebody else's.
     bool acknowledged(std::int32_t version, const Grant& grant) {
         if (!last_version_) {
             reply_.say("first " + std::to_string(grant.token()) + " " + std::to_string(version));
@@ -103,11 +102,11 @@ private:
         return true;
     }
 
-    bool refused(const Grant& grant, bool by_sequencer) {
+    bool refused(const Grant& grant, const std::stop_token& stop, bool by_sequencer) {
         const auto until = std::chrono::steady_clock::now() + kPatience;
-        while (!grant.lost().stop_requested()) {
+        while (!stop.stop_requested() || !grant.lost().stop_requested()) {
             if (std::chrono::steady_clock::now() > until) {
-                reply_.say("error refused, but the loss was not told");
+                reply_.say("error refused, but nobody was asked to stop, or the loss was not told");
                 return false;
             }
             std::this_thread::sleep_for(1ms);
@@ -122,8 +121,8 @@ private:
     Reply& reply_;
     std::stop_source finish_;
     Session session_;
-    int holds_ = 0;
-    std::optional<std::int32_t> last_version_;  // of this hold's writes
+    int terms_ = 0;
+    std::optional<std::int32_t> last_version_;  // of this term's writes
     bool unknown_ = false;                      // whether the last one has happened
 };
 

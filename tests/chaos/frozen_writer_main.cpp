@@ -1,7 +1,7 @@
-// frozen_writer [ROUNDS [SEED]]: two processes take turns in holding a lock, and write guarded transactions all the
-// time. In each round the holder is frozen with SIGSTOP past its session, wherever it is, and continued when the other
-// one has been writing for a while. Its next write must fail, it must have been told of the loss, and nothing that it
-// wrote may come after the first write of the other. Exit code 0: so it was.
+// frozen_writer [ROUNDS [SEED]]: two processes take turns in leading, and write guarded transactions all the time. In
+// each round the leader is frozen with SIGSTOP past its session, wherever it is, and continued when the other one has
+// been writing for a while. Its next write must fail, it must have been asked to stop and told of the loss, and nothing
+// that it wrote may come after the first write of the other. Exit code 0: so it was.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
