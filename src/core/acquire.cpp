@@ -10,6 +10,7 @@
 #include "base/wait_event.hpp"
 #include "core/node_name.hpp"
 #include "core/payload.hpp"
+#include "core/run_op.hpp"
 
 namespace zkrecipes::internal {
 
@@ -292,7 +293,7 @@ std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& 
 
 std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
                                             Deadline deadline, std::stop_token stop) {
-    // Not on the caller's stack: a fiber that is destroyed while it waits takes its stack with it.
+    // As run_blocking, but whoever does not wait any more (a fiber that is destroyed) must not leave a hold behind.
     struct Waiter {
         WaitEvent event;
         AcquireAnswer answer;    // written inside the strand, before the event
@@ -332,34 +333,10 @@ void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_p
 
 void acquire_later(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
                    std::stop_token stop, std::function<void(AcquireAnswer)> done) {
-    struct Later {
-        std::shared_ptr<SessionCore> core;
-        std::shared_ptr<Acquisition> op;
-        std::function<void(AcquireAnswer)> done;
-        struct Stop {
-            Later* later;
-            void operator()() const {
-                later->core->enter([this] { later->op->stop(); });
-            }
-        };
-        std::optional<std::stop_callback<Stop>> on_stop;
+    const auto make_op = [&](Acquisition::Done answered, Deadline& until) {
+        return make_with(*core, make, until, std::move(answered));
     };
-    const auto later = std::make_shared<Later>();
-    later->core = core;
-    later->done = std::move(done);
-    later->op = make_with(*core, make, deadline, [later](AcquireAnswer answer) {
-        // The stop callback must not be destroyed inside the strand, for which it may be waiting on another thread; and
-        // what the user gave us must not be destroyed there either.
-        const auto shared = std::make_shared<AcquireAnswer>(std::move(answer));
-        later->core->notify([later, shared] {
-            later->on_stop.reset();
-            later->op.reset();
-            std::exchange(later->done, nullptr)(std::move(*shared));
-        });
-    });
-    const auto op = later->op;
-    if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
-    core->enter([&] { op->start(deadline); });
+    run_later<AcquireAnswer>(core, make_op, deadline, std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes::internal

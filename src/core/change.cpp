@@ -213,7 +213,7 @@ private:
 auto maker(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
            const std::shared_ptr<ChangeRule>& rule, const char* operation, Deadline deadline, ChangeEnded inside) {
     const bool once = deadline.is_passed(core->runtime().steady_now());
-    return [core, place, rule, operation, once, inside = std::move(inside)](ChangeOp::Done done) {
+    return [core, place, rule, operation, once, inside = std::move(inside)](ChangeOp::Done done, Deadline&) {
         return std::make_shared<ChangeOp>(core, place, rule, operation, once,
                                           [inside, done = std::move(done)](ChangeAnswer answer) {
                                               if (inside) inside(answer.how);

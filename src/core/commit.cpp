@@ -6,10 +6,10 @@
 
 #include "base/identity.hpp"
 #include "base/paths.hpp"
-#include "base/wait_event.hpp"
 #include "client/zk_request.hpp"
 #include "core/commit_fsm.hpp"
 #include "core/node_name.hpp"
+#include "core/run_op.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -335,62 +335,26 @@ std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const ch
 
 // ---- the two ways to wait for it ----------------------------------------------------------------------------------
 
+namespace {
+
+auto maker(const TransactionPlan& plan, const char* operation) {
+    return [&plan, operation](PendingCommit::Done done, Deadline& deadline) {
+        return make_commit(plan, operation, deadline, std::move(done));
+    };
+}
+
+}  // namespace
+
 std::optional<TransactionResult> commit_blocking(const TransactionPlan& plan, const char* operation, Deadline deadline,
                                                  std::stop_token stop) {
-    // Not on the caller's stack: a fiber that is destroyed while it waits takes its stack with it.
-    struct Waiter {
-        WaitEvent event;
-        CommitAnswer answer;  // written inside the strand, before the event
-    };
-    const auto core = plan.core;
-    const auto waiter = std::make_shared<Waiter>();
-    const auto op = make_commit(plan, operation, deadline, [core = core.get(), waiter](CommitAnswer answer) {
-        waiter->answer = std::move(answer);
-        core->defer([waiter] { waiter->event.set(); });
-    });
-    try {
-        // Before the start, so that a stop that was requested already sends nothing.
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { op->stop(); }); });
-        core->enter([&] { op->start(deadline); });
-        waiter->event.wait();
-    } catch (...) {
-        core->enter([&] { op->stop(); });
-        throw;
-    }
-    if (waiter->answer.error) throw *waiter->answer.error;
-    return std::move(waiter->answer.result);
+    auto answer = run_blocking<CommitAnswer>(plan.core, maker(plan, operation), deadline, std::move(stop));
+    if (answer.error) throw *answer.error;
+    return std::move(answer.result);
 }
 
 void commit_later(const TransactionPlan& plan, const char* operation, Deadline deadline, std::stop_token stop,
                   std::function<void(CommitAnswer)> done) {
-    struct Later {
-        std::shared_ptr<SessionCore> core;
-        std::shared_ptr<PendingCommit> op;
-        std::function<void(CommitAnswer)> done;
-        struct Stop {
-            Later* later;
-            void operator()() const {
-                later->core->enter([this] { later->op->stop(); });
-            }
-        };
-        std::optional<std::stop_callback<Stop>> on_stop;
-    };
-    const auto later = std::make_shared<Later>();
-    later->core = plan.core;
-    later->done = std::move(done);
-    later->op = make_commit(plan, operation, deadline, [later](CommitAnswer answer) {
-        // As in acquire_later: nothing of the user's is destroyed inside the strand.
-        const auto shared = std::make_shared<CommitAnswer>(std::move(answer));
-        later->core->notify([later, shared] {
-            later->on_stop.reset();
-            later->op.reset();
-            std::exchange(later->done, nullptr)(std::move(*shared));
-        });
-    });
-    const auto op = later->op;
-    const auto core = plan.core;
-    if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
-    core->enter([&] { op->start(deadline); });
+    run_later<CommitAnswer>(plan.core, maker(plan, operation), deadline, std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes::internal

@@ -9,6 +9,7 @@
 #include "core/group_watch_fsm.hpp"
 #include "core/latest.hpp"
 #include "core/read_op.hpp"
+#include "core/subscribe.hpp"
 #include "session/backoff.hpp"
 #include "session/subscriber.hpp"
 
@@ -172,16 +173,7 @@ StateSubscription watch_group(const std::shared_ptr<SessionCore>& core, const ch
     auto listener = std::make_shared<GroupListener>(core->shared_runtime(), core->shared_log(),
                                                     "an observer of a group", std::move(told));
     const auto watch = std::make_shared<GroupWatch>(core, user_path, std::move(directory), listener);
-    bool closed = false;
-    core->enter([&] {
-        closed = core->closed_because() != nullptr;
-        if (!closed) watch->start();
-    });
-    if (closed) throw Error(Errc::closed, operation, user_path, "make a new Session");
-    return StateSubscription([listener, watch, weak = std::weak_ptr<SessionCore>(core)] {
-        if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
-        listener->cancel();
-    });
+    return subscribe(core, operation, user_path, watch, listener);
 }
 
 GroupMap read_group(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,

@@ -6,29 +6,16 @@
 
 #include "base/paths.hpp"
 #include "core/election.hpp"
+#include "core/latest.hpp"
 #include "core/leader_watch_fsm.hpp"
+#include "core/subscribe.hpp"
 #include "session/backoff.hpp"
 #include "session/subscriber.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
-/// What an observer that was slow is still to be told: who leads now.
-class LatestLeader {
-public:
-    using Value = std::optional<Participant>;
-    void push(Value leader) { latest_.emplace(std::move(leader)); }
-    bool empty() const noexcept { return !latest_.has_value(); }
-    Value pop() {
-        Value leader = std::move(*latest_);
-        latest_.reset();
-        return leader;
-    }
-
-private:
-    std::optional<Value> latest_;
-};
-using LeaderListener = Subscriber<LatestLeader>;
+using LeaderListener = Subscriber<Latest<std::optional<Participant>>>;
 
 /// Gives a LeaderWatchFsm its connection. Owns itself until it is stopped or the session is closed.
 class LeaderWatch final : public LeaderWatchPort,
@@ -123,7 +110,7 @@ private:
         core_->log().error("observe {}: cannot see who leads: {} ({} times); trying again", user_path_, why, times);
     }
     void tell(const SeenLeader& leader) override {
-        LatestLeader::Value said;
+        std::optional<Participant> said;
         if (!leader.node.empty()) {
             said.emplace(candidate_of(user_path_, leader.node, leader.data, leader.stat));
             said->holder = true;
@@ -148,16 +135,7 @@ StateSubscription watch_leader(const std::shared_ptr<SessionCore>& core, const c
     auto listener = std::make_shared<LeaderListener>(core->shared_runtime(), core->shared_log(),
                                                      "an observer of a leader", std::move(told));
     const auto watch = std::make_shared<LeaderWatch>(core, user_path, std::move(directory), listener);
-    bool closed = false;
-    core->enter([&] {
-        closed = core->closed_because() != nullptr;
-        if (!closed) watch->start();
-    });
-    if (closed) throw Error(Errc::closed, operation, user_path, "make a new Session");
-    return StateSubscription([listener, watch, weak = std::weak_ptr<SessionCore>(core)] {
-        if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
-        listener->cancel();
-    });
+    return subscribe(core, operation, user_path, watch, listener);
 }
 
 }  // namespace zkrecipes::internal

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "core/latest.hpp"
+#include "core/subscribe.hpp"
 #include "session/backoff.hpp"
 #include "session/subscriber.hpp"
 
@@ -72,16 +73,7 @@ StateSubscription watch_latest(const std::shared_ptr<SessionCore>& core, const c
                                                                            operation, std::move(listener));
     const auto watch = std::make_shared<NodeWatch>(core, operation, std::move(path),
                                                    [subscriber](const SeenNode& node) { subscriber->push(node); });
-    bool closed = false;
-    core->enter([&] {
-        closed = core->closed_because() != nullptr;
-        if (!closed) watch->start();
-    });
-    if (closed) throw Error(Errc::closed, operation, user_path, "make a new Session");
-    return StateSubscription([subscriber, watch, weak = std::weak_ptr<SessionCore>(core)] {
-        if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
-        subscriber->cancel();
-    });
+    return subscribe(core, operation, user_path, watch, subscriber);
 }
 
 }  // namespace zkrecipes::internal

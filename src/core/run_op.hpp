@@ -14,7 +14,8 @@
 namespace zkrecipes::internal {
 
 // The two ways to wait for an operation that answers inside the strand, once, and has start(deadline) and stop(), of
-// which stop() may come before start(). `make` is given what to answer to, and makes it.
+// which stop() may come before start(). `make` is given what to answer to, and makes it; also the deadline, which it
+// may lift: a single attempt is its own limit.
 
 /// Blocks the calling fiber or thread until the answer is there.
 template <class Answer, class Make>
@@ -26,10 +27,12 @@ Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, 
         Answer answer;  // written inside the strand, before the event
     };
     const auto waiter = std::make_shared<Waiter>();
-    const auto op = make([core = core.get(), waiter](Answer answer) {
-        waiter->answer = std::move(answer);
-        core->defer([waiter] { waiter->event.set(); });
-    });
+    const auto op = make(
+        [core = core.get(), waiter](Answer answer) {
+            waiter->answer = std::move(answer);
+            core->defer([waiter] { waiter->event.set(); });
+        },
+        deadline);
     try {
         // Before the start, so that a stop that was requested already sends nothing.
         const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { op->stop(); }); });
@@ -46,7 +49,7 @@ Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, 
 template <class Answer, class Make>
 void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadline deadline, std::stop_token stop,
                std::function<void(Answer)> done) {
-    using Op = typename decltype(make(std::function<void(Answer)>()))::element_type;
+    using Op = typename decltype(make(std::function<void(Answer)>(), deadline))::element_type;
     struct Later {
         std::shared_ptr<SessionCore> core;
         std::shared_ptr<Op> op;
@@ -62,15 +65,18 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
     const auto later = std::make_shared<Later>();
     later->core = core;
     later->done = std::move(done);
-    later->op = make([later](Answer answer) {
-        // As in acquire_later: nothing of the user's is destroyed inside the strand.
-        const auto shared = std::make_shared<Answer>(std::move(answer));
-        later->core->notify([later, shared] {
-            later->on_stop.reset();
-            later->op.reset();
-            std::exchange(later->done, nullptr)(std::move(*shared));
-        });
-    });
+    later->op = make(
+        [later](Answer answer) {
+            // The stop callback must not be destroyed inside the strand, for which it may be waiting on another thread;
+            // and what the user gave us must not be destroyed there either.
+            const auto shared = std::make_shared<Answer>(std::move(answer));
+            later->core->notify([later, shared] {
+                later->on_stop.reset();
+                later->op.reset();
+                std::exchange(later->done, nullptr)(std::move(*shared));
+            });
+        },
+        deadline);
     const auto op = later->op;
     if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
     core->enter([&] { op->start(deadline); });

@@ -121,7 +121,8 @@ public:
     /// Sessions that were opened through this gate, the latest last.
     [[nodiscard]] std::vector<std::int64_t> sessions() const;
     [[nodiscard]] std::string password(std::int64_t session_id) const;  ///< Throws Error for one it has not seen.
-    /// Ends a session that was opened through this gate, at once: expire_session() at the gate's target.
+    /// Ends a session that was opened through this gate, at once: expire_session() at the gate's target. Who connects
+    /// meanwhile waits until it is over.
     void expire(std::int64_t session_id) const;
 
 private:
