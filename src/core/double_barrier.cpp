@@ -155,7 +155,8 @@ private:
             ready_watch_ = 0;
             // Deleted: one that is stale, by us or another. Made before our node was there: it may be over again, or
             // news of the past, from a read that we share with somebody who asked earlier.
-            type == WatchEventType::created&& made_ ? enter() : begin();
+            if (type == WatchEventType::created && made_) return enter();
+            begin();
         });
         ready_watch_ = core().watch_existence(ready_path(), std::move(watcher));
         over_budget_ = ready_watch_ == 0;
@@ -213,7 +214,8 @@ private:
         if (from == names_.size()) return remove_stale_ready();
         core().exists(join_path(place_->path, names_[from]), step([this, from](Rc rc, const NodeStat& stat, Instant) {
                           if (!usable(rc, "exists", user_path_)) return;
-                          rc == Rc::ok&& stat.czxid < ready_czxid_ ? enter() : check_ready(from + 1);
+                          if (rc == Rc::ok && stat.czxid < ready_czxid_) return enter();
+                          check_ready(from + 1);
                       }));
     }
 
