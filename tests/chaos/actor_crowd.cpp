@@ -230,7 +230,7 @@ private:
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const Part& part = way.parts[std::min(i, way.parts.size() - 1)];
             const std::string node = nodes[i].substr(nodes[i].rfind('/') + 1);
-            entries.push_back(holds_.add(part.lock, now, grant->token(), node, belief, part.mode));
+            entries.push_back(holds_.add(part.lock, now, grant->token(), node, belief, part.mode, grant->session_id()));
         }
         return entries;
     }

@@ -31,6 +31,7 @@ Hold read_slot(const HoldSlot& slot) {
     hold.lock = slot.lock;
     hold.mode = static_cast<HoldMode>(slot.mode.load());
     hold.token = slot.token;
+    hold.session = slot.session;
     hold.node.assign(slot.node, strnlen(slot.node, sizeof(slot.node)));
     hold.last_true_at = slot.last_true_at;
     hold.first_false_at = slot.first_false_at;
@@ -75,7 +76,7 @@ Board::~Board() {
 }
 
 HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                          HoldMode mode) {
+                          HoldMode mode, std::int64_t session) {
     const int index = layout_->used.fetch_add(1);
     if (index >= kHolds || lock < 0 || lock >= kLocks) throw std::runtime_error("the board is full");
     HoldSlot& slot = layout_->holds[index];
@@ -83,6 +84,7 @@ HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t to
     slot.lock = lock;
     slot.mode = static_cast<std::int32_t>(mode);
     slot.token = token;
+    slot.session = session;
     std::strncpy(slot.node, node.c_str(), sizeof(slot.node) - 1);
     slot.last_true_at = granted_at;
     slot.granted_at.store(granted_at, std::memory_order_release);  // last: a slot without it does not exist yet

@@ -30,7 +30,11 @@ public:
             line(fault);
         }
         for (const auto& excuse : result_.record.excuses) {
-            line({{"excuse", at(excuse.at)}, {"lock", excuse.lock}, {"node", excuse.node}, {"actor", excuse.actor}});
+            line({{"excuse", at(excuse.at)},
+                  {"lock", excuse.lock},
+                  {"node", excuse.node},
+                  {"actor", excuse.actor},
+                  {"session", excuse.session}});
         }
         for (const int actor : result_.record.killed) line({{"killed", actor}});
         write_holds();
@@ -53,6 +57,7 @@ private:
                          {"actor", hold.actor},
                          {"token", hold.token},
                          {"node", hold.node},
+                         {"session", hold.session},
                          {"granted", at(hold.granted_at)},
                          {"last_true", at(hold.last_true_at)}};
             const std::pair<const char*, Stamp> stamps[] = {

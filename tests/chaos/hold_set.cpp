@@ -61,8 +61,8 @@ HoldSet::HoldSet(Board& board, int actor, Options options)
 HoldSet::~HoldSet() = default;
 
 std::shared_ptr<HoldSet::Entry> HoldSet::add(int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                                             Belief belief, HoldMode mode) {
-    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node, mode);
+                                             Belief belief, HoldMode mode, std::int64_t session) {
+    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node, mode, session);
     auto entry = std::make_shared<Entry>(slot, std::move(belief));
     const std::lock_guard lock_entries(mutex_);
     entries_.push_back(entry);

@@ -19,6 +19,7 @@ struct Hold {
     HoldMode mode = HoldMode::alone;  // judge() knows no other: round_judge.hpp does
     std::int64_t token = 0;           // czxid of the lock node
     std::string node;                 // last component of its path; empty: unknown
+    std::int64_t session = 0;         // that the node belongs to; 0: unknown
     Stamp granted_at = 0;             // right after the grant was returned
     Stamp last_true_at = 0;           // read right *before* the last held() that answered true
     Stamp first_false_at = 0;         // read right *after* the first held() that answered false

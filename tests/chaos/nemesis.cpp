@@ -173,7 +173,7 @@ Heal expire(Stage& stage, milliseconds) {
         for (auto& gate : party.gates) {
             const auto sessions = gate.sessions();
             if (gate.connection_count() == 0 || sessions.empty()) continue;
-            stage.excuses.push_back({-1, "", party.actor, stamp_now()});
+            stage.excuses.push_back({-1, "", party.actor, stamp_now(), sessions.back()});
             gate.expire(sessions.back());
             return [] {};
         }
@@ -215,7 +215,7 @@ void remove_one(Stage& stage, testenv::RawClient& client) {
         const std::string name = (*names)[static_cast<std::size_t>(stage.any(static_cast<int>(names->size())))];
         path += "/" + name;
         if (name.back() >= '0' && name.back() <= '9') {
-            stage.excuses.push_back({lock, name, -1, stamp_now()});
+            stage.excuses.push_back({lock, name, -1, stamp_now(), 0});
             client.remove(path);
             return;
         }

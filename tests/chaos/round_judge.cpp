@@ -81,7 +81,8 @@ private:
             for (const auto& excuse : record_.excuses) {
                 if (!is_about(excuse, hold)) continue;
                 const Stamp at = std::max(excuse.at, hold.granted_at);
-                if (hold.last_true_at > excuse.at + record_.longest_belief && record_.longest_belief != 0) {
+                const bool too_long = hold.last_true_at > excuse.at + record_.longest_belief;
+                if (too_long && is_surely_about(excuse, hold) && record_.longest_belief != 0) {
                     find(Violation::outlived_node, hold.lock,
                          describe_hold(hold) + " believed for " + std::to_string(to_ms(hold.last_true_at - excuse.at)) +
                              " ms after it was taken from it by force");
@@ -99,10 +100,18 @@ private:
     static bool is_about(const Excuse& excuse, const Hold& hold) {
         if (hold.last_true_at <= excuse.at) return false;
         if (excuse.lock >= 0) return hold.lock == excuse.lock && hold.node == excuse.node;
-        return hold.actor == excuse.actor && hold.granted_at <= excuse.at + kReach;
+        if (hold.actor != excuse.actor) return false;
+        if (hold.session != 0 && excuse.session != 0) return hold.session == excuse.session;
+        return hold.granted_at <= excuse.at + kReach;
     }
-    // A hold that was noticed right after its session was ended may still be one of that session.
+    // A hold that was noticed right after its session was ended may still be one of that session, or already one of the
+    // next: where sessions are unknown (a command of zklock) it is excused, and not accused.
     static constexpr Stamp kReach = from_ms(1000);
+
+    static bool is_surely_about(const Excuse& excuse, const Hold& hold) {
+        const bool known = excuse.lock >= 0 || (hold.session != 0 && excuse.session != 0);
+        return known || hold.granted_at <= excuse.at;
+    }
 
     static void end_at(Hold& hold, Stamp at) {
         hold.last_true_at = std::min(hold.last_true_at, at);

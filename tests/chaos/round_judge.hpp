@@ -18,6 +18,7 @@ struct Excuse {
     std::string node;  // last component
     int actor = -1;    // whose session was ended, then
     Stamp at = 0;
+    std::int64_t session = 0;  // that was ended; 0: unknown
 };
 
 /// What is known after a round: what everybody believed, what the registers contain, and what was done on purpose.

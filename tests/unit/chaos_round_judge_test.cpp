@@ -139,6 +139,24 @@ TEST(RoundJudgeTest, WhatWasTakenAwayByForceIsExcusedForAWhileAndOnlyThat) {
     EXPECT_THAT(violations(record), Contains(Violation::outlived_node));
 }
 
+// What chaos met (seed 1167874724, round 15): an actor whose session was ended had the next one, and a lock, 0.3 s
+// later.
+TEST(RoundJudgeTest, AHoldOfTheNextSessionIsNeitherExcusedNorAccusedForTheEndOfTheFormer) {
+    auto record = recorded({held(kMutex, 1, 12, 60)});
+    record.longest_belief = from_ms(5);
+    record.excuses = {{-1, "", 1, on(10), 7}};
+    EXPECT_THAT(violations(record), IsEmpty()) << "whose it is, is unknown";
+    record.holds[0].session = 8;
+    EXPECT_THAT(violations(record), IsEmpty());
+    record.holds[0].session = 7;
+    EXPECT_THAT(violations(record), Contains(Violation::outlived_node));
+
+    record = recorded({held(kMutex, 1, 12, 60), held(kMutex, 2, 50, 70)});
+    record.excuses = {{-1, "", 1, on(10), 7}};
+    record.holds[0].session = 8;
+    EXPECT_THAT(violations(record), Contains(Violation::overlap)) << "nobody has ended that session";
+}
+
 TEST(RoundJudgeTest, AnUnfencedCounterIsNotJudgedWhenSomebodyWroteAfterItsLockWasTakenAway) {
     auto record = recorded({held(kMutex, 1, 0, 30), held(kMutex, 2, 20, 40)});
     record.counters[kMutex] = 1;
