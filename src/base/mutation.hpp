@@ -1,10 +1,11 @@
 #pragma once
 
-// Deliberate bugs. In a build with the CMake option ZKRECIPES_MUTATIONS one of them can be turned on by its name, to
-// see that the tests find it: docs/mutations.md. In every other build the switches are the constant false and leave
+// Deliberate bugs. In a build with the CMake option ZKRECIPES_MUTATIONS they can be turned on by their names, to
+// see that the tests find them: docs/mutations.md. In every other build the switches are the constant false and leave
 // nothing behind.
 #ifdef ZKRECIPES_MUTATIONS
 
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
 
@@ -24,10 +25,14 @@ struct Mutations {
         static bool flag = false;
         return flag;
     }
+    /// Several at once are joined by '+': defences that stand behind each other have to be taken out together.
     static bool on(std::string_view name) noexcept {
-        if (name != active()) return false;
-        reached() = true;
-        return true;
+        for (std::string_view rest = active(); !rest.empty();) {
+            const std::size_t end = rest.find('+');
+            if (rest.substr(0, end) == name) return reached() = true;
+            rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+        }
+        return false;
     }
 };
 

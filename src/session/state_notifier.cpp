@@ -26,10 +26,13 @@ SessionState PendingStates::pop() {
 }
 
 struct StateNotifier::Shared {
+    Shared(std::shared_ptr<Runtime> runtime_of, std::shared_ptr<spdlog::logger> logger_of)
+        : runtime(std::move(runtime_of)), logger(std::move(logger_of)) {}
+
     const std::shared_ptr<Runtime> runtime;
     const std::shared_ptr<spdlog::logger> logger;
-    std::mutex mutex{};  // guards subscribers
-    std::vector<std::shared_ptr<Listener>> subscribers{};
+    std::mutex mutex;  // guards subscribers
+    std::vector<std::shared_ptr<Listener>> subscribers;
 };
 
 StateNotifier::StateNotifier(std::shared_ptr<Runtime> runtime, std::shared_ptr<spdlog::logger> logger)

@@ -72,7 +72,7 @@ ClientProcess::ClientProcess(SimEnsemble& ensemble, const Plan& plan, int number
     SessionOptions options;
     for (const std::string& host : ensemble.hosts()) options.hosts += (options.hosts.empty() ? "" : ",") + host;
     options.timeout = std::chrono::milliseconds(plan.timeout_ms);
-    options.server_tick = std::chrono::milliseconds(plan.tick_ms);
+    if (plan.tick_known) options.server_tick = std::chrono::milliseconds(plan.tick_ms);
     options.logger = std::make_shared<spdlog::logger>(
         "simulation", ensemble.world().tracing() ? spdlog::sinks_init_list{std::make_shared<TraceSink>(actor_)}
                                                  : spdlog::sinks_init_list{});

@@ -38,7 +38,7 @@ public:
     void end_session();
     std::string leaks() const;
 
-    /// Counts what could have delayed it, for checks of punctuality.
+    /// Counts how often it was stopped, for checks of punctuality. Nothing else may keep a call from its deadline.
     std::uint64_t disturbances = 0;
 
 private:

@@ -106,8 +106,10 @@ void Judge::check_others(const Held& held) {
 
 bool Judge::act(Ticket ticket) {
     // First the holder's own question, as its program asks it; then the act, in the same instant.
-    if (ticket->process->dead() || !ticket->grant->held()) return false;
     if (ticket->process->dead()) return false;
+    const bool told = ticket->grant->lost().stop_requested();
+    if (!ticket->grant->held() || ticket->process->dead()) return false;
+    if (told) violation("lost-held", describe(*ticket) + " holds although it was told of the loss before");
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));
     const Claim& claim = ticket->claim;

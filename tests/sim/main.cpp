@@ -275,7 +275,8 @@ int run_all(const Options& options) {
 int main(int argc, char** argv) {
     const auto options = zkrecipes::sim::parse(argc, argv);
     if (options.mutations) {
-        return zkrecipes::sim::run_mutations({options.first, options.seeds, options.jobs, options.mutation});
+        return zkrecipes::sim::run_mutations(
+            {options.first, options.seeds, options.workloads, options.jobs, options.mutation});
     }
     return options.one ? zkrecipes::sim::run_one(options) : zkrecipes::sim::run_all(options);
 }

@@ -34,63 +34,73 @@ struct Mutation {
     bool expected;  // to be found by the simulation
 };
 
-/// The rows of docs/mutations.md: `| `name` | … | found, or – |`.
+/// The rows of docs/mutations.md: `| `name` | … | the check, or – |`, and those of defences that stand behind each
+/// other: `| both `name+name` | … | the check |`.
 std::vector<Mutation> read_table() {
     std::vector<Mutation> table;
     std::ifstream file(ZKRECIPES_MUTATION_TABLE);
     for (std::string line; std::getline(file, line);) {
-        constexpr std::string_view kBegin = "| `", kEnd = " |", kNone = "–";
-        if (!line.starts_with(kBegin) || !line.ends_with(kEnd)) continue;
+        constexpr std::string_view kOne = "| `", kBoth = "| both `", kEnd = " |", kNone = "–";
+        const std::string_view begin = line.starts_with(kOne) ? kOne : kBoth;
+        if (!line.starts_with(begin) || !line.ends_with(kEnd)) continue;
         line.resize(line.size() - kEnd.size());
-        table.push_back(
-            {line.substr(kBegin.size(), line.find('`', kBegin.size()) - kBegin.size()), !line.ends_with(kNone)});
+        const std::size_t end = line.find('`', begin.size());
+        table.push_back({line.substr(begin.size(), end - begin.size()), !line.ends_with(kNone)});
     }
     return table;
 }
 
 constexpr std::uint64_t kCpuSecondsOfASeed = 30;  // a seed takes a tenth of a second; beyond this it has no end
 constexpr rlim_t kMemory = rlim_t{3} << 30;
-constexpr std::uint64_t kSeedsToReachIt = 50;  // where nothing is expected anyway
+constexpr std::uint64_t kSeedsToReachIt = 50;  // of each workload, where nothing is expected anyway
 
-/// In a process of its own.
+/// In a process of its own: all workloads in turn, since nobody knows which of them meets the bug first.
 [[noreturn]] void hunt(const Mutation& mutation, const MutationRun& run, FILE* out) {
     internal::Mutations::active() = mutation.name;  // lives as long as the table
     const rlimit memory{kMemory, kMemory};
     setrlimit(RLIMIT_AS, &memory);
-    for (std::uint64_t seed = run.first; seed < run.first + run.seeds; ++seed) {
+    const auto found_something = [&](std::uint64_t seed, const std::string& workload) {
         rusage used{};
         getrusage(RUSAGE_SELF, &used);
         const rlim_t until = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + kCpuSecondsOfASeed;
         const rlimit cpu{until, RLIM_INFINITY};
         setrlimit(RLIMIT_CPU, &cpu);
-        std::fprintf(out, "running %llu\n", static_cast<unsigned long long>(seed));
+        std::fprintf(out, "running %llu %s\n", static_cast<unsigned long long>(seed), workload.c_str());
         std::fflush(out);
+        const RunResult result = run_plan(make_plan(seed, workload), false);
+        if (!result.violations.empty()) std::fprintf(out, "caught %s\n", result.violations.front().check.c_str());
+        return !result.violations.empty();
+    };
+    bool caught = false;
+    for (std::uint64_t seed = run.first; seed < run.first + run.seeds && !caught; ++seed) {
         const bool may_stop = !mutation.expected && seed - run.first >= kSeedsToReachIt;
         if (may_stop && !internal::Mutations::reached()) break;
-        const RunResult result = run_plan(make_plan(seed, workload_names().front()), false);
-        if (!result.violations.empty()) {
-            std::fprintf(out, "caught %s\n", result.violations.front().check.c_str());
-            break;
-        }
+        for (std::size_t i = 0; i < run.workloads.size() && !caught; ++i)
+            caught = found_something(seed, run.workloads[i]);
     }
     if (!internal::Mutations::reached()) std::fprintf(out, "unreached\n");
     std::fflush(out);
     _exit(0);
 }
 
-struct Outcome {
+struct HuntOutcome {
     std::string check;  // empty: survived
     unsigned long long seed = 0;
+    std::string workload;
     bool reached = true;
 };
 
-Outcome read_outcome(FILE* in, int status) {
-    Outcome outcome;
+HuntOutcome read_hunt(FILE* in, int status) {
+    HuntOutcome outcome;
     char line[256];
     std::rewind(in);
     while (std::fgets(line, sizeof line, in) != nullptr) {
         line[std::strcspn(line, "\n")] = '\0';
-        if (std::sscanf(line, "running %llu", &outcome.seed) == 1) continue;
+        char workload[64];
+        if (std::sscanf(line, "running %llu %63s", &outcome.seed, workload) == 2) {
+            outcome.workload = workload;
+            continue;
+        }
         if (std::strncmp(line, "caught ", 7) == 0) outcome.check = line + 7;
         if (std::strcmp(line, "unreached") == 0) outcome.reached = false;
     }
@@ -107,13 +117,13 @@ int run_mutations(const MutationRun& run) {
         FILE* file;
     };
     std::map<pid_t, Running> running;
-    std::map<const Mutation*, Outcome> outcomes;
+    std::map<const Mutation*, HuntOutcome> outcomes;
     const auto wait_for_one = [&] {
         int status = 0;
         const pid_t child = wait(&status);
         const auto found = running.find(child);
         if (found == running.end()) return;
-        outcomes[found->second.mutation] = read_outcome(found->second.file, status);
+        outcomes[found->second.mutation] = read_hunt(found->second.file, status);
         running.erase(found);
     };
     std::fflush(stdout);
@@ -137,26 +147,25 @@ int run_mutations(const MutationRun& run) {
     }
 
     int survived = 0, caught = 0;
-    std::printf("%-38s %-14s %7s\n", "mutation", "caught by", "seed");
+    std::printf("%-38s %-14s %-10s %7s\n", "mutation", "caught by", "workload", "seed");
     for (const Mutation& mutation : table) {
         const auto found = outcomes.find(&mutation);
         if (found == outcomes.end()) continue;
-        const Outcome& outcome = found->second;
+        const HuntOutcome& outcome = found->second;
         const bool is_caught = !outcome.check.empty();
         const std::string seed = is_caught ? std::to_string(outcome.seed) : "-";
         const char* remark = !is_caught && mutation.expected   ? "   NOT CAUGHT, though docs/mutations.md says so"
                              : is_caught && !mutation.expected ? "   of which docs/mutations.md knows nothing"
                                                                : "";
-        std::printf("%-38s %-14s %7s%s\n", mutation.name.c_str(),
-                    is_caught         ? outcome.check.c_str()
-                    : outcome.reached ? "survived"
-                                      : "not reached",
-                    seed.c_str(), remark);
+        const char* result = is_caught ? outcome.check.c_str() : outcome.reached ? "survived" : "not reached";
+        std::printf("%-38s %-14s %-10s %7s%s\n", mutation.name.c_str(), result,
+                    is_caught ? outcome.workload.c_str() : "-", seed.c_str(), remark);
         survived += mutation.expected && !is_caught;
         caught += is_caught;
     }
     std::printf(
-        "%zu mutations: %d caught by the simulation (at most %llu seeds each); %d not caught although expected\n",
+        "%zu mutations: %d caught by the simulation (at most %llu seeds of each workload); %d not caught although "
+        "expected\n",
         outcomes.size(), caught, static_cast<unsigned long long>(run.seeds), survived);
     return survived == 0 ? 0 : 1;
 }

@@ -11,7 +11,8 @@ Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::uniqu
       plan_(plan),
       processes_(processes),
       paths_(std::move(paths)),
-      result_(result) {}
+      result_(result),
+      lease_attack_(ensemble, plan) {}
 
 void Nemesis::start() {
     every(Fault::reset, 3 * kSecond, &Nemesis::reset);
@@ -29,6 +30,7 @@ void Nemesis::start() {
     every(Fault::slow_disk, 6 * kSecond, &Nemesis::slow_disk);
     every(Fault::process_dies, 15 * kSecond, &Nemesis::death);
     every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
+    every(Fault::lease_attack, plan_.timeout_ms * 4 * kMilli, &Nemesis::attack_lease);
     auto& faults = ensemble_.faults();
     if (plan_.has(Fault::lost_messages)) faults.lose_request_one_in = faults.lose_reply_one_in = 30;
     if (plan_.has(Fault::stalls)) faults.stall_one_in = 30;
@@ -37,6 +39,7 @@ void Nemesis::start() {
 
 void Nemesis::stop() {
     stopped_ = true;
+    lease_attack_.stop();
     auto& faults = ensemble_.faults();
     faults.lose_request_one_in = faults.lose_reply_one_in = 0;
     world_.set_pause_in_code(0, 0);
@@ -58,11 +61,7 @@ void Nemesis::schedule(Fault fault, SimTime mean, Act act, std::shared_ptr<Rng> 
     });
 }
 
-ClientProcess& Nemesis::victim(Rng& rng) {
-    ClientProcess& process = *processes_[rng.below(processes_.size())];
-    ++process.disturbances;
-    return process;
-}
+ClientProcess& Nemesis::victim(Rng& rng) { return *processes_[rng.below(processes_.size())]; }
 
 int Nemesis::lead_or_any(Rng& rng) {
     SimServer* const leader = ensemble_.leader();
@@ -101,6 +100,7 @@ void Nemesis::one_way(Rng& rng) {
 
 void Nemesis::pause(Rng& rng) {
     ClientProcess& process = victim(rng);
+    ++process.disturbances;
     process.actor().pause_for(span(rng));
 }
 
@@ -180,6 +180,11 @@ void Nemesis::death(Rng& rng) {
     // The world cannot see it any more. What is left of it here comes to an end like a session that is closed.
     if (std::exchange(process.closing, true)) return;
     world_.spawn(&process.actor(), "ends", [&process] { process.session().close(); });
+}
+
+void Nemesis::attack_lease(Rng& rng) {
+    ClientProcess& process = victim(rng);
+    if (!process.dead() && !process.closing) lease_attack_.begin(process, rng);
 }
 
 void Nemesis::early_close(Rng& rng) {

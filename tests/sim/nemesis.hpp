@@ -7,6 +7,7 @@
 
 #include "sim/client_process.hpp"
 #include "sim/ensemble.hpp"
+#include "sim/lease_attack.hpp"
 #include "sim/plan.hpp"
 
 namespace zkrecipes::sim {
@@ -44,6 +45,7 @@ private:
     void slow_disk(Rng& rng);
     void death(Rng& rng);
     void early_close(Rng& rng);
+    void attack_lease(Rng& rng);
 
     SimEnsemble& ensemble_;
     SimWorld& world_;
@@ -51,6 +53,7 @@ private:
     std::vector<std::unique_ptr<ClientProcess>>& processes_;
     const std::vector<std::string> paths_;
     RunResult& result_;
+    LeaseAttack lease_attack_;
     bool stopped_ = false;
 };
 

@@ -80,6 +80,7 @@ Connection::Connection(SimNetwork& network, std::uint64_t id, Actor& client, Sim
 
 void Connection::request(Request request) {
     if (!client_open_) return;
+    if (network_.on_request) network_.on_request(client_, request.op);
     to_server_.send(
         network_.delay(),
         [this, request = std::move(request)] {
@@ -204,6 +205,13 @@ void SimNetwork::reset(Actor& client, int server) {
         if (&connection->client_ != &client || (server >= 0 && connection->server_.id() != server)) continue;
         if (connection->client_open_ && !blocked(client, connection->server_.id())) connection->reset();
     }
+}
+
+int SimNetwork::server_of(const Actor& client) const {
+    for (const auto& connection : connections_) {
+        if (&connection->client_ == &client && connection->client_open_) return connection->server_.id();
+    }
+    return -1;
 }
 
 void SimNetwork::cut_off(Actor& client) {

@@ -152,6 +152,11 @@ public:
     void cut_off(Actor& client);
     void server_died(SimServer& server);
 
+    /// To which it is connected; -1: to none.
+    int server_of(const Actor& client) const;
+    /// A client has just sent it. For faults that are aimed.
+    std::function<void(const Actor& client, Op op)> on_request;
+
     SimWorld& world() noexcept { return world_; }
     std::size_t open_connections() const;
 

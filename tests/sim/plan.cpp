@@ -27,6 +27,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::skewed_clocks: return "skewed_clocks";
         case Fault::process_dies: return "process_dies";
         case Fault::early_close: return "early_close";
+        case Fault::lease_attack: return "lease_attack";
         case Fault::count_: break;
     }
     return "?";
@@ -43,6 +44,28 @@ std::string Plan::describe() const {
     if (faults == 0) text += " none";
     return text;
 }
+
+namespace {
+
+/// Few clients that hold for long, somebody who waits for the end of each hold, and little else that goes wrong.
+void aim_at_leases(Plan& plan, Rng& rng) {
+    static constexpr Fault kBesides[] = {Fault::delete_node,   Fault::expire,         Fault::pause_in_code,
+                                         Fault::skewed_clocks, Fault::isolate_server, Fault::silent_all,
+                                         Fault::reset,         Fault::slow_listeners};
+    plan.servers = rng.one_in(4) ? 5 : 3;
+    plan.processes = static_cast<int>(rng.between(2, 3));
+    plan.fibers = 1;
+    plan.paths = 1;
+    plan.timeout_ms = plan.tick_ms * rng.between(2, 10);
+    plan.trouble = std::max(plan.trouble, plan.timeout_ms * 8 * kMilli);
+    plan.long_holds = true;
+    plan.faults = 1U << static_cast<unsigned>(Fault::lease_attack);
+    for (auto i = rng.between(0, 2); i > 0; --i)
+        plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
+    if (rng.one_in(8)) plan.faults = 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
+}
+
+}  // namespace
 
 Plan make_plan(std::uint64_t seed, const std::string& workload) {
     Rng rng = Rng(seed).fork("plan " + workload);
@@ -65,6 +88,8 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     // Few kinds at a time: all of them together keep everybody from ever holding anything.
     const auto kinds = rng.between(0, 5);
     for (std::int64_t i = 0; i < kinds; ++i) plan.faults |= 1U << rng.below(kFaults);
+    plan.tick_known = !rng.one_in(3);
+    if (workload == "lease") aim_at_leases(plan, rng);
     return plan;
 }
 

@@ -32,6 +32,7 @@ enum class Fault : unsigned {
     skewed_clocks,
     process_dies,
     early_close,
+    lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
     count_
 };
 inline constexpr unsigned kFaults = static_cast<unsigned>(Fault::count_);
@@ -52,6 +53,8 @@ struct Plan {
     std::uint32_t faults = 0;          // bits of Fault
     bool poll_beliefs = false;         // ask everybody at each grant, or only see who acts (asking makes an end sticky)
     bool probe = true;
+    bool tick_known = true;   // to the clients
+    bool long_holds = false;  // longer than a session lives
 
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }
     std::string describe() const;

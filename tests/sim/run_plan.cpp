@@ -5,14 +5,15 @@ namespace zkrecipes::sim {
 namespace {
 
 Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
-    if (plan.workload == "mutex") return new MutexWorkload(world, plan, result);
+    if (plan.workload == "mutex" || plan.workload == "lease") return new MutexWorkload(world, plan, result);
     return new RecipesWorkload(world, plan, result);
 }
 
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex", "read_write", "semaphore", "multi", "election", "mixed"};
+    static const std::vector<std::string> names{"mutex", "lease",    "read_write", "semaphore",
+                                                "multi", "election", "mixed"};
     return names;
 }
 

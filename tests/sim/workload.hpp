@@ -78,6 +78,7 @@ protected:
 private:
     void work(Worker& worker);
     bool over() const { return world_.now() >= plan_.trouble; }
+    bool calm() const;
     void expect_lost_is_told(Worker& worker, const Grant& grant);
     void give_back(Worker& worker, Grant& grant);
     bool act(const std::vector<Judge::Ticket>& tickets);

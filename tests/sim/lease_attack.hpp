@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "sim/client_process.hpp"
+#include "sim/ensemble.hpp"
+#include "sim/plan.hpp"
+
+namespace zkrecipes::sim {
+
+/// The one sequence that a lease rule has to be right for: a client falls silent for less than its session lives, its
+/// write is committed or answered at the edge of that silence, and then nobody carries its pings to the leader any
+/// more. Chance alone brings these together in one of thousands of runs.
+///
+/// The silence begins anywhere, so that a write goes out at its end; or when the client has just sent a write or its
+/// connect request, so that the answer is old when it is read. Then its server is frozen, is cut off from the others
+/// (and goes on answering reads and pings), or the client reaches nobody.
+class LeaseAttack {
+public:
+    LeaseAttack(SimEnsemble& ensemble, const Plan& plan) noexcept;
+    ~LeaseAttack();
+    LeaseAttack(const LeaseAttack&) = delete;
+    LeaseAttack& operator=(const LeaseAttack&) = delete;
+
+    void begin(ClientProcess& process, Rng& rng);
+    void stop() noexcept { armed_.clear(); }
+
+private:
+    enum class Begin { now, at_write, at_connect };
+    enum class Gone { frozen, isolated, unreachable };
+    struct Attack {
+        ClientProcess* process;
+        Begin begin;
+        Gone gone;
+        SimTime silence, margin, absence;
+    };
+    void on_request(const Actor& client, Op op);
+    void fall_silent(const Attack& attack);
+    void take_server_away(const Attack& attack);
+
+    SimEnsemble& ensemble_;
+    SimWorld& world_;
+    const SimTime timeout_;
+    std::map<int, Attack> armed_;  // by the actor's id: waiting for a request of that client
+};
+
+}  // namespace zkrecipes::sim
