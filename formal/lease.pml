@@ -6,18 +6,30 @@
  * leader.  So a committed write proves that the session lived when the leader processed it, and nothing about how much longer it
  * will.  That depends on when a touch last reached the leader, which the client must infer.
  *
- * RULE 0  sure until  sent(last committed write) + 2T/3
- * RULE 1  the same, but not beyond  sent(k) + T,  k an earlier request that was answered at least P + J before
- *         that write was sent: a ping must have carried its touch to the leader before the write arrived there, since the link
- *         is first in, first out
+ * The rule: sure until  sent(last committed write) + 2T/3, but not beyond  sent(k) + T,  k an earlier request that was
+ * answered at least P + J before that write was sent: a ping must have carried its touch to the leader before the write
+ * arrived there, since the link is first in, first out.
  * The connect itself touches the leader directly (create session, revalidate).
  *
  * The client may pause at any time (it acts when the scheduler lets it), requests and answers may take any time, the
  * link between follower and leader may break at any time for good.  Property: the client does not believe when the
- * leader may have expired the session.  Rounding up of the expiry to the next tick is left out: it only helps.
+ * leader may have expired the session.
+ *
+ *   -DROUNDING      the leader rounds the expiry up to its next tick, as it does; without it the lease has less room
+ *   -DLAG           the client's clock loses one unit while it believes, and one unit of T is the margin for that
+ *   -DWITHOUT=NAME  without one of these defences:
  */
-#ifndef RULE
-#define RULE 1
+#define TOUCH 1         /* when the leader last heard of the session does not count (only the two thirds do) */
+#define SENDING 2       /* the lease counts from the answer to the write */
+#define THIRD 3         /* it is the whole timeout */
+#define CONNECT 4       /* the connect counts from its answer */
+#define COMMIT 5        /* a write with an unknown outcome renews it */
+#define WRITE 6         /* the answer to a read renews it */
+#define MARGIN 7        /* clocks are taken to run equally fast (with -DLAG) */
+#define PING 8          /* a touch counts as soon as it is answered, whether a ping has carried it or not */
+
+#ifndef WITHOUT
+#define WITHOUT 0
 #endif
 #ifndef P
 #define P 3
@@ -27,6 +39,17 @@
 #endif
 #define T 12
 #define LEASE 8
+#define TICK (2 * P)
+#ifdef ROUNDING
+#define EXPIRES(t) (((t) + T + TICK - 1) / TICK * TICK)
+#else
+#define EXPIRES(t) ((t) + T)
+#endif
+#ifdef LAG
+#define LOST 1             /* what the clock loses; and what is left out for it */
+#else
+#define LOST 0
+#endif
 #ifndef REQUESTS
 #define REQUESTS 3
 #endif
@@ -34,8 +57,9 @@
 #define HORIZON 24
 #endif
 
+byte without = WITHOUT;
 byte now;
-byte expiry = T;           /* on the leader; the session was established at time 0 */
+byte expiry = EXPIRES(0);         /* on the leader; the session was established at time 0 */
 bool cut, expired;
 byte expired_at;
 bool touched;              /* follower's touch table */
@@ -52,31 +76,36 @@ mtype stage = none;
 bool write_request, committed;
 byte sent_at;
 
+#define NO(defence) (without == (defence))
+#define HEARD(sent) ((sent) + T - (NO(MARGIN) -> 0 : LOST))
+#define DELAY (NO(PING) -> 0 : P + J)
+#define SOUND (belief == 0 || belief + LOST <= expired_at)
 #define PING_DUE (!cut && !expired && now - last_ping >= P + J)
 #define EXPIRY_DUE (!expired && now >= expiry)
 
 inline believe() {
-    byte bound = sent_at + LEASE;
-    byte proven = T;                       /* the connect at time 0 */
+    byte counted = (NO(SENDING) -> now : sent_at);
+    byte bound = counted + (NO(THIRD) -> T : LEASE);
+    byte proven = HEARD(NO(CONNECT) -> 3 : 0);      /* the connect at time 0; its answer took a while */
     byte k = 0;
     do
     :: k < n ->
         if
-        :: answered[k] + P + J < sent_at && sent[k] + T > proven -> proven = sent[k] + T
+        :: answered[k] + DELAY < counted && HEARD(sent[k]) > proven -> proven = HEARD(sent[k])
         :: else
         fi;
         k++
     :: else -> break
     od;
     if
-    :: RULE == 1 && proven < bound -> bound = proven
+    :: !NO(TOUCH) && proven < bound -> bound = proven
     :: else
     fi;
     if
     :: bound > belief -> belief = bound
     :: else
     fi;
-    k = 0; proven = 0; bound = 0
+    k = 0; proven = 0; bound = 0; counted = 0
 }
 
 active proctype world() {
@@ -87,11 +116,11 @@ active proctype world() {
     :: atomic { !cut && !expired && now > last_ping ->
             last_ping = now;
             if
-            :: touched -> touched = false; expiry = now + T
+            :: touched -> touched = false; expiry = EXPIRES(now)
             :: else
             fi }
     /* expiry is the leader's decision alone */
-    :: atomic { EXPIRY_DUE -> expired = true; expired_at = now; assert(belief <= expired_at) }
+    :: atomic { EXPIRY_DUE -> expired = true; expired_at = now; assert(SOUND) }
     /* the link between follower and leader breaks */
     :: atomic { !cut -> cut = true }
     /* the client sends: a read or a write */
@@ -110,10 +139,11 @@ active proctype world() {
             fi }
     /* the leader commits the write if the session is alive */
     :: atomic { stage == to_leader && !cut && !expired -> committed = true; stage = to_client }
+    :: atomic { NO(COMMIT) && stage == to_leader -> committed = true; stage = to_client }
     /* the answer reaches the client */
     :: atomic { stage == to_client ->
             if
-            :: committed -> believe(); assert(!expired || belief <= expired_at)
+            :: committed || NO(WRITE) -> believe(); assert(!expired || SOUND)
             :: else
             fi;
             sent[n] = sent_at; answered[n] = now; n++;
