@@ -129,6 +129,23 @@ void SimEnsemble::remove(const std::string& path) {
     now_leading->remove_as_operator(path);
 }
 
+void SimEnsemble::write(const std::string& path, const std::string& data) {
+    MultiOp op;
+    op.kind = MultiOp::Kind::set;
+    op.path = path;
+    op.data = data;
+    if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
+}
+
+void SimEnsemble::make(const std::string& path) {
+    MultiOp op;
+    op.kind = MultiOp::Kind::create;
+    op.path = path;
+    op.acl = open_acl();
+    op.mode = CreateMode::persistent;
+    if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
+}
+
 const DataTree& SimEnsemble::committed() const {
     const SimServer* most = servers_.front().get();
     for (const auto& each : servers_) {

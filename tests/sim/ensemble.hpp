@@ -55,6 +55,9 @@ public:
     void expire(SessionId session);
     /// An operator deletes the node, and what is below it.
     void remove(const std::string& path);
+    /// … writes into the node, or makes one that belongs to nobody.
+    void write(const std::string& path, const std::string& data);
+    void make(const std::string& path);
 
     /// Told of each of these transactions that is committed, by every server that applies it. A deletion or an end that
     /// was only proposed may be lost with its leader.

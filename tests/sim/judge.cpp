@@ -6,6 +6,7 @@
 
 #include "base/paths.hpp"
 #include "core/node_name.hpp"
+#include "session/hold.hpp"
 
 namespace zkrecipes::sim {
 
@@ -36,6 +37,9 @@ std::string_view identity_of(std::string_view path) {
 void Judge::operator_acts(const Txn& committed) {
     if (committed.kind == Txn::Kind::close_session) ended_sessions_.try_emplace(committed.session, world_.now());
     for (const Effect& effect : committed.effects) {
+        if (effect.kind == Effect::Kind::set && effect.data == internal::kRevocationRequest)
+            revoked_.try_emplace(effect.path, world_.now());
+        if (effect.kind != Effect::Kind::remove) continue;
         auto& deletions = deleted_[std::string(identity_of(effect.path))];  // told by every server that applies it
         const auto known = [&](const Deletion& each) { return each.zxid == committed.zxid; };
         if (std::none_of(deletions.begin(), deletions.end(), known))
@@ -138,6 +142,25 @@ bool Judge::act(Ticket ticket) {
     ticket->seen_version = lock.version;
     ticket->read = true;
     return true;
+}
+
+void Judge::check_revocation(const Ticket& ticket) {
+    // Not from the beginning: a request may be older than the wish to know of it.
+    if (ticket->listens_since == kForever) {
+        if (ticket->number % 3 != 0) return;
+        ticket->listens_since = world_.now();
+    }
+    const bool told = ticket->grant->revocation().stop_requested();
+    SimTime asked = kForever;  // at any of its nodes
+    for (const std::string& node : ticket->grant->nodes()) {
+        if (const auto found = revoked_.find(node); found != revoked_.end()) asked = std::min(asked, found->second);
+    }
+    if (told && asked == kForever)
+        violation("revocation", describe(*ticket) + " was told to give way, and nobody has asked for it");
+    constexpr std::uint32_t kNothingElse = 1U << static_cast<unsigned>(Fault::others_hands);
+    if (told || asked == kForever || plan_.faults != kNothingElse) return;
+    if (world_.now() - std::max(asked, ticket->listens_since) > kSecond)
+        violation("revocation", describe(*ticket) + " was not told that somebody wants it to give way");
 }
 
 void Judge::ended(Ticket ticket) {

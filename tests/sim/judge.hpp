@@ -41,6 +41,7 @@ public:
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
+        SimTime listens_since = kForever;           // for requests to give way
         std::uint64_t first_act = 0, last_act = 0;  // in the order of all acts; 0: none
     };
     using Ticket = std::list<Held>::iterator;
@@ -50,6 +51,8 @@ public:
     /// The holder asks held() and, if so, acts in the same instant: on a register that checks tokens and on one that
     /// does not. False: it does not hold any more.
     bool act(Ticket ticket);
+    /// The holder has asked to be told of requests to give way: told if and only if there is one.
+    void check_revocation(const Ticket& ticket);
     void ended(Ticket ticket);
 
     /// At the end: whether at any time those who had acted, and were to act again, had more units than there are.
@@ -103,6 +106,7 @@ private:
     // By the identity that all nodes of one attempt have in their names.
     std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
+    std::map<std::string, SimTime, std::less<>> revoked_;  // by the node's path: when the servers agreed on a request
     std::vector<Interval> intervals_;
     std::uint64_t next_number_ = 1;
     std::uint64_t acts_ = 0;

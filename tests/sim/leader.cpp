@@ -491,6 +491,18 @@ void SimServer::reap_tick() {
     after(ensemble_.options().container_check_ms * kMilli, &SimServer::reap_tick);
 }
 
+void SimServer::do_as_operator(const MultiOp& op) {
+    if (role_ != Role::leader) return;
+    Effect effect;
+    if (prepare_op(op, {}, next_zxid_ + 1, effect) != Rc::ok) return;
+    Txn txn;
+    txn.zxid = ++next_zxid_;
+    txn.time_ms = clock_ms();
+    txn.by_operator = true;
+    txn.effects.push_back(std::move(effect));
+    propose(std::move(txn));
+}
+
 void SimServer::remove_as_operator(const std::string& path) {
     if (role_ != Role::leader) return;
     const RecordPtr node = record_of(path);

@@ -1,6 +1,9 @@
 #include "sim/nemesis.hpp"
 
+#include <iterator>
 #include <utility>
+
+#include "session/hold.hpp"
 
 namespace zkrecipes::sim {
 
@@ -27,6 +30,7 @@ void Nemesis::start() {
     every(Fault::expire, 6 * kSecond, &Nemesis::expire);
     every(Fault::delete_node, 2 * kSecond, &Nemesis::delete_node);
     every(Fault::delete_all, 5 * kSecond, &Nemesis::delete_all);
+    every(Fault::others_hands, 2 * kSecond, &Nemesis::others_hands);
     every(Fault::slow_disk, 6 * kSecond, &Nemesis::slow_disk);
     every(Fault::process_dies, 15 * kSecond, &Nemesis::death);
     every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
@@ -163,6 +167,22 @@ void Nemesis::delete_all(Rng& rng) {
     const auto children = directory->children;
     for (const std::string& child : children) ensemble_.remove(path + "/" + child);
     ensemble_.remove(path);
+}
+
+void Nemesis::others_hands(Rng& rng) {
+    const std::string& path = paths_[rng.below(paths_.size())];
+    const Node* const directory = ensemble_.committed().find(path);
+    if (directory == nullptr) return;
+    // Among leases every child is one, whatever its name: as for Curator.
+    if (rng.one_in(4) && !path.ends_with("/leases")) {
+        static const char* const kNames[] = {"notes", "notes-0000000000", "0000000001", "lock", "__READ__", "x-lock-1"};
+        return ensemble_.make(path + "/" + kNames[rng.below(std::size(kNames))]);
+    }
+    if (directory->children.empty()) return;
+    auto child = directory->children.begin();
+    std::advance(child, static_cast<std::ptrdiff_t>(rng.below(directory->children.size())));
+    ensemble_.write(path + "/" + *child,
+                    rng.one_in(2) ? "under maintenance" : std::string(internal::kRevocationRequest));
 }
 
 void Nemesis::slow_disk(Rng& rng) {

@@ -45,6 +45,7 @@ private:
     void slow_disk(Rng& rng);
     void death(Rng& rng);
     void early_close(Rng& rng);
+    void others_hands(Rng& rng);
     void attack_lease(Rng& rng);
 
     SimEnsemble& ensemble_;

@@ -154,6 +154,7 @@ public:
 
     /// To which it is connected; -1: to none.
     int server_of(const Actor& client) const;
+    std::uint64_t changes_sent() const noexcept { return changes_sent_; }  // requests that change nodes
     /// A client has just sent it. For faults that are aimed.
     std::function<void(const Actor& client, Op op)> on_request;
 
@@ -172,6 +173,7 @@ private:
     std::map<int, bool> cut_off_;
     std::vector<std::shared_ptr<Connection>> connections_;
     std::uint64_t next_id_ = 1;
+    std::uint64_t changes_sent_ = 0;
 };
 
 }  // namespace zkrecipes::sim

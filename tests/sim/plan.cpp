@@ -27,6 +27,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::skewed_clocks: return "skewed_clocks";
         case Fault::process_dies: return "process_dies";
         case Fault::early_close: return "early_close";
+        case Fault::others_hands: return "others_hands";
         case Fault::lease_attack: return "lease_attack";
         case Fault::count_: break;
     }
@@ -51,7 +52,7 @@ namespace {
 void aim_at_leases(Plan& plan, Rng& rng) {
     static constexpr Fault kBesides[] = {Fault::delete_node,   Fault::expire,         Fault::pause_in_code,
                                          Fault::skewed_clocks, Fault::isolate_server, Fault::silent_all,
-                                         Fault::reset,         Fault::slow_listeners};
+                                         Fault::reset,         Fault::slow_listeners, Fault::others_hands};
     plan.servers = rng.one_in(4) ? 5 : 3;
     plan.processes = static_cast<int>(rng.between(2, 3));
     plan.fibers = 1;

@@ -32,6 +32,7 @@ enum class Fault : unsigned {
     skewed_clocks,
     process_dies,
     early_close,
+    others_hands,  // an operator writes into lock nodes, and puts nodes beside them that are none
     lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
     count_
 };

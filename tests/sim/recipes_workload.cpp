@@ -31,7 +31,10 @@ RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& r
             Locks& own = all.emplace_back();
             switch (place.kind) {
                 case Kind::mutex: own.mutex = std::make_unique<ExclusiveMutex>(session, place.path); break;
-                case Kind::read_write: own.read_write = std::make_unique<ReadWriteLock>(session, place.path); break;
+                case Kind::read_write:
+                    own.read_write = std::make_unique<ReadWriteLock>(session, place.path);
+                    own.mutex = std::make_unique<ExclusiveMutex>(session, place.path);  // they share the queue
+                    break;
                 case Kind::semaphore:
                     own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases);
                     if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path);
@@ -170,6 +173,7 @@ void RecipesWorkload::use_read_write(Worker& worker, int place) {
     switch (worker.rng.below(5)) {
         case 0: return alone_then_shared(worker, place);
         case 1: {
+            if (worker.rng.one_in(2)) return use_mutex(worker, place);
             const auto [wait, before, later] = usual_ways(lock);
             return take_and_hold(worker, {wait, before, later}, {Claim::alone(place)});
         }

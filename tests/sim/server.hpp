@@ -64,6 +64,7 @@ public:
 
     // ---- leader's own transactions
     void close_session(SessionId session, bool by_operator = false);
+    void do_as_operator(const MultiOp& op);            // nothing, where it is refused
     void remove_as_operator(const std::string& path);  // the reaper does the same
 
     SimTime fsync_most = 2 * kMilli;  // a slow disk

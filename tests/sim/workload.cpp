@@ -106,8 +106,15 @@ std::string Workload::open_calls() const {
 void Workload::check_nothing_stays() {
     const SimTime limit = world_.now() + 3 * plan_.timeout_ms * kMilli + 60 * kSecond;
     if (world_.run(limit,
-                   [this] { return ensemble_.committed().ephemeral_count() == 0 && ensemble_.watch_count() == 0; }))
+                   [this] { return ensemble_.committed().ephemeral_count() == 0 && ensemble_.watch_count() == 0; })) {
+        // What is repeated without an end leaves nothing, and is never done.
+        world_.run(world_.now() + 10 * kSecond);
+        const std::uint64_t changes = ensemble_.network().changes_sent();
+        world_.run(world_.now() + 20 * kSecond);
+        if (ensemble_.network().changes_sent() != changes)
+            judge_.violation("quiet", "everything was given back, and sessions go on to change nodes");
         return;
+    }
     judge_.violation("stays", std::to_string(ensemble_.committed().ephemeral_count()) + " lock nodes and " +
                                   std::to_string(ensemble_.watch_count()) + " watches of open sessions are left");
 }
@@ -247,6 +254,7 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
     while (held && world_.now() < until) {
         world_.sleep(&worker.process.actor(), std::min(until - world_.now(), rng.between(kMilli, 400 * kMilli)));
         held = act(tickets);
+        if (held && plan_.has(Fault::others_hands)) judge_.check_revocation(tickets.front());
         if (held && meanwhile && rng.one_in(6)) meanwhile(grant);
     }
     if (!held && !worker.process.dead()) {
