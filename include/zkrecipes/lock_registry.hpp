@@ -53,7 +53,7 @@ private:
 using LockRegistry = LockRegistryOf<ExclusiveMutex>;
 using ReadWriteLockRegistry = LockRegistryOf<ReadWriteLock>;
 
-extern template class ZKRECIPES_API LockRegistryOf<ExclusiveMutex>;
-extern template class ZKRECIPES_API LockRegistryOf<ReadWriteLock>;
+extern template class LockRegistryOf<ExclusiveMutex>;
+extern template class LockRegistryOf<ReadWriteLock>;
 
 }  // namespace zkrecipes

@@ -37,13 +37,22 @@ std::string_view identity_of(std::string_view path) {
 void Judge::operator_acts(const Txn& committed) {
     if (committed.kind == Txn::Kind::close_session) ended_sessions_.try_emplace(committed.session, world_.now());
     for (const Effect& effect : committed.effects) {
-        if (effect.kind == Effect::Kind::set && effect.data == internal::kRevocationRequest)
-            revoked_.try_emplace(effect.path, world_.now());
+        if (effect.kind == Effect::Kind::set) note_write(effect);
         if (effect.kind != Effect::Kind::remove) continue;
         auto& deletions = deleted_[std::string(identity_of(effect.path))];  // told by every server that applies it
         const auto known = [&](const Deletion& each) { return each.zxid == committed.zxid; };
         if (std::none_of(deletions.begin(), deletions.end(), known))
             deletions.push_back({committed.zxid, world_.now()});
+    }
+}
+
+/// Every server that applies it tells of it; the first one counts.
+void Judge::note_write(const Effect& effect) {
+    if (effect.data == internal::kRevocationRequest) {
+        SimTime& since = revoked_[effect.path].since;
+        if (since == kForever) since = world_.now();
+    } else if (const auto found = revoked_.find(effect.path); found != revoked_.end()) {
+        found->second.since = kForever;
     }
 }
 
@@ -151,11 +160,15 @@ void Judge::check_revocation(const Ticket& ticket) {
         ticket->listens_since = world_.now();
     }
     const bool told = ticket->grant->revocation().stop_requested();
+    bool ever = false;
     SimTime asked = kForever;  // at any of its nodes
     for (const std::string& node : ticket->grant->nodes()) {
-        if (const auto found = revoked_.find(node); found != revoked_.end()) asked = std::min(asked, found->second);
+        const auto found = revoked_.find(node);
+        if (found == revoked_.end()) continue;
+        ever = true;
+        asked = std::min(asked, found->second.since);
     }
-    if (told && asked == kForever)
+    if (told && !ever)
         violation("revocation", describe(*ticket) + " was told to give way, and nobody has asked for it");
     constexpr std::uint32_t kNothingElse = 1U << static_cast<unsigned>(Fault::others_hands);
     if (told || asked == kForever || plan_.faults != kNothingElse) return;

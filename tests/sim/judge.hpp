@@ -92,6 +92,7 @@ private:
     void check_order(const Held& held, Lock& lock);
     void check_others(const Held& held);
     bool excused(const Held& held);
+    void note_write(const Effect& effect);
     std::string describe(const Held& held) const;
 
     SimWorld& world_;
@@ -106,7 +107,10 @@ private:
     // By the identity that all nodes of one attempt have in their names.
     std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
-    std::map<std::string, SimTime, std::less<>> revoked_;  // by the node's path: when the servers agreed on a request
+    struct Revocation {
+        SimTime since = kForever;  // that the servers have agreed on; forever: something else was written over it
+    };
+    std::map<std::string, Revocation, std::less<>> revoked_;  // by the node's path, if it ever was
     std::vector<Interval> intervals_;
     std::uint64_t next_number_ = 1;
     std::uint64_t acts_ = 0;
