@@ -2,12 +2,10 @@
 
 namespace zkrecipes::sim {
 
-LeaseAttack::LeaseAttack(SimEnsemble& ensemble, const Plan& plan) noexcept
+LeaseAttack::LeaseAttack(SimEnsemble& ensemble, const Plan& plan)
     : ensemble_(ensemble), world_(ensemble.world()), timeout_(plan.timeout_ms * kMilli) {
-    ensemble_.network().on_request = [this](const Actor& client, Op op) { on_request(client, op); };
+    ensemble_.network().listen([this](const Actor& client, Op op) { on_request(client, op); });
 }
-
-LeaseAttack::~LeaseAttack() { ensemble_.network().on_request = {}; }
 
 void LeaseAttack::begin(ClientProcess& process, Rng& rng) {
     static constexpr Begin kBegins[] = {Begin::now, Begin::now, Begin::at_write, Begin::at_write, Begin::at_connect};

@@ -19,10 +19,7 @@ namespace zkrecipes::sim {
 /// (and goes on answering reads and pings), or the client reaches nobody.
 class LeaseAttack {
 public:
-    LeaseAttack(SimEnsemble& ensemble, const Plan& plan) noexcept;
-    ~LeaseAttack();
-    LeaseAttack(const LeaseAttack&) = delete;
-    LeaseAttack& operator=(const LeaseAttack&) = delete;
+    LeaseAttack(SimEnsemble& ensemble, const Plan& plan);
 
     void begin(ClientProcess& process, Rng& rng);
     void stop() noexcept { armed_.clear(); }

@@ -15,6 +15,7 @@ Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::uniqu
       processes_(processes),
       paths_(std::move(paths)),
       result_(result),
+      doubt_attack_(ensemble),
       lease_attack_(ensemble, plan) {}
 
 void Nemesis::start() {
@@ -34,6 +35,7 @@ void Nemesis::start() {
     every(Fault::slow_disk, 6 * kSecond, &Nemesis::slow_disk);
     every(Fault::process_dies, 15 * kSecond, &Nemesis::death);
     every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
+    every(Fault::doubt_attack, 2 * kSecond, &Nemesis::put_in_doubt);
     every(Fault::lease_attack, plan_.timeout_ms * 4 * kMilli, &Nemesis::attack_lease);
     auto& faults = ensemble_.faults();
     if (plan_.has(Fault::lost_messages)) faults.lose_request_one_in = faults.lose_reply_one_in = 30;
@@ -43,6 +45,7 @@ void Nemesis::start() {
 
 void Nemesis::stop() {
     stopped_ = true;
+    doubt_attack_.stop();
     lease_attack_.stop();
     auto& faults = ensemble_.faults();
     faults.lose_request_one_in = faults.lose_reply_one_in = 0;
@@ -188,7 +191,7 @@ void Nemesis::others_hands(Rng& rng) {
 void Nemesis::slow_disk(Rng& rng) {
     SimServer& server = ensemble_.server(any_server(rng));
     server.fsync_most = rng.between(50, 1000) * kMilli;
-    world_.in(span(rng), nullptr, [&server] { server.fsync_most = 2 * kMilli; });
+    world_.in(span(rng), nullptr, [&server] { server.fsync_most = kDiskUsual; });
 }
 
 void Nemesis::death(Rng& rng) {
@@ -201,6 +204,8 @@ void Nemesis::death(Rng& rng) {
     if (std::exchange(process.closing, true)) return;
     world_.spawn(&process.actor(), "ends", [&process] { process.session().close(); });
 }
+
+void Nemesis::put_in_doubt(Rng& rng) { doubt_attack_.begin(victim(rng), rng); }
 
 void Nemesis::attack_lease(Rng& rng) {
     ClientProcess& process = victim(rng);

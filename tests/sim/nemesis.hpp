@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/client_process.hpp"
+#include "sim/doubt_attack.hpp"
 #include "sim/ensemble.hpp"
 #include "sim/lease_attack.hpp"
 #include "sim/plan.hpp"
@@ -46,6 +47,7 @@ private:
     void death(Rng& rng);
     void early_close(Rng& rng);
     void others_hands(Rng& rng);
+    void put_in_doubt(Rng& rng);
     void attack_lease(Rng& rng);
 
     SimEnsemble& ensemble_;
@@ -54,6 +56,7 @@ private:
     std::vector<std::unique_ptr<ClientProcess>>& processes_;
     const std::vector<std::string> paths_;
     RunResult& result_;
+    DoubtAttack doubt_attack_;
     LeaseAttack lease_attack_;
     bool stopped_ = false;
 };

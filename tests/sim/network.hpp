@@ -155,8 +155,8 @@ public:
     /// To which it is connected; -1: to none.
     int server_of(const Actor& client) const;
     std::uint64_t changes_sent() const noexcept { return changes_sent_; }  // requests that change nodes
-    /// A client has just sent it. For faults that are aimed.
-    std::function<void(const Actor& client, Op op)> on_request;
+    /// Whenever a client has just sent a request: for faults that are aimed.
+    void listen(std::function<void(Actor& client, Op op)> listener) { listeners_.push_back(std::move(listener)); }
 
     SimWorld& world() noexcept { return world_; }
     std::size_t open_connections() const;
@@ -174,6 +174,7 @@ private:
     std::vector<std::shared_ptr<Connection>> connections_;
     std::uint64_t next_id_ = 1;
     std::uint64_t changes_sent_ = 0;
+    std::vector<std::function<void(Actor&, Op)>> listeners_;
 };
 
 }  // namespace zkrecipes::sim

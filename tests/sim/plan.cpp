@@ -28,6 +28,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::process_dies: return "process_dies";
         case Fault::early_close: return "early_close";
         case Fault::others_hands: return "others_hands";
+        case Fault::doubt_attack: return "doubt_attack";
         case Fault::lease_attack: return "lease_attack";
         case Fault::count_: break;
     }

@@ -33,6 +33,7 @@ enum class Fault : unsigned {
     process_dies,
     early_close,
     others_hands,  // an operator writes into lock nodes, and puts nodes beside them that are none
+    doubt_attack,  // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
     lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
     count_
 };

@@ -20,6 +20,8 @@ class SimEnsemble;
 
 using LogEntry = std::shared_ptr<const Txn>;
 
+inline constexpr SimTime kDiskUsual = 2 * kMilli;  // at most, for one write
+
 /// What a client asked that has to go through the leader.
 struct Forwarded {
     int server = -1;
@@ -67,7 +69,7 @@ public:
     void do_as_operator(const MultiOp& op);            // nothing, where it is refused
     void remove_as_operator(const std::string& path);  // the reaper does the same
 
-    SimTime fsync_most = 2 * kMilli;  // a slow disk
+    SimTime fsync_most = kDiskUsual;  // more: a slow disk
 
 private:
     struct Entry {  // a request that waits for its turn
