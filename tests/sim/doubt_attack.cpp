@@ -1,9 +1,22 @@
 #include "sim/doubt_attack.hpp"
 
+#include <algorithm>
+
 namespace zkrecipes::sim {
 
+namespace {
+
+/// Not a check of nodes, of which a holder sends many.
+bool changes(const Request& request) {
+    const auto is_change = [](const MultiOp& op) { return op.kind != MultiOp::Kind::check; };
+    return request.op == Op::create || request.op == Op::remove || request.op == Op::set ||
+           std::any_of(request.ops.begin(), request.ops.end(), is_change);
+}
+
+}  // namespace
+
 DoubtAttack::DoubtAttack(SimEnsemble& ensemble) : ensemble_(ensemble) {
-    ensemble_.network().listen([this](Actor& client, Op op) { on_request(client, op); });
+    ensemble_.network().listen([this](Actor& client, const Request& request) { on_request(client, request); });
 }
 
 void DoubtAttack::begin(ClientProcess& process, Rng& rng) {
@@ -14,9 +27,9 @@ void DoubtAttack::begin(ClientProcess& process, Rng& rng) {
     armed_[process.actor().id()] = attack;
 }
 
-void DoubtAttack::on_request(Actor& client, Op op) {
+void DoubtAttack::on_request(Actor& client, const Request& request) {
     const auto found = armed_.find(client.id());
-    if (found == armed_.end() || (op != Op::create && op != Op::multi)) return;
+    if (found == armed_.end() || !changes(request)) return;
     const Attack attack = found->second;
     armed_.erase(found);
     SimWorld& world = ensemble_.world();

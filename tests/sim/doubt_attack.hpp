@@ -14,7 +14,7 @@ class DoubtAttack {
 public:
     explicit DoubtAttack(SimEnsemble& ensemble);
 
-    /// At this client's next create or multi.
+    /// At this client's next request that makes or takes away nodes.
     void begin(ClientProcess& process, Rng& rng);
     void stop() noexcept { armed_.clear(); }
 
@@ -22,7 +22,7 @@ private:
     struct Attack {
         SimTime reset_after, disks_take, slow_for;
     };
-    void on_request(Actor& client, Op op);
+    void on_request(Actor& client, const Request& request);
 
     SimEnsemble& ensemble_;
     std::map<int, Attack> armed_;  // by the actor's id

@@ -4,7 +4,7 @@ namespace zkrecipes::sim {
 
 LeaseAttack::LeaseAttack(SimEnsemble& ensemble, const Plan& plan)
     : ensemble_(ensemble), world_(ensemble.world()), timeout_(plan.timeout_ms * kMilli) {
-    ensemble_.network().listen([this](const Actor& client, Op op) { on_request(client, op); });
+    ensemble_.network().listen([this](const Actor& client, const Request& request) { on_request(client, request.op); });
 }
 
 void LeaseAttack::begin(ClientProcess& process, Rng& rng) {

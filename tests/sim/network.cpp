@@ -80,7 +80,7 @@ Connection::Connection(SimNetwork& network, std::uint64_t id, Actor& client, Sim
 
 void Connection::request(Request request) {
     if (!client_open_) return;
-    for (const auto& listener : network_.listeners_) listener(client_, request.op);
+    for (const auto& listener : network_.listeners_) listener(client_, request);
     const bool changes = request.op == Op::create || request.op == Op::remove || request.op == Op::set;
     if (changes || request.op == Op::multi) ++network_.changes_sent_;
     to_server_.send(

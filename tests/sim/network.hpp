@@ -156,7 +156,9 @@ public:
     int server_of(const Actor& client) const;
     std::uint64_t changes_sent() const noexcept { return changes_sent_; }  // requests that change nodes
     /// Whenever a client has just sent a request: for faults that are aimed.
-    void listen(std::function<void(Actor& client, Op op)> listener) { listeners_.push_back(std::move(listener)); }
+    void listen(std::function<void(Actor& client, const Request& request)> listener) {
+        listeners_.push_back(std::move(listener));
+    }
 
     SimWorld& world() noexcept { return world_; }
     std::size_t open_connections() const;
@@ -174,7 +176,7 @@ private:
     std::vector<std::shared_ptr<Connection>> connections_;
     std::uint64_t next_id_ = 1;
     std::uint64_t changes_sent_ = 0;
-    std::vector<std::function<void(Actor&, Op)>> listeners_;
+    std::vector<std::function<void(Actor&, const Request&)>> listeners_;
 };
 
 }  // namespace zkrecipes::sim
