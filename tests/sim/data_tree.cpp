@@ -130,6 +130,11 @@ std::vector<std::string> DataTree::all_paths() const {
     return paths;
 }
 
+std::int32_t DataTree::version_after(const std::string& path, std::int32_t version) const {
+    if (version == 1 && hurried_.count(path) != 0) return -4;
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(version) + 1U);
+}
+
 void DataTree::set_cversion(const std::string& path, std::int32_t cversion) { nodes_.at(path).cversion = cversion; }
 
 namespace {

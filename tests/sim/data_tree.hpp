@@ -93,6 +93,9 @@ public:
 
     /// For tests of the 2^31 boundary: as if so many children had been created.
     void set_cversion(const std::string& path, std::int32_t cversion);
+    /// For the version that comes round to -1: as if 2^32 - 5 writes came between the first one and the second.
+    void hurry_versions(const std::string& path) { hurried_.insert(path); }
+    std::int32_t version_after(const std::string& path, std::int32_t version) const;
 
 private:
     void create(const Effect& effect, const Txn& txn, std::vector<WatchEvent>& events);
@@ -102,6 +105,7 @@ private:
     std::map<SessionId, std::int64_t> sessions_;
     std::map<SessionId, std::set<std::string>> ephemerals_;
     std::set<std::string> containers_;
+    std::set<std::string> hurried_;
     std::int64_t last_zxid_ = 0;
 };
 

@@ -173,6 +173,12 @@ std::size_t SimEnsemble::watch_count() const {
     return count;
 }
 
+void SimEnsemble::applied(const Txn& txn, const DataTree& tree) {
+    if (txn.zxid <= told_) return;  // another server was faster
+    told_ = txn.zxid;
+    if (on_commit) on_commit(txn, tree);
+}
+
 void SimEnsemble::schedule_election() {
     if (election_scheduled_) return;
     election_scheduled_ = true;

@@ -62,6 +62,8 @@ public:
     /// Told of each of these transactions that is committed, by every server that applies it. A deletion or an end that
     /// was only proposed may be lost with its leader.
     std::function<void(const Txn&)> on_operator_txn;
+    /// Told of each committed transaction once, in their order, with the tree right behind it.
+    std::function<void(const Txn&, const DataTree&)> on_commit;
 
     // ---- what is true
     const DataTree& committed() const;  // of the server that has applied most
@@ -72,6 +74,7 @@ private:
     friend class SimServer;
     void schedule_election();
     void try_election();
+    void applied(const Txn& txn, const DataTree& tree);
     bool reachable(int a, int b) const;
     void peer_send(int from, int to, std::function<void()> deliver);
 
@@ -84,6 +87,7 @@ private:
     std::vector<bool> cut_;
     bool election_scheduled_ = false;
     std::int64_t epoch_ = 0;
+    std::int64_t told_ = 0;  // of the last transaction of which on_commit was told
 };
 
 }  // namespace zkrecipes::sim

@@ -128,6 +128,7 @@ void SimServer::apply_to(std::size_t count) {
         const LogEntry entry = log_[applied_++];
         std::vector<WatchEvent> events;
         tree_.apply(*entry, events);
+        ensemble_.applied(*entry, tree_);
         if (entry->by_operator && ensemble_.on_operator_txn) ensemble_.on_operator_txn(*entry);
         if (role_ == Role::leader) forget_records(entry->zxid);
         fire(events);

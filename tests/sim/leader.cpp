@@ -365,7 +365,7 @@ Rc SimServer::prepare_op(const MultiOp& op, const Forwarded& request, std::int64
     if (!sets) return Rc::ok;
     Record changed = *node;
     changed.zxid = zxid;
-    changed.version = wrapping_next(node->version);
+    changed.version = tree_.version_after(op.path, node->version);
     effect.version = changed.version;
     effect.data = op.data;
     add_record(std::move(changed));

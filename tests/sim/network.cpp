@@ -183,7 +183,8 @@ void SimNetwork::block(Actor& client, int server, bool to_server, bool from_serv
         // The kernel goes on sending for a socket that was closed meanwhile, or has given up: either may be.
         if (!to_server && connection->to_server_.blocked() && !connection->client_open_ && rng_.one_in(2)) {
             connection->to_server_.clear();
-            connection->close_by_server();
+            connection->server_open_ = false;
+            connection->server_.on_disconnect(*connection);
         }
         const SimTime flush = rng_.between(0, 300 * kMilli);
         connection->to_server_.set_blocked(to_server, flush);
@@ -244,6 +245,12 @@ void SimNetwork::server_died(SimServer& server) {
 std::size_t SimNetwork::open_connections() const {
     return static_cast<std::size_t>(
         std::count_if(connections_.begin(), connections_.end(), [](const auto& each) { return each->client_open_; }));
+}
+
+const Actor* SimNetwork::client_of(std::uint64_t connection) const {
+    const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                    [&](const auto& each) { return each->id() == connection; });
+    return found == connections_.end() ? nullptr : &(*found)->client();
 }
 
 }  // namespace zkrecipes::sim

@@ -162,6 +162,8 @@ public:
 
     SimWorld& world() noexcept { return world_; }
     std::size_t open_connections() const;
+    /// Null: it is closed and forgotten.
+    const Actor* client_of(std::uint64_t connection) const;
 
 private:
     friend class Connection;

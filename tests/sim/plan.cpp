@@ -84,12 +84,17 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     plan.fibers = static_cast<int>(rng.between(1, 3));
     plan.paths = static_cast<int>(rng.between(1, 2));
     if (workload == "multi" || workload == "mixed") plan.paths = static_cast<int>(rng.between(2, 5));
+    if (workload == "values" || workload == "nodes") plan.paths = static_cast<int>(rng.between(2, 4));
     plan.trouble = rng.between(15, 45) * kSecond;
     plan.poll_beliefs = rng.one_in(2);
     plan.probe = !rng.one_in(4);
     // Few kinds at a time: all of them together keep everybody from ever holding anything.
     const auto kinds = rng.between(0, 5);
     for (std::int64_t i = 0; i < kinds; ++i) plan.faults |= 1U << rng.below(kFaults);
+    if (workload == "delay" && kinds != 0) {
+        static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
+        plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
+    }
     plan.tick_known = !rng.one_in(3);
     if (workload == "lease") aim_at_leases(plan, rng);
     return plan;

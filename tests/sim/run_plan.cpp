@@ -1,19 +1,25 @@
+#include "sim/delay_workload.hpp"
 #include "sim/mutex_workload.hpp"
+#include "sim/nodes_workload.hpp"
 #include "sim/recipes_workload.hpp"
+#include "sim/values_workload.hpp"
 
 namespace zkrecipes::sim {
 namespace {
 
 Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
     if (plan.workload == "mutex" || plan.workload == "lease") return new MutexWorkload(world, plan, result);
+    if (plan.workload == "values") return new ValuesWorkload(world, plan, result);
+    if (plan.workload == "nodes") return new NodesWorkload(world, plan, result);
+    if (plan.workload == "delay") return new DelayWorkload(world, plan, result);
     return new RecipesWorkload(world, plan, result);
 }
 
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex", "lease",    "read_write", "semaphore",
-                                                "multi", "election", "mixed"};
+    static const std::vector<std::string> names{"mutex",    "lease", "read_write", "semaphore", "multi",
+                                                "election", "mixed", "values",     "nodes",     "delay"};
     return names;
 }
 

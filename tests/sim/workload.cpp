@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/wait_event.hpp"
 #include "sim/nemesis.hpp"
 
 namespace zkrecipes::sim {
@@ -59,11 +58,11 @@ void Workload::run() {
     Nemesis nemesis(ensemble_, plan_, processes_, directories_, result_);
     ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
     for (auto& worker : workers_) {
-        ++working_;
-        world_.spawn(&worker->process.actor(), "fiber " + worker->name, [this, &worker = *worker] {
+        ++busy_workers_;
+        spawn(worker->process, "fiber " + worker->name, [this, &worker = *worker] {
             world_.sleep(&worker.process.actor(), worker.rng.between(0, 2 * kSecond));
             work(worker);
-            --working_;
+            --busy_workers_;
         });
     }
     nemesis.start();
@@ -186,46 +185,60 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
         const Call call(judge_, worker, "try");
         return ways.before(Deadline::passed(), {});
     }
-    const SimTime limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
+    Limits limits;
+    limits.limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
     auto stop = std::make_shared<std::stop_source>();
-    if (kind == 2) world_.in(rng.between(0, limit), actor, [stop] { stop->request_stop(); });
+    if (kind == 2) world_.in(rng.between(0, limits.limit), actor, [stop] { stop->request_stop(); });
     const auto disturbed = worker.process.disturbances;
     const SimTime start = world_.now();
     Grant grant;
     {
-        const Call call(judge_, worker, "acquire_before(" + std::to_string(limit / kMilli) + " ms)");
-        grant = ways.before(worker.process.deadline_in(limit), kind == 2 ? stop->get_token() : std::stop_token());
+        const Call call(judge_, worker, "acquire_before(" + std::to_string(limits.limit / kMilli) + " ms)");
+        grant =
+            ways.before(worker.process.deadline_in(limits.limit), kind == 2 ? stop->get_token() : std::stop_token());
     }
-    // 1 % for the clock's rate; a grant may come from an answer that was on its way at the deadline.
-    const bool punctual = world_.now() - start <= limit + limit / 100 + 100 * kMilli;
-    if (!punctual && !plan_.has(Fault::pause_in_code) && disturbed == worker.process.disturbances && !grant) {
-        judge_.violation("deadline", worker.name + " waited " + std::to_string((world_.now() - start) / kMilli) +
-                                         " ms for a deadline of " + std::to_string(limit / kMilli));
-    }
+    check_punctual(worker, limits, start, disturbed, !grant);
     return grant;
 }
 
+/// None, a deadline, or a deadline and a stop.
+Workload::Limits Workload::some_limits(Worker& worker) {
+    Rng& rng = worker.rng;
+    Limits limits;
+    if (rng.one_in(3)) return limits;
+    limits.limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 2 * plan_.timeout_ms * kMilli);
+    limits.deadline = worker.process.deadline_in(limits.limit);
+    if (!rng.one_in(4)) return limits;
+    const auto stop = std::make_shared<std::stop_source>();
+    limits.stop = stop->get_token();
+    world_.in(rng.between(0, limits.limit), &worker.process.actor(), [stop] { stop->request_stop(); });
+    return limits;
+}
+
+void Workload::check_punctual(const Worker& worker, const Limits& limits, SimTime start, std::uint64_t disturbed,
+                              bool empty_handed) {
+    // 1 % for the clock's rate; what was asked for may come by an answer that was on its way at the deadline.
+    const bool punctual = !limits.any() || world_.now() - start <= limits.limit + limits.limit / 100 + 100 * kMilli;
+    if (punctual || !empty_handed || plan_.has(Fault::pause_in_code) || disturbed != worker.process.disturbances)
+        return;
+    judge_.violation("deadline", worker.name + " waited " + std::to_string((world_.now() - start) / kMilli) +
+                                     " ms for a deadline of " + std::to_string(limits.limit / kMilli));
+}
+
+void Workload::spawn(ClientProcess& process, const std::string& name, std::function<void()> body) {
+    ++working_;
+    world_.spawn(&process.actor(), name, [this, body = std::move(body)] {
+        body();
+        --working_;
+    });
+}
+
 Grant Workload::take_later(Worker& worker, const Ways& ways) {
-    struct State {
-        AcquireResult result;
-        internal::WaitEvent event;
-    };
-    const auto state = std::make_shared<State>();
     const SimTime limit = worker.rng.between(0, 2 * plan_.timeout_ms * kMilli);
-    const auto call = judge_.call_begins(worker.process, worker.name + " acquire_async");
-    try {
-        ways.later(worker.process.deadline_in(limit), [this, state, call](AcquireResult result) {
-            judge_.call_ends(call);
-            state->result = std::move(result);
-            state->event.set();
-        });
-    } catch (...) {
-        judge_.call_ends(call);  // refused at once: nobody will be called
-        throw;
-    }
-    state->event.wait();
-    if (state->result.error) std::rethrow_exception(state->result.error);
-    return std::move(state->result.grant);
+    auto result = later<AcquireResult>(worker, "acquire_async", [&](std::function<void(AcquireResult)> done) {
+        ways.later(worker.process.deadline_in(limit), std::move(done));
+    });
+    return std::move(result.grant);
 }
 
 /// Acts by every claim, whatever the others answer.

@@ -8,6 +8,7 @@
 
 #include <zkrecipes/acquire_result.hpp>
 
+#include "base/wait_event.hpp"
 #include "sim/client_process.hpp"
 #include "sim/judge.hpp"
 #include "sim/plan.hpp"
@@ -53,6 +54,52 @@ protected:
               const std::function<void(const Grant&)>& meanwhile = {});
     SimTime hold_time(Rng& rng) const;
 
+    /// How long a call may take at most, of its own will.
+    struct Limits {
+        SimTime limit = kForever;
+        Deadline deadline{};
+        std::stop_token stop{};
+        bool any() const noexcept { return limit != kForever; }
+    };
+    Limits some_limits(Worker& worker);
+    /// `empty_handed`: it returned without what was asked for.
+    void check_punctual(const Worker& worker, const Limits& limits, SimTime start, std::uint64_t disturbed,
+                        bool empty_handed);
+
+    /// Starts a call that answers by a callback, and waits for that.
+    template <class Result, class Start>
+    Result later(Worker& worker, const std::string& what, Start start) {
+        struct State {
+            Result result{};
+            internal::WaitEvent event;
+        };
+        const auto state = std::make_shared<State>();
+        const auto call = judge_.call_begins(worker.process, worker.name + " " + what);
+        try {
+            start([this, state, call](Result result) {
+                judge_.call_ends(call);
+                state->result = std::move(result);
+                state->event.set();
+            });
+        } catch (...) {
+            judge_.call_ends(call);  // refused at once: nobody will be called
+            throw;
+        }
+        state->event.wait();
+        if (state->result.error) std::rethrow_exception(state->result.error);
+        return std::move(state->result);
+    }
+
+    /// A fiber beside the workers', which must end as they do.
+    void spawn(ClientProcess& process, const std::string& name, std::function<void()> body);
+    bool all_done(SimTime within) {
+        return world_.run(world_.now() + within, [this] { return working_ == 0; });
+    }
+    std::string open_calls() const;
+    bool workers_are_busy() const noexcept { return busy_workers_ != 0; }
+    bool over() const { return world_.now() >= plan_.trouble; }
+    static bool usable(const ClientProcess& process) { return !process.dead() && !process.closing; }
+
     /// One call that must return, once.
     class Call {
     public:
@@ -77,17 +124,16 @@ protected:
 
 private:
     void work(Worker& worker);
-    bool over() const { return world_.now() >= plan_.trouble; }
     bool calm() const;
     void expect_lost_is_told(Worker& worker, const Grant& grant);
     void give_back(Worker& worker, Grant& grant);
     bool act(const std::vector<Judge::Ticket>& tickets);
-    std::string open_calls() const;
     void check_nothing_stays();
     void check_leftovers();
 
     const std::vector<std::string> directories_;
-    int working_ = 0;
+    int busy_workers_ = 0;
+    int working_ = 0;  // fibers that have not ended
 };
 
 }  // namespace zkrecipes::sim
