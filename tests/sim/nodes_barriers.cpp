@@ -90,9 +90,10 @@ void NodesWorkload::check_passed(const Worker& worker, const Place& place, SimTi
                                    [](const NodeState& each) { return !each.exists; });
     if (open == states.end()) judge_.violation("barrier", worker.name + ": passes though it stood all the time");
     if (plan_.faults != 0) return;
-    const auto first = std::find_if(states.begin() + static_cast<std::ptrdiff_t>(position_at(place.path, since)),
-                                    states.end(), [](const NodeState& each) { return !each.exists; });
-    if (first != states.end() && world_.now() - std::max(since, first->at) > kSecond) {
+    // Opened after the call: what was open when it began may have been closed before the server was asked.
+    const auto first = std::find_if(states.begin(), states.end(),
+                                    [&](const NodeState& each) { return !each.exists && each.at > since; });
+    if (first != states.end() && world_.now() - first->at > kSecond) {
         judge_.violation("barrier", worker.name + ": passes long after it was opened");
     }
 }

@@ -211,7 +211,8 @@ void NodesWorkload::close(Worker& worker, Stand& stand) {
     if (same_session && now.exists && now.owner == session && texts_.at(now.data) == &stand) {
         judge_.violation("closed", worker.name + ": " + stand.path + " is there though it was confirmed to be gone");
     }
-    stand.gone = true;
+    stand.gone =
+        same_session;  // what a session that was given up had still on its way may come until the servers end it
 }
 
 /// Behind every change: whose node it is, and who may touch it.
