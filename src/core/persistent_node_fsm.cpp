@@ -56,7 +56,12 @@ void PersistentNodeFsm::finish() {
 
 void PersistentNodeFsm::on_connected(bool same_session) {
     if (over()) return;
-    if (same_session && step_ == Step::watching) return write();  // the client has set the watch again
+    if (same_session && step_ == Step::watching) {
+        // The client has set the watch again, but what it tells comes later. Before anything is written: while we were
+        // away another session may have made its node in the place of ours, of the same version.
+        if (known_ == Known::there && dirty_) look();
+        return;
+    }
     if (step_ == Step::creating) known_ = Known::perhaps;
     if (!same_session) known_ = Known::none;
     setting_ = false;

@@ -3,6 +3,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,7 @@ private:
     std::vector<std::vector<Objects>> own_;  // by worker and place
     std::list<Stand> stands_;
     std::map<std::string, Stand*> texts_;  // who has ever said that
+    std::set<std::string> written_over_;   // by a request that was on its way when the node became another's
     std::list<Told> told_;
     std::vector<StateSubscription> observers_;
     struct Room {  // how many were inside, from that time on

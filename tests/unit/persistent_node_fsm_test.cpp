@@ -310,6 +310,20 @@ TEST_F(PersistentNodeFsmTest, ANodeOfAnotherSessionIsWaitedFor) {
     EXPECT_EQ(w.notes.size(), 1u);
 }
 
+// Found by the simulation: workload nodes, seed 20450.
+TEST_F(PersistentNodeFsmTest, WhatAnotherSessionMadeWhileWeWereAwayIsNotWritten) {
+    w.start();
+    w.meanwhile = [this] {
+        w.vanish();
+        w.node = {99, "theirs", 0};
+        w.fsm.set_data("two");
+    };
+    w.lose_connection([] {});
+    w.run();
+    EXPECT_EQ(w.node->data, "theirs");
+    EXPECT_THAT(w.states, ElementsAre("present", "taken"));
+}
+
 TEST_F(PersistentNodeFsmTest, ACloseLeavesTheNodeOfAnotherSessionAlone) {
     w.node = {99, "theirs", 0};
     w.start();
