@@ -97,8 +97,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     }
     plan.tick_known = !rng.one_in(3);
     // Whose judges count every write, and so know no others.
-    if (workload == "values" || workload == "nodes")
-        plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
+    if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     if (workload == "lease") aim_at_leases(plan, rng);
     return plan;
 }
