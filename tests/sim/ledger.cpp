@@ -84,16 +84,17 @@ Ledger::Write* Ledger::writer_of_number(const std::string& path, std::int64_t be
     for (Write& each : writes_) {
         if (each.path == path && each.number == after) return base(&each, before);
     }
-    if (Write* const former = writer_on_a_former_node(path, after)) return former;
+    if (Write* const earlier = writer_of_an_equal_version(path, after)) return earlier;
     return base(added, before);
 }
 
-/// Deleted and made again with the same version between somebody's read and write: documented, and nobody's fault.
-Ledger::Write* Ledger::writer_on_a_former_node(const std::string& path, std::int64_t after) {
+/// Deleted and made again with the same version between somebody's read and write: documented, and nobody's fault. The
+/// same where versions are hurried and come round within seconds instead of four thousand million writes.
+Ledger::Write* Ledger::writer_of_an_equal_version(const std::string& path, std::int64_t after) {
     const History::States& states = history_.of(path);
-    const NodeState& now = states.back();
+    const NodeState& former = states[states.size() - 2];
     for (const NodeState& each : states) {
-        if (!each.exists || each.czxid == now.czxid || each.version != states[states.size() - 2].version) continue;
+        if (!each.exists || each.zxid == former.zxid || each.version != former.version) continue;
         Write* const added = adder(path, value_of(each), after);
         if (added == nullptr || added->happened != 0) continue;
         added->before = value_of(each);
