@@ -80,6 +80,13 @@ namespace {
 std::vector<MultiOp> request_of(const SessionCore& core, const TransactionPlan& plan, const std::string& mark,
                                 CommitPort::What what) {
     std::vector<MultiOp> ops;
+    if (what == CommitPort::What::which_mark) {
+        MultiOp& check = ops.emplace_back();
+        check.kind = MultiOp::Kind::check;
+        check.path = join_path(plan.mark_directory, mark);
+        check.version = 0;
+        return ops;
+    }
     if (!mark.empty()) {
         MultiOp& create = ops.emplace_back();
         create.kind = MultiOp::Kind::create;
@@ -87,7 +94,15 @@ std::vector<MultiOp> request_of(const SessionCore& core, const TransactionPlan& 
         create.acl = core.options().acl;
         create.mode = CreateMode::ephemeral;
     }
-    if (what == CommitPort::What::mark_alone) return ops;
+    if (what == CommitPort::What::mark_alone) {
+        // Then it is of version 1, and so can be told from the mark of an attempt that has happened.
+        MultiOp& tell = ops.emplace_back();
+        tell.kind = MultiOp::Kind::set;
+        tell.path = join_path(plan.mark_directory, mark);
+        tell.data = "nothing was written";
+        tell.version = 0;
+        return ops;
+    }
     ops.insert(ops.end(), plan.checks.begin(), plan.checks.end());
     ops.insert(ops.end(), plan.operations.begin(), plan.operations.end());
     return ops;

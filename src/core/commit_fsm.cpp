@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 
 using What = CommitPort::What;
@@ -28,10 +30,14 @@ void CommitFsm::go() {
         return fail(Errc::budget_exceeded,
                     "this session owns as many ephemeral nodes as ZooKeeper survives; use another Session for more");
     }
-    what_ = held ? What::all : What::mark_alone;
     incarnation_ = port_.incarnation();
+    send(held ? What::all : What::mark_alone);
+}
+
+void CommitFsm::send(What what) {
+    what_ = what;
     step_ = Step::sent;
-    port_.send(++ticket_, what_);
+    port_.send(++ticket_, what);
 }
 
 void CommitFsm::attempt_failed() {
@@ -92,16 +98,24 @@ void CommitFsm::on_answer(Ticket ticket, Rc rc, std::size_t refused_at) {
     step_ = Step::idle;
     switch (meaning(rc)) {
         case Meaning::done:
+            if (what_ == What::which_mark) return leave({How::committed_before});
             // The mark alone: it had not been there, so nothing has happened, and nothing will.
             return what_ == What::mark_alone ? fail_lost() : leave({How::committed});
         case Meaning::refused:
         case Meaning::failed:
-            if (asked_before && mark_ == Known::there) return leave({How::committed_before});
+            if (what_ == What::which_mark && rc == Rc::bad_version) return fail_lost();  // ours, sent alone
+            if (asked_before && mark_ == Known::there) return mark_is_there();
             return refused(rc);
         case Meaning::not_done: return attempt_failed();
         case Meaning::unknown:
         case Meaning::session_over: return lost_answer(rc);
     }
+}
+
+/// It was not this request that made it.
+void CommitFsm::mark_is_there() {
+    if (alone_perhaps_ && !ZKRECIPES_MUTATION("any-mark-is-a-commit")) return send(What::which_mark);
+    leave({How::committed_before});
 }
 
 /// What the answer says of the mark.
@@ -111,7 +125,9 @@ void CommitFsm::settle_mark(Rc rc, std::size_t refused_at) {
         case Meaning::done: mark_ = Known::there; return;
         case Meaning::refused:
         case Meaning::failed:
-            if (refused_at != 0) {
+            if (what_ == What::which_mark) {
+                if (rc == Rc::no_node) mark_ = Known::none;
+            } else if (refused_at != 0) {
                 mark_ = Known::none;  // the create of the mark itself was all right: it is not there
             } else if (rc == Rc::node_exists && mark_ == Known::perhaps) {
                 mark_ = Known::there;
@@ -124,7 +140,7 @@ void CommitFsm::settle_mark(Rc rc, std::size_t refused_at) {
 }
 
 void CommitFsm::refused(Rc rc) {
-    if (mark_ == Known::perhaps) {
+    if (mark_ == Known::perhaps || what_ == What::which_mark) {
         // The mark cannot be made any more, for another reason than that it is there.
         return fail_unknown("what could have told was made impossible by somebody else");
     }
@@ -134,6 +150,7 @@ void CommitFsm::refused(Rc rc) {
 void CommitFsm::lost_answer(Rc rc) {
     if (meaning(rc) == Meaning::session_over) return fail_unknown("the session ended before the answer came");
     if (!has_mark_) return fail_unknown("the connection broke before the answer came");
+    if (what_ == What::mark_alone) alone_perhaps_ = true;
     attempt_failed();
 }
 

@@ -37,8 +37,10 @@ class CommitPort {
 public:
     /// What one request consists of.
     enum class What {
-        all,        // the mark, if there is one, the checks of the holds, the operations
-        mark_alone  // to learn whether an earlier attempt has happened, where none may happen any more
+        all,         // the mark, if there is one, the checks of the holds, the operations
+        mark_alone,  // to learn whether an earlier attempt has happened, where none may happen any more; can be told
+                     // from the mark of one that has happened
+        which_mark  // whether the mark that is there is that of an attempt: refused with bad_version if not
     };
     virtual ~CommitPort() = default;
 
@@ -72,7 +74,8 @@ public:
 /// - It has a mark, an ephemeral node of a name that is used for this commit alone, whose create is the first operation
 ///   of every attempt. So at most one attempt can happen while the session lives: the next one is answered "exists
 ///   already" if an earlier one has happened; and any other answer says that none has, and that none will. Where the
-///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out.
+///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out. Its
+///   own answer can be lost as well: the mark that the next one meets may be that one, and so it is asked which it is.
 ///   The session ends: so does the mark, and the outcome stays unknown.
 class CommitFsm {
 public:
@@ -106,11 +109,13 @@ private:
 
     using How = CommitEnd::How;
     void go();
+    void send(CommitPort::What what);
     void attempt_failed();
     void give_up(How how, const char* unknown_because);
     void fail(Errc error, std::string detail);
     void fail_lost();
     void fail_unknown(const char* because);
+    void mark_is_there();
     void refused(Rc rc);
     void lost_answer(Rc rc);
     void leave(CommitEnd end);
@@ -123,6 +128,7 @@ private:
     Step step_ = Step::idle;
     Known mark_ = Known::none;
     CommitPort::What what_ = CommitPort::What::all;  // was sent last
+    bool alone_perhaps_ = false;                     // the mark may be one that was sent alone
     Ticket ticket_ = 0;
     std::uint64_t incarnation_ = 0;  // in which it was sent
     Outage outage_;

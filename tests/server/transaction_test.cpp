@@ -1,5 +1,7 @@
 // Guarded writes on real servers: with the grants of every recipe, what they cost, and what happens when answers are
 // lost.
+#include <optional>
+
 #include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
@@ -334,6 +336,31 @@ TEST_F(TransactionTest, ARepeatableOneHappensExactlyOnceThroughLostAnswers) {
         EXPECT_EQ(version(), before + 1);
         EXPECT_TRUE(await([&] { return marks().empty(); }));
     }
+}
+
+TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    auto s = session(), cut_off = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    Grant grant = mutex.acquire();
+    Transaction transaction(cut_off, grant);
+    transaction.repeatable_below(path("marks")).set(data_path(), "x");
+    const auto before = version();
+    const auto attempt = gate().cut_before(commit());
+    gate().refuse();  // until the hold is over, so that only the mark may be sent then
+    std::optional<decltype(gate().cut_after(commit()))> alone;
+    std::jthread holder([&] {
+        EXPECT_TRUE(attempt.wait_reached());
+        grant.release();
+        alone = gate().cut_after(Match::op(Opcode::multi));
+        gate().pass();
+    });
+    const Error error = error_of([&] { transaction.commit_before(kMaxWait); });
+    holder.join();
+    EXPECT_EQ(error.errc(), Errc::lock_lost) << error.what();
+    EXPECT_TRUE(alone->reached());
+    EXPECT_EQ(version(), before);
+    EXPECT_TRUE(await([&] { return marks().empty(); }));
 }
 
 TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnknown) {

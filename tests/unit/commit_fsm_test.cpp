@@ -22,6 +22,8 @@ enum class Event {
     none,
     lost_before,
     lost_after,
+    cut_off_before,  // the same, and the hold is over before it is connected again
+    cut_off_after,
     moved,  // the servers say that they did not execute it
     expired_before,
     expired_after,
@@ -32,9 +34,10 @@ enum class Event {
     node_deleted,   // by somebody else; our clock knows nothing
     mark_forbidden  // nobody may make a mark any more
 };
-constexpr Event kEvents[] = {Event::lost_before,   Event::lost_after,   Event::moved,         Event::expired_before,
-                             Event::expired_after, Event::stopped,      Event::timed_out,     Event::closed,
-                             Event::hold_lost,     Event::node_deleted, Event::mark_forbidden};
+constexpr Event kEvents[] = {Event::cut_off_before, Event::cut_off_after,  Event::lost_before,   Event::lost_after,
+                             Event::moved,          Event::expired_before, Event::expired_after, Event::stopped,
+                             Event::timed_out,      Event::closed,         Event::hold_lost,     Event::node_deleted,
+                             Event::mark_forbidden};
 
 /// A server with the node of one hold, and one connection that breaks when told to.
 class CommitWorld : public CommitPort {
@@ -88,7 +91,7 @@ public:
     void send(Ticket ticket, What what) override {
         EXPECT_TRUE(is_connected);
         EXPECT_FALSE(pending);
-        EXPECT_TRUE(what == What::mark_alone || held) << "sent without a hold";
+        EXPECT_TRUE(what != What::all || held) << "sent without a hold";
         sent.push_back(what);
         pending = {ticket, what};
     }
@@ -110,7 +113,7 @@ public:
     const bool has_mark;
     bool is_connected = true, is_closed = false, timer = false, room = true;
     bool held = true, node_there = true, mark_there = false, mark_allowed = true;
-    int stay_away = 0, attempts_allowed = 5, executed_requests = 0;
+    int stay_away = 0, attempts_allowed = 5, executed_requests = 0, mark_version = 0;
     std::uint64_t session = 1;
     std::vector<Plan> plans;
     std::optional<Sent> pending;
@@ -121,8 +124,11 @@ public:
 
 private:
     void meet(const Sent& request, Event event) {
-        const bool before = event == Event::lost_before || event == Event::expired_before;
+        const bool before =
+            event == Event::lost_before || event == Event::expired_before || event == Event::cut_off_before;
         switch (event) {
+            case Event::cut_off_before:
+            case Event::cut_off_after: held = false; [[fallthrough]];
             case Event::lost_before:
             case Event::lost_after: is_connected = false; return reply(request, !before, Rc::connection_loss);
             case Event::moved: return reply(request, false, Rc::session_moved);
@@ -154,6 +160,10 @@ private:
     /// As ZooKeeper does it: all or nothing, and the first that fails is the answer.
     std::pair<Rc, std::size_t> execute(What what) {
         std::size_t index = 0;
+        if (what == What::which_mark) {
+            if (!mark_there) return {Rc::no_node, index};
+            return {mark_version == 0 ? Rc::ok : Rc::bad_version, index};
+        }
         if (has_mark) {
             if (!mark_allowed) return {Rc::no_auth, index};
             if (mark_there) return {Rc::node_exists, index};
@@ -164,6 +174,7 @@ private:
             ++written;
         }
         mark_there = has_mark;
+        mark_version = what == What::mark_alone ? 1 : 0;
         return {Rc::ok, index};
     }
     void reply(const Sent& request, bool run, Rc rc) {
@@ -203,7 +214,8 @@ void expect_honest(const CommitWorld& world) {
         // Without a mark nothing may be sent again of which an answer was lost.
         const bool unknown = world.end->how == How::failed && world.end->error == Errc::outcome_unknown;
         for (const auto& plan : world.plans) {
-            const bool lost = plan.event == Event::lost_before || plan.event == Event::lost_after;
+            const bool lost = plan.event == Event::lost_before || plan.event == Event::lost_after ||
+                              plan.event == Event::cut_off_before || plan.event == Event::cut_off_after;
             if (lost && plan.at < world.executed_requests) {
                 EXPECT_TRUE(unknown);
             }
@@ -301,6 +313,24 @@ TEST(CommitFsmTest, WhereTheHoldIsOverMeanwhileTheMarkAloneIsSent) {
         } else {
             EXPECT_EQ(world.end->how, How::committed_before);
         }
+        EXPECT_FALSE(world.mark_there);
+    }
+}
+
+// Found by the simulation: workload values, seed 200415.
+TEST(CommitFsmTest, AMarkThatWasSentAloneIsNotTakenForThatOfAnAttempt) {
+    for (const Event first : {Event::cut_off_before, Event::cut_off_after}) {
+        CommitWorld world(Mark::yes);
+        world.plans = {{0, first}, {1, Event::lost_after}, {3, Event::lost_before}};
+        world.run();
+        if (first == Event::cut_off_before) {
+            EXPECT_EQ(world.end->error, Errc::lock_lost);
+            EXPECT_EQ(world.written, 0);
+        } else {
+            EXPECT_EQ(world.end->how, How::committed_before);
+            EXPECT_EQ(world.written, 1);
+        }
+        EXPECT_EQ(world.sent.back(), CommitPort::What::which_mark);
         EXPECT_FALSE(world.mark_there);
     }
 }
