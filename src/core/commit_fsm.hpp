@@ -40,7 +40,7 @@ public:
         all,         // the mark, if there is one, the checks of the holds, the operations
         mark_alone,  // to learn whether an earlier attempt has happened, where none may happen any more; can be told
                      // from the mark of one that has happened
-        which_mark  // whether the mark that is there is that of an attempt: refused with bad_version if not
+        which_mark   // whether the mark that is there is that of an attempt: refused with bad_version if not
     };
     virtual ~CommitPort() = default;
 
