@@ -71,6 +71,11 @@ void Workload::run() {
     if (!world_.run(plan_.trouble + plan_.patience, [this] { return working_ == 0; })) {
         judge_.violation("served", "after healing, not everybody was served:" + open_calls());
     } else {
+        // Somebody may still stand still in the middle of the library, with its mutex: this code is no fiber and would
+        // wait for it for ever.
+        const auto runs = [](const auto& process) { return !process->actor().paused(); };
+        world_.run(world_.now() + plan_.patience,
+                   [&] { return std::all_of(processes_.begin(), processes_.end(), runs); });
         stop_watching();
         check_nothing_stays();
     }
