@@ -88,7 +88,7 @@ void CommitFsm::stop() { give_up(How::stopped, "it was stopped before the answer
 
 void CommitFsm::on_answer(Ticket ticket, Rc rc, std::size_t refused_at) {
     if (ticket != ticket_ || (step_ != Step::sent && step_ != Step::leaving)) return;
-    const bool asked_before = mark_ == Known::perhaps;
+    const bool asked_before = mark_ != Known::none;  // an earlier request of ours may have made it, or has
     settle_mark(rc, refused_at);
     if (step_ == Step::leaving) {
         clean_up();
@@ -105,6 +105,8 @@ void CommitFsm::on_answer(Ticket ticket, Rc rc, std::size_t refused_at) {
         case Meaning::failed:
             if (what_ == What::which_mark && rc == Rc::bad_version) return fail_lost();  // ours, sent alone
             if (asked_before && mark_ == Known::there) return mark_is_there();
+            // It could be made, and only not be marked as one that was sent alone: as above.
+            if (what_ == What::mark_alone && mark_ == Known::none) return fail_lost();
             return refused(rc);
         case Meaning::not_done: return attempt_failed();
         case Meaning::unknown:

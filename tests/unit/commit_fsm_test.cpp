@@ -112,7 +112,7 @@ public:
     };
     const bool has_mark;
     bool is_connected = true, is_closed = false, timer = false, room = true;
-    bool held = true, node_there = true, mark_there = false, mark_allowed = true;
+    bool held = true, node_there = true, mark_there = false, mark_allowed = true, mark_writable = true;
     int stay_away = 0, attempts_allowed = 5, executed_requests = 0, mark_version = 0;
     std::uint64_t session = 1;
     std::vector<Plan> plans;
@@ -169,6 +169,7 @@ private:
             if (mark_there) return {Rc::node_exists, index};
             ++index;
         }
+        if (what == What::mark_alone && !mark_writable) return {Rc::no_auth, index};
         if (what == What::all) {
             if (!node_there) return {Rc::no_node, index};
             ++written;
@@ -333,6 +334,36 @@ TEST(CommitFsmTest, AMarkThatWasSentAloneIsNotTakenForThatOfAnAttempt) {
         EXPECT_EQ(world.sent.back(), CommitPort::What::which_mark);
         EXPECT_FALSE(world.mark_there);
     }
+}
+
+// What was asked of the mark may fail in every way, too.
+TEST(CommitFaultTable, AskingWhichMarkItIsNeverSaysWhatIsNotSo) {
+    for (const Event first : {Event::cut_off_before, Event::cut_off_after}) {
+        for (const Event second : {Event::lost_before, Event::lost_after}) {
+            for (const Event third : kEvents) {
+                for (const Event fourth : kEvents) {
+                    for (const Event fifth : kEvents) {
+                        CommitWorld world(Mark::yes);
+                        world.plans = {{0, first}, {1, second}, {2, third}, {3, fourth}, {4, fifth}};
+                        world.run();
+                        SCOPED_TRACE(describe(world));
+                        expect_honest(world);
+                        if (HasFatalFailure() || HasNonfatalFailure()) return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(CommitFsmTest, WhereTheMarkMayNotBeWrittenItWasNotThereAllTheSame) {
+    CommitWorld world(Mark::yes);
+    world.mark_writable = false;
+    world.plans = {{0, Event::cut_off_before}};
+    world.run();
+    EXPECT_EQ(world.end->error, Errc::lock_lost);
+    EXPECT_EQ(world.written, 0);
+    EXPECT_FALSE(world.mark_there);
 }
 
 TEST(CommitFsmTest, TheEndOfTheSessionTakesTheMarkWithIt) {
