@@ -177,6 +177,7 @@ void SimEnsemble::applied(const Txn& txn, const DataTree& tree) {
     if (txn.zxid <= told_) return;  // another server was faster
     told_ = txn.zxid;
     if (on_commit) on_commit(txn, tree);
+    for (const auto& listener : listeners_) listener(txn);
 }
 
 void SimEnsemble::schedule_election() {

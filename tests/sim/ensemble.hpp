@@ -64,6 +64,8 @@ public:
     std::function<void(const Txn&)> on_operator_txn;
     /// Told of each committed transaction once, in their order, with the tree right behind it.
     std::function<void(const Txn&, const DataTree&)> on_commit;
+    /// … as on_commit, which is the workload's.
+    void listen(std::function<void(const Txn&)> listener) { listeners_.push_back(std::move(listener)); }
 
     // ---- what is true
     const DataTree& committed() const;  // of the server that has applied most
@@ -87,6 +89,7 @@ private:
     std::vector<bool> cut_;
     bool election_scheduled_ = false;
     std::int64_t epoch_ = 0;
+    std::vector<std::function<void(const Txn&)>> listeners_;
     std::int64_t told_ = 0;  // of the last transaction of which on_commit was told
 };
 

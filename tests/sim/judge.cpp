@@ -39,11 +39,19 @@ void Judge::operator_acts(const Txn& committed) {
     for (const Effect& effect : committed.effects) {
         if (effect.kind == Effect::Kind::set) note_write(effect);
         if (effect.kind != Effect::Kind::remove) continue;
+        const bool made_again = std::any_of(
+            committed.effects.begin(), committed.effects.end(),
+            [&](const Effect& each) { return each.kind == Effect::Kind::create && each.path == effect.path; });
         auto& deletions = deleted_[std::string(identity_of(effect.path))];  // told by every server that applies it
         const auto known = [&](const Deletion& each) { return each.zxid == committed.zxid; };
         if (std::none_of(deletions.begin(), deletions.end(), known))
-            deletions.push_back({committed.zxid, world_.now()});
+            deletions.push_back({committed.zxid, world_.now(), made_again});
     }
+}
+
+void Judge::made(const std::string& node) {
+    never_seen_.erase(node);
+    if (const auto found = deleted_.find(identity_of(node)); found != deleted_.end()) deleted_.erase(found);
 }
 
 /// Every server that applies it tells of it; the first one counts.
@@ -59,20 +67,24 @@ void Judge::note_write(const Effect& effect) {
 bool Judge::excused(const Held& held) {
     const auto node = deleted_.find(identity_of(held.grant->node()));
     const auto session = ended_sessions_.find(held.grant->session_id());
-    SimTime since = kForever;
+    // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
+    const SimTime lease = plan_.timeout_ms * kMilli * 2 / 3;
+    const SimTime limit = lease + lease / 50;
+    SimTime until = kForever;
     if (node != deleted_.end()) {
         // Not of an earlier node of that identity: a create that is repeated has it again.
         for (const Deletion& each : node->second) {
-            if (each.zxid > held.token) since = std::min(since, each.at);
+            if (each.zxid <= held.token) continue;
+            // A check says that there is a node, not which one. That is read once, and on each new connection.
+            const SimTime known = std::max(each.at, held.since) + plan_.timeout_ms * kMilli;
+            until = std::min(until, each.made_again ? known : each.at + limit);
         }
     }
-    if (session != ended_sessions_.end()) since = std::min(since, session->second);
-    if (since == kForever) return false;
-    // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
-    const SimTime limit = plan_.timeout_ms * kMilli * 2 / 3;
-    if (world_.now() - since > limit + limit / 50) {
-        violation("operator",
-                  describe(held) + " still holds what an operator ended at " + std::to_string(since / kMilli) + " ms");
+    if (session != ended_sessions_.end()) until = std::min(until, session->second + limit);
+    if (until == kForever) return false;
+    if (world_.now() > until) {
+        violation("operator", describe(held) + " still holds what an operator ended, and was to know it at " +
+                                  std::to_string(until / kMilli) + " ms");
     }
     return true;
 }
@@ -85,8 +97,10 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
     held.grant = &grant;
     held.token = grant.token();
     held.number = next_number_++;
+    held.since = world_.now();
     world_.note(&process.actor(), "granted", static_cast<std::uint64_t>(held.token));
     if (held.token <= 0) violation("token", describe(held) + ": a grant without a token");
+    check_whose(held);
     // A grant may be told late, when an operator has ended it already.
     if (believes(held) && !excused(held)) {
         Lock& lock = locks_[claim.path];
@@ -97,6 +111,13 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
     }
     held_.push_front(held);
     return held_.begin();
+}
+
+void Judge::check_whose(const Held& held) {
+    for (const std::string& node : held.grant->nodes()) {
+        if (never_seen_.contains(node))
+            violation("whose", describe(held) + " by " + node + ", which was not its own any more");
+    }
 }
 
 void Judge::check_order(const Held& held, Lock& lock) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ public:
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
+        SimTime since = 0;                          // when it was granted
         SimTime listens_since = kForever;           // for requests to give way
         std::uint64_t first_act = 0, last_act = 0;  // in the order of all acts; 0: none
     };
@@ -61,6 +63,12 @@ public:
     /// An operator has deleted nodes, or ended a session from outside as closing a second handle of it does. The holder
     /// is told, but not before: for at most the lease it may act beside the next one.
     void operator_acts(const Txn& committed);
+
+    /// Its owner was told of it at most that it was made, and then it was deleted, or became another's: no hold may
+    /// rest on it.
+    void deleted_unseen(const std::string& node) { never_seen_.insert(node); }
+    /// … until its owner makes it once more.
+    void made(const std::string& node);
 
     void violation(const std::string& check, const std::string& text);
 
@@ -92,6 +100,7 @@ private:
     void check_order(const Held& held, Lock& lock);
     void check_others(const Held& held);
     bool excused(const Held& held);
+    void check_whose(const Held& held);
     void note_write(const Effect& effect);
     std::string describe(const Held& held) const;
 
@@ -103,10 +112,12 @@ private:
     struct Deletion {
         std::int64_t zxid;
         SimTime at;
+        bool made_again;  // by the same transaction
     };
     // By the identity that all nodes of one attempt have in their names.
     std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
+    std::set<std::string> never_seen_;
     struct Revocation {
         SimTime since = kForever;  // that the servers have agreed on; forever: something else was written over it
     };

@@ -8,7 +8,7 @@
 namespace zkrecipes::sim {
 
 Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::unique_ptr<ClientProcess>>& processes,
-                 std::vector<std::string> paths, RunResult& result)
+                 std::vector<std::string> paths, Judge& judge, RunResult& result)
     : ensemble_(ensemble),
       world_(ensemble.world()),
       plan_(plan),
@@ -16,7 +16,8 @@ Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::uniqu
       paths_(std::move(paths)),
       result_(result),
       doubt_attack_(ensemble),
-      lease_attack_(ensemble, plan) {}
+      lease_attack_(ensemble, plan),
+      impostor_(ensemble, plan, paths_, judge) {}
 
 void Nemesis::start() {
     every(Fault::reset, 3 * kSecond, &Nemesis::reset);
@@ -37,6 +38,7 @@ void Nemesis::start() {
     every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
     every(Fault::doubt_attack, 2 * kSecond, &Nemesis::put_in_doubt);
     every(Fault::lease_attack, plan_.timeout_ms * 4 * kMilli, &Nemesis::attack_lease);
+    every(Fault::impostor, kSecond, &Nemesis::take_a_place);
     auto& faults = ensemble_.faults();
     if (plan_.has(Fault::lost_messages)) faults.lose_request_one_in = faults.lose_reply_one_in = 30;
     if (plan_.has(Fault::stalls)) faults.stall_one_in = 30;
@@ -47,6 +49,7 @@ void Nemesis::stop() {
     stopped_ = true;
     doubt_attack_.stop();
     lease_attack_.stop();
+    impostor_.stop();
     auto& faults = ensemble_.faults();
     faults.lose_request_one_in = faults.lose_reply_one_in = 0;
     world_.set_pause_in_code(0, 0);

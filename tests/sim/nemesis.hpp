@@ -8,6 +8,7 @@
 #include "sim/client_process.hpp"
 #include "sim/doubt_attack.hpp"
 #include "sim/ensemble.hpp"
+#include "sim/impostor.hpp"
 #include "sim/lease_attack.hpp"
 #include "sim/plan.hpp"
 
@@ -17,7 +18,7 @@ namespace zkrecipes::sim {
 class Nemesis {
 public:
     Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::unique_ptr<ClientProcess>>& processes,
-            std::vector<std::string> paths, RunResult& result);
+            std::vector<std::string> paths, Judge& judge, RunResult& result);
     void start();
     void stop();
 
@@ -49,6 +50,7 @@ private:
     void others_hands(Rng& rng);
     void put_in_doubt(Rng& rng);
     void attack_lease(Rng& rng);
+    void take_a_place(Rng& rng) { impostor_.begin(victim(rng), rng); }
 
     SimEnsemble& ensemble_;
     SimWorld& world_;
@@ -58,6 +60,7 @@ private:
     RunResult& result_;
     DoubtAttack doubt_attack_;
     LeaseAttack lease_attack_;
+    Impostor impostor_;
     bool stopped_ = false;
 };
 

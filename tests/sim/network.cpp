@@ -84,7 +84,7 @@ void Connection::request(Request request) {
     const bool changes = request.op == Op::create || request.op == Op::remove || request.op == Op::set;
     if (changes || request.op == Op::multi) ++network_.changes_sent_;
     to_server_.send(
-        network_.delay(),
+        network_.delay_of_request(client_),
         [this, request = std::move(request)] {
             if (server_open_) server_.on_request(*this, request);
         },
@@ -149,6 +149,14 @@ SimTime SimNetwork::delay() {
     SimTime delay = rng_.between(shape.least, shape.most);
     if (rng_.one_in(shape.spike_one_in)) delay += rng_.between(0, shape.spike);
     return delay;
+}
+
+SimTime SimNetwork::delay_of_request(const Actor& client) {
+    const auto found = held_back_.find(client.id());
+    if (found == held_back_.end() || found->second.requests_before-- > 0) return delay();
+    const SimTime late = found->second.late;
+    held_back_.erase(found);
+    return late + delay();
 }
 
 void SimNetwork::sweep() {

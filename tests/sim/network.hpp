@@ -152,6 +152,9 @@ public:
     void cut_off(Actor& client);
     void server_died(SimServer& server);
 
+    /// The packet of the request after the one that it is sending is lost, and comes so much later, and all after it.
+    void hold_back(const Actor& client, SimTime late) { held_back_[client.id()] = {1, late}; }
+
     /// To which it is connected; -1: to none.
     int server_of(const Actor& client) const;
     std::uint64_t changes_sent() const noexcept { return changes_sent_; }  // requests that change nodes
@@ -171,10 +174,16 @@ private:
         bool to_server_blocked = false, from_server_blocked = false;
     };
     void sweep();
+    SimTime delay_of_request(const Actor& client);
     SimWorld& world_;
     Rng rng_;
     std::map<std::pair<int, int>, Way> ways_;  // (client actor, server)
     std::map<int, bool> cut_off_;
+    struct HeldBack {
+        int requests_before;
+        SimTime late;
+    };
+    std::map<int, HeldBack> held_back_;  // by the client's id
     std::vector<std::shared_ptr<Connection>> connections_;
     std::uint64_t next_id_ = 1;
     std::uint64_t changes_sent_ = 0;

@@ -30,6 +30,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::others_hands: return "others_hands";
         case Fault::doubt_attack: return "doubt_attack";
         case Fault::lease_attack: return "lease_attack";
+        case Fault::impostor: return "impostor";
         case Fault::count_: break;
     }
     return "?";
@@ -67,6 +68,21 @@ void aim_at_leases(Plan& plan, Rng& rng) {
     if (rng.one_in(8)) plan.faults = 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
 }
 
+/// Not those that cut a process off, as an impostor does: what its victim cannot have seen would not be known.
+void aim_with_strangers(Plan& plan, Rng& rng) {
+    static constexpr Fault kBesides[] = {Fault::reset,         Fault::delete_node,   Fault::expire,
+                                         Fault::slow_disk,     Fault::skewed_clocks, Fault::slow_listeners,
+                                         Fault::early_close,   Fault::lost_messages, Fault::kill_server,
+                                         Fault::pause_in_code, Fault::reaper};
+    plan.processes = static_cast<int>(rng.between(2, 3));
+    plan.fibers = static_cast<int>(rng.between(1, 2));
+    plan.paths = static_cast<int>(rng.between(1, 4));
+    plan.long_holds = rng.one_in(3);
+    plan.faults = 1U << static_cast<unsigned>(Fault::impostor);
+    for (auto i = rng.between(0, 2); i > 0; --i)
+        plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
+}
+
 }  // namespace
 
 Plan make_plan(std::uint64_t seed, const std::string& workload) {
@@ -90,7 +106,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     plan.probe = !rng.one_in(4);
     // Few kinds at a time: all of them together keep everybody from ever holding anything.
     const auto kinds = rng.between(0, 5);
-    for (std::int64_t i = 0; i < kinds; ++i) plan.faults |= 1U << rng.below(kFaults);
+    for (std::int64_t i = 0; i < kinds; ++i) plan.faults |= 1U << rng.below(kFaultsByChance);
     if (workload == "delay" && kinds != 0) {
         static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
         plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
@@ -99,6 +115,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     // Whose judges count every write, and so know no others.
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     if (workload == "lease") aim_at_leases(plan, rng);
+    if (workload == "strangers") aim_with_strangers(plan, rng);
     return plan;
 }
 

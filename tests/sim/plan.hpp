@@ -35,8 +35,10 @@ enum class Fault : unsigned {
     others_hands,  // an operator writes into lock nodes, and puts nodes beside them that are none
     doubt_attack,  // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
     lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
+    impostor,      // somebody makes nodes in the place of others' (impostor.hpp): only where a workload asks for it
     count_
 };
+inline constexpr unsigned kFaultsByChance = static_cast<unsigned>(Fault::impostor);
 inline constexpr unsigned kFaults = static_cast<unsigned>(Fault::count_);
 const char* to_string(Fault fault) noexcept;
 

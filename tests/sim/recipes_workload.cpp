@@ -20,6 +20,8 @@ auto usual_ways(Lock& lock, Count... count) {
                            });
 }
 
+bool has_all_kinds(const Plan& plan) { return plan.workload == "mixed" || plan.workload == "strangers"; }
+
 }  // namespace
 
 RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result)
@@ -62,7 +64,7 @@ std::vector<RecipesWorkload::Place> RecipesWorkload::places_of(const Plan& plan)
         if (plan.workload == "semaphore") place.kind = Kind::semaphore;
         if (plan.workload == "multi") place.kind = rng.one_in(2) ? Kind::mutex : Kind::read_write;
         if (plan.workload == "election") place.kind = Kind::election;
-        if (plan.workload == "mixed") place.kind = static_cast<Kind>(rng.below(3));
+        if (has_all_kinds(plan)) place.kind = static_cast<Kind>(rng.below(3));
         if (place.kind == Kind::semaphore) place.leases = static_cast<int>(rng.between(1, 4));
         places.push_back(std::move(place));
     }
@@ -84,7 +86,7 @@ std::vector<std::string> RecipesWorkload::directories_of(const Plan& plan) {
 
 void RecipesWorkload::one_round(Worker& worker) {
     Rng& rng = worker.rng;
-    const bool several = plan_.workload == "multi" ? !rng.one_in(3) : plan_.workload == "mixed" && rng.one_in(3);
+    const bool several = plan_.workload == "multi" ? !rng.one_in(3) : has_all_kinds(plan_) && rng.one_in(3);
     if (several) return use_several(worker);
     const auto place = static_cast<int>(rng.below(places_.size()));
     switch (places_[static_cast<std::size_t>(place)].kind) {

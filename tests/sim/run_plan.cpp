@@ -18,8 +18,8 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex",    "lease", "read_write", "semaphore", "multi",
-                                                "election", "mixed", "values",     "nodes",     "delay"};
+    static const std::vector<std::string> names{"mutex", "lease",  "read_write", "semaphore", "multi",    "election",
+                                                "mixed", "values", "nodes",      "delay",     "strangers"};
     return names;
 }
 

@@ -55,7 +55,7 @@ std::vector<std::string> Workload::lock_paths(const Plan& plan) {
 }
 
 void Workload::run() {
-    Nemesis nemesis(ensemble_, plan_, processes_, directories_, result_);
+    Nemesis nemesis(ensemble_, plan_, processes_, directories_, judge_, result_);
     ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
     for (auto& worker : workers_) {
         ++busy_workers_;
