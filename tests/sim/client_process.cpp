@@ -50,9 +50,12 @@ private:
     Rng rng_;
 };
 
+constexpr std::int64_t kWorst = 9000;  // millionths; A3 allows 10000
+
 std::int64_t rate_of(const Plan& plan, int number) {
     if (!plan.has(Fault::skewed_clocks)) return 0;
-    return Rng(plan.seed).fork("rate " + std::to_string(number)).between(-9000, 9000);
+    Rng rng = Rng(plan.seed).fork("rate " + std::to_string(number));
+    return rng.one_in(2) ? rng.between(-kWorst, kWorst) : rng.one_in(2) ? kWorst : -kWorst;
 }
 
 RuntimeShape shape_of(const Plan& plan) {

@@ -15,6 +15,7 @@ struct EnsembleOptions {
     int servers = 3;
     std::int64_t tick_ms = 2000;
     int sync_limit = 5;
+    std::int64_t most_ticks = 20;  // that a session may have as its timeout
     std::int64_t container_check_ms = 60'000;
     std::int64_t server_rate_ppm = 0;
     SimTime peer_delay_least = 100 * kMicro;

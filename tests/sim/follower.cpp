@@ -285,7 +285,7 @@ void SimServer::on_connect(Connection& connection, const Request& request) {
         return connection.close_by_server();
     }
     const std::int64_t tick = ensemble_.options().tick_ms;
-    const std::int64_t timeout = std::clamp(request.timeout_ms, 2 * tick, 20 * tick);
+    const std::int64_t timeout = std::clamp(request.timeout_ms, 2 * tick, ensemble_.options().most_ticks * tick);
     if (request.session != 0) {
         // An older connection of the same session here is closed before the new one is served.
         if (const auto old = by_session_.find(request.session); old != by_session_.end()) drop_client(old->second);

@@ -16,7 +16,8 @@ namespace zkrecipes::sim {
 ///
 /// The silence begins anywhere, so that a write goes out at its end; or when the client has just sent a write or its
 /// connect request, so that the answer is old when it is read. Then its server is frozen, is cut off from the others
-/// (and goes on answering reads and pings), or the client reaches nobody.
+/// (and goes on answering reads and pings), or the client reaches nobody. In that moment an operator may delete what it
+/// holds, and where it reaches nobody it may learn only later that its requests have failed.
 class LeaseAttack {
 public:
     LeaseAttack(SimEnsemble& ensemble, const Plan& plan);
@@ -26,16 +27,21 @@ public:
 
 private:
     enum class Begin { now, at_write, at_connect };
-    enum class Gone { frozen, isolated, unreachable };
+    enum class Gone { frozen, isolated, unreachable, deleted_and_isolated, deleted_and_unreachable };
     struct Attack {
         ClientProcess* process;
         Begin begin;
         Gone gone;
-        SimTime silence, margin, absence;
+        SimTime silence, margin, absence, unaware;
     };
+    bool outlived_by_followers() const;
+    void make_sharp(Attack& attack, Rng& rng);
     void on_request(const Actor& client, Op op);
     void fall_silent(const Attack& attack);
     void take_server_away(const Attack& attack);
+    void make_unreachable(const Attack& attack);
+    void isolate(int server, SimTime duration);
+    void delete_nodes_of(const Attack& attack);
 
     SimEnsemble& ensemble_;
     SimWorld& world_;

@@ -31,6 +31,8 @@ void MutexWorkload::one_round(Worker& worker) {
     const Ways ways{[&] { return mutex.acquire(); },
                     [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, stop); },
                     [&](Deadline deadline, auto done) { mutex.acquire_async(deadline, {}, std::move(done)); }};
+    const bool looks_on = plan_.long_holds && worker.number % 2 == 1 && plan_.fibers == 2;
+    if (looks_on && !rng.one_in(4)) return look_on(worker, mutex);
     switch (rng.below(6)) {
         case 0:
             if (Grant grant = take_later(worker, ways)) hold(worker, std::move(grant), {claim});
@@ -40,6 +42,20 @@ void MutexWorkload::one_round(Worker& worker) {
             if (Grant grant = take(worker, ways)) {
                 hold(worker, std::move(grant), {claim}, [&](const Grant& outer) { reenter(worker, mutex, outer); });
             }
+    }
+}
+
+/// Reads, while another fiber of the session holds: what a server answers that has lost its leader proves nothing.
+void MutexWorkload::look_on(Worker& worker, ExclusiveMutex& mutex) {
+    const SimTime until = world_.now() + worker.rng.between(0, 4 * plan_.timeout_ms * kMilli);
+    while (world_.now() < until && usable(worker.process)) {
+        try {
+            const Call call(judge_, worker, "participants");
+            static_cast<void>(mutex.participants(worker.process.deadline_in(kSecond)));
+        } catch (const Error& error) {
+            if (error.errc() != Errc::unreachable) throw;
+        }
+        world_.sleep(&worker.process.actor(), worker.rng.between(0, plan_.timeout_ms * kMilli / 6));
     }
 }
 

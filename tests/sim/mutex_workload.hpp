@@ -19,6 +19,7 @@ private:
 
     void one_round(Worker& worker) override;
     void drop_locks() noexcept override;
+    void look_on(Worker& worker, ExclusiveMutex& mutex);
     void lock_and_unlock(Worker& worker, ExclusiveMutex& mutex);
     void reenter(Worker& worker, ExclusiveMutex& mutex, const Grant& outer);
 

@@ -1,5 +1,6 @@
 #include "sim/nemesis.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -29,6 +30,7 @@ void Nemesis::start() {
     every(Fault::kill_server, 10 * kSecond, &Nemesis::kill);
     every(Fault::cut_servers, 8 * kSecond, &Nemesis::cut);
     every(Fault::isolate_server, 12 * kSecond, &Nemesis::isolate);
+    every(Fault::no_quorum, 8 * plan_.timeout_ms * kMilli, &Nemesis::take_quorum_away);
     every(Fault::expire, 6 * kSecond, &Nemesis::expire);
     every(Fault::delete_node, 2 * kSecond, &Nemesis::delete_node);
     every(Fault::delete_all, 5 * kSecond, &Nemesis::delete_all);
@@ -147,6 +149,23 @@ void Nemesis::isolate(Rng& rng) {
     }
 }
 
+/// A session does not end while nobody leads, and gets its whole timeout again from the next leader. Its client gives
+/// it up after four timeouts, by its own clock, and begins another one: so both are there when the servers are back.
+void Nemesis::take_quorum_away(Rng& rng) {
+    const SimTime duration = rng.between(3 * plan_.timeout_ms, 6 * plan_.timeout_ms) * kMilli;
+    if (ensemble_.size() == 1) return ensemble_.freeze(0, duration);
+    for (int a = 0; a < ensemble_.size(); ++a) {
+        for (int b = a + 1; b < ensemble_.size(); ++b) ensemble_.cut(a, b, true);
+    }
+    world_.in(duration, nullptr, [this] {
+        for (int a = 0; a < ensemble_.size(); ++a) {
+            for (int b = a + 1; b < ensemble_.size(); ++b) {
+                if (ensemble_.is_cut(a, b)) ensemble_.cut(a, b, false);
+            }
+        }
+    });
+}
+
 void Nemesis::expire(Rng& rng) {
     ClientProcess& process = victim(rng);
     if (process.dead() || process.closing) return;
@@ -210,8 +229,25 @@ void Nemesis::death(Rng& rng) {
 
 void Nemesis::put_in_doubt(Rng& rng) { doubt_attack_.begin(victim(rng), rng); }
 
+/// Whose node is the first in the queue. Null: there is none.
+ClientProcess* Nemesis::holder_of(const std::string& path) {
+    const Node* const directory = ensemble_.committed().find(path);
+    if (directory == nullptr || directory->children.empty()) return nullptr;
+    const auto number = [](const std::string& name) {
+        return name.substr(name.size() - std::min<std::size_t>(10, name.size()));
+    };
+    const auto first = std::min_element(directory->children.begin(), directory->children.end(),
+                                        [&](const auto& a, const auto& b) { return number(a) < number(b); });
+    const SessionId owner = ensemble_.committed().find(path + "/" + *first)->owner;
+    for (const auto& process : processes_) {
+        if (owner != 0 && process->session().info().session_id == owner) return process.get();
+    }
+    return nullptr;
+}
+
 void Nemesis::attack_lease(Rng& rng) {
-    ClientProcess& process = victim(rng);
+    ClientProcess* const holder = rng.one_in(4) ? nullptr : holder_of(paths_.front());
+    ClientProcess& process = holder != nullptr ? *holder : victim(rng);
     if (!process.dead() && !process.closing) lease_attack_.begin(process, rng);
 }
 

@@ -27,6 +27,7 @@ private:
     void every(Fault fault, SimTime mean, Act act);
     void schedule(Fault fault, SimTime mean, Act act, std::shared_ptr<Rng> rng);
     ClientProcess& victim(Rng& rng);
+    ClientProcess* holder_of(const std::string& path);
     int any_server(Rng& rng) { return static_cast<int>(rng.below(static_cast<std::uint64_t>(ensemble_.size()))); }
     int lead_or_any(Rng& rng);
     SimTime span(Rng& rng);  // from short to far beyond the session timeout
@@ -41,6 +42,7 @@ private:
     void kill(Rng& rng);
     void cut(Rng& rng);
     void isolate(Rng& rng);
+    void take_quorum_away(Rng& rng);
     void expire(Rng& rng);
     void delete_node(Rng& rng);
     void delete_all(Rng& rng);

@@ -218,6 +218,18 @@ void SimNetwork::reset(Actor& client, int server) {
     }
 }
 
+void SimNetwork::fail_locally(Actor& client) {
+    const auto all = connections_;
+    for (const auto& connection : all) {
+        if (&connection->client_ != &client) continue;
+        world_.in(0, &client, [connection] {
+            const auto told = std::move(connection->on_closed);
+            connection->close_by_client();
+            if (told) told();
+        });
+    }
+}
+
 int SimNetwork::server_of(const Actor& client) const {
     for (const auto& connection : connections_) {
         if (&connection->client_ == &client && connection->client_open_) return connection->server_.id();

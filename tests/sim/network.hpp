@@ -148,6 +148,8 @@ public:
     bool blocked(Actor& client, int server) const;
     /// Breaks what is open between them. server < 0: all of the client's.
     void reset(Actor& client, int server);
+    /// The client's own side says that its connections are broken (no route any more); the servers do not hear of it.
+    void fail_locally(Actor& client);
     /// A dead process: its connections break, and it never opens another.
     void cut_off(Actor& client);
     void server_died(SimServer& server);

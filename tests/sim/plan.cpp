@@ -30,6 +30,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::others_hands: return "others_hands";
         case Fault::doubt_attack: return "doubt_attack";
         case Fault::lease_attack: return "lease_attack";
+        case Fault::no_quorum: return "no_quorum";
         case Fault::impostor: return "impostor";
         case Fault::count_: break;
     }
@@ -57,15 +58,20 @@ void aim_at_leases(Plan& plan, Rng& rng) {
                                          Fault::reset,         Fault::slow_listeners, Fault::others_hands};
     plan.servers = rng.one_in(4) ? 5 : 3;
     plan.processes = static_cast<int>(rng.between(2, 3));
-    plan.fibers = 1;
+    plan.fibers = rng.one_in(3) ? 2 : 1;  // the second one reads while the first one holds
     plan.paths = 1;
-    plan.timeout_ms = plan.tick_ms * rng.between(2, 10);
-    plan.trouble = std::max(plan.trouble, plan.timeout_ms * 8 * kMilli);
+    plan.timeout_ms = plan.tick_ms * rng.between(2, plan.fibers == 2 ? 5 : 10);
+    // As an administrator may set it: the tick that ends are rounded up to is so small that every hundredth counts.
+    const bool to_the_edge = rng.one_in(4);
+    if (to_the_edge) plan.tick_ms = 200, plan.timeout_ms = 60 * plan.tick_ms;
+    plan.trouble = std::max(plan.trouble, plan.timeout_ms * (to_the_edge ? 20 : 8) * kMilli);
     plan.long_holds = true;
+    plan.patience = (plan.processes * plan.fibers + 1) * 5 * plan.timeout_ms * kMilli;
     plan.faults = 1U << static_cast<unsigned>(Fault::lease_attack);
     for (auto i = rng.between(0, 2); i > 0; --i)
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
     if (rng.one_in(8)) plan.faults = 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
+    if (to_the_edge) plan.faults |= 1U << static_cast<unsigned>(Fault::skewed_clocks);
 }
 
 /// Not those that cut a process off, as an impostor does: what its victim cannot have seen would not be known.
@@ -111,6 +117,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
         plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
     }
+    if (plan.has(Fault::no_quorum)) plan.trouble += 8 * plan.timeout_ms * kMilli;
     plan.tick_known = !rng.one_in(3);
     // Whose judges count every write, and so know no others.
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));

@@ -35,6 +35,7 @@ enum class Fault : unsigned {
     others_hands,  // an operator writes into lock nodes, and puts nodes beside them that are none
     doubt_attack,  // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
     lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
+    no_quorum,     // no server hears another for so long that clients give up their sessions, which the servers keep
     impostor,      // somebody makes nodes in the place of others' (impostor.hpp): only where a workload asks for it
     count_
 };

@@ -13,6 +13,7 @@ EnsembleOptions ensemble_options(const Plan& plan) {
     EnsembleOptions options;
     options.servers = plan.servers;
     options.tick_ms = plan.tick_ms;
+    options.most_ticks = std::max(options.most_ticks, plan.timeout_ms / plan.tick_ms);
     if (plan.has(Fault::reaper)) options.container_check_ms = 20;
     return options;
 }
@@ -269,6 +270,7 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
         ~Ends() { now(); }
     } ends{judge_, tickets};
     const SimTime until = world_.now() + hold_time(rng);
+    check_fresh(worker, grant);
     bool held = act(tickets);
     while (held && world_.now() < until) {
         world_.sleep(&worker.process.actor(), std::min(until - world_.now(), rng.between(kMilli, 400 * kMilli)));
@@ -295,6 +297,18 @@ bool Workload::calm() const {
     constexpr std::uint32_t kReset = 1U << static_cast<unsigned>(Fault::reset);
     const bool outlived = plan_.timeout_ms >= 6000 && plan_.workload != "election";  // half of which step down
     return plan_.faults == 0 || (plan_.faults == kReset && outlived);
+}
+
+/// A hold begins with a third of the timeout before it at least, or its owner could do nothing with it. On the way to
+/// who asked for it some of that goes by; nobody may have stood still meanwhile.
+void Workload::check_fresh(const Worker& worker, const Grant& grant) {
+    for (const Fault late : {Fault::pause_in_code, Fault::pause, Fault::lease_attack, Fault::slow_listeners}) {
+        if (plan_.has(late)) return;
+    }
+    if (plan_.workload == "delay") return;  // whose holds last for some time before they are granted
+    const auto left = grant.sure_for();
+    if (left.count() == 0 || left.count() * 1000 >= plan_.timeout_ms * 1000 / 3 - 50'000) return;
+    judge_.violation("fresh", worker.name + ": a hold began with a lease of " + std::to_string(left.count()) + " ms");
 }
 
 void Workload::expect_lost_is_told(Worker& worker, const Grant& grant) {
