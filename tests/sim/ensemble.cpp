@@ -1,6 +1,7 @@
 #include "sim/ensemble.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace zkrecipes::sim {
 
@@ -137,11 +138,11 @@ void SimEnsemble::write(const std::string& path, const std::string& data) {
     if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
 }
 
-void SimEnsemble::make(const std::string& path) {
+void SimEnsemble::make(const std::string& path, std::vector<Acl> acl) {
     MultiOp op;
     op.kind = MultiOp::Kind::create;
     op.path = path;
-    op.acl = open_acl();
+    op.acl = std::move(acl);
     op.mode = CreateMode::persistent;
     if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
 }
@@ -173,9 +174,23 @@ std::size_t SimEnsemble::watch_count() const {
     return count;
 }
 
+SimTime SimEnsemble::last_change_of(SessionId session) const {
+    const auto found = last_change_.find(session);
+    return found == last_change_.end() ? 0 : found->second;
+}
+
+std::set<SessionId> SimEnsemble::watchers_of(const std::string& path) const {
+    std::set<SessionId> sessions;
+    for (const auto& each : servers_) each->add_watchers_of(path, sessions);
+    return sessions;
+}
+
 void SimEnsemble::applied(const Txn& txn, const DataTree& tree) {
     if (txn.zxid <= told_) return;  // another server was faster
     told_ = txn.zxid;
+    const auto failed = [](const Effect& each) { return each.kind == Effect::Kind::error; };
+    if (txn.kind == Txn::Kind::request && !txn.by_operator && std::ranges::none_of(txn.effects, failed))
+        last_change_[txn.session] = world_.now();
     if (on_commit) on_commit(txn, tree);
     for (const auto& listener : listeners_) listener(txn);
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,7 @@ public:
     void remove(const std::string& path);
     /// … writes into the node, or makes one that belongs to nobody.
     void write(const std::string& path, const std::string& data);
-    void make(const std::string& path);
+    void make(const std::string& path, std::vector<Acl> acl = open_acl());
 
     /// Told of each of these transactions that is committed, by every server that applies it. A deletion or an end that
     /// was only proposed may be lost with its leader.
@@ -72,6 +74,10 @@ public:
     const DataTree& committed() const;  // of the server that has applied most
     bool settled() const;               // one leader, everyone follows, nothing under way
     std::size_t watch_count() const;
+    /// When a session last had something changed; 0: never.
+    SimTime last_change_of(SessionId session) const;
+    /// The sessions that wait for an event of the node, on whichever server.
+    std::set<SessionId> watchers_of(const std::string& path) const;
 
 private:
     friend class SimServer;
@@ -92,6 +98,7 @@ private:
     std::int64_t epoch_ = 0;
     std::vector<std::function<void(const Txn&)>> listeners_;
     std::int64_t told_ = 0;  // of the last transaction of which on_commit was told
+    std::map<SessionId, SimTime> last_change_;
 };
 
 }  // namespace zkrecipes::sim

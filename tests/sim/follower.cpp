@@ -19,6 +19,15 @@ std::size_t SimServer::watch_count() const noexcept {
     return count;
 }
 
+void SimServer::add_watchers_of(const std::string& path, std::set<SessionId>& sessions) const {
+    const auto found = data_watchers_.find(path);
+    if (found == data_watchers_.end()) return;
+    for (const std::uint64_t connection : found->second) {
+        if (const auto client = clients_.find(connection); client != clients_.end())
+            sessions.insert(client->second.session);
+    }
+}
+
 void SimServer::after(SimTime delay, void (SimServer::*what)()) {
     world_.in(delay, &actor_, [this, what, number = role_number_] {
         if (role_number_ == number) (this->*what)();

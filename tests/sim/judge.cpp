@@ -68,6 +68,8 @@ bool Judge::excused(const Held& held) {
     const auto node = deleted_.find(identity_of(held.grant->node()));
     const auto session = ended_sessions_.find(held.grant->session_id());
     // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
+    // What else the session has changed renews its lease until the next check goes out, after a sixth of the timeout.
+    const SimTime changed = last_change_of(held.grant->session_id());
     const SimTime lease = plan_.timeout_ms * kMilli * 2 / 3;
     const SimTime limit = lease + lease / 50;
     SimTime until = kForever;
@@ -77,7 +79,8 @@ bool Judge::excused(const Held& held) {
             if (each.zxid <= held.token) continue;
             // A check says that there is a node, not which one. That is read once, and on each new connection.
             const SimTime known = std::max(each.at, held.since) + plan_.timeout_ms * kMilli;
-            until = std::min(until, each.made_again ? known : each.at + limit);
+            const SimTime renewed = std::max(each.at, std::min(changed, each.at + plan_.timeout_ms * kMilli / 6));
+            until = std::min(until, each.made_again ? known : renewed + limit);
         }
     }
     if (session != ended_sessions_.end()) until = std::min(until, session->second + limit);

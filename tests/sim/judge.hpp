@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <set>
@@ -69,6 +70,8 @@ public:
     void deleted_unseen(const std::string& node) { never_seen_.insert(node); }
     /// … until its owner makes it once more.
     void made(const std::string& node);
+    /// When a session last had something committed.
+    std::function<SimTime(SessionId)> last_change_of;
 
     void violation(const std::string& check, const std::string& text);
 

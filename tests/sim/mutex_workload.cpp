@@ -13,6 +13,7 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
         }
         return all;
     };
+    ensemble_.on_commit = [this](const Txn& txn, const DataTree&) { check_wake_ups(txn); };
     for (const auto& process : processes_) shared_.push_back(make(*process));
     for (const auto& worker : workers_) own_.push_back(make(worker->process));
 }
@@ -20,6 +21,19 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
 void MutexWorkload::drop_locks() noexcept {
     own_.clear();
     shared_.clear();
+}
+
+/// Where nothing goes wrong whoever leaves the queue, from its head or from its middle, wakes the next one and nobody
+/// else, however many there are.
+void MutexWorkload::check_wake_ups(const Txn& txn) {
+    if (plan_.faults != 0) return;
+    for (const Effect& effect : txn.effects) {
+        if (effect.kind != Effect::Kind::remove) continue;
+        auto woken = ensemble_.watchers_of(effect.path);
+        woken.erase(txn.session);  // it looks after its own node
+        if (woken.size() > 1)
+            judge_.violation("herd", "the end of one wakes " + std::to_string(woken.size()) + " others");
+    }
 }
 
 void MutexWorkload::one_round(Worker& worker) {

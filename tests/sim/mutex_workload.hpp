@@ -18,6 +18,7 @@ private:
     using Mutexes = std::vector<std::unique_ptr<ExclusiveMutex>>;  // one per path
 
     void one_round(Worker& worker) override;
+    void check_wake_ups(const Txn& txn);
     void drop_locks() noexcept override;
     void look_on(Worker& worker, ExclusiveMutex& mutex);
     void lock_and_unlock(Worker& worker, ExclusiveMutex& mutex);

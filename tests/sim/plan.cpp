@@ -89,6 +89,12 @@ void aim_with_strangers(Plan& plan, Rng& rng) {
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
 }
 
+/// Refusals are to come at once where nothing else is wrong; `often`: what some callers are to meet.
+void let_callers_fail(Plan& plan, Rng& rng, Fault often) {
+    if (rng.one_in(2)) plan.faults = 0;
+    if (plan.faults != 0 && rng.one_in(2)) plan.faults |= 1U << static_cast<unsigned>(often);
+}
+
 }  // namespace
 
 Plan make_plan(std::uint64_t seed, const std::string& workload) {
@@ -123,6 +129,8 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     if (workload == "lease") aim_at_leases(plan, rng);
     if (workload == "strangers") aim_with_strangers(plan, rng);
+    if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
+    if (workload == "terms") let_callers_fail(plan, rng, Fault::delete_node);
     return plan;
 }
 

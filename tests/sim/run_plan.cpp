@@ -1,7 +1,9 @@
 #include "sim/delay_workload.hpp"
+#include "sim/misuse_workload.hpp"
 #include "sim/mutex_workload.hpp"
 #include "sim/nodes_workload.hpp"
 #include "sim/recipes_workload.hpp"
+#include "sim/terms_workload.hpp"
 #include "sim/values_workload.hpp"
 
 namespace zkrecipes::sim {
@@ -12,14 +14,17 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
     if (plan.workload == "values") return new ValuesWorkload(world, plan, result);
     if (plan.workload == "nodes") return new NodesWorkload(world, plan, result);
     if (plan.workload == "delay") return new DelayWorkload(world, plan, result);
+    if (plan.workload == "misuse") return new MisuseWorkload(world, plan, result);
+    if (plan.workload == "terms") return new TermsWorkload(world, plan, result);
     return new RecipesWorkload(world, plan, result);
 }
 
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex", "lease",  "read_write", "semaphore", "multi",    "election",
-                                                "mixed", "values", "nodes",      "delay",     "strangers"};
+    static const std::vector<std::string> names{"mutex",     "lease",  "read_write", "semaphore", "multi",
+                                                "election",  "mixed",  "values",     "nodes",     "delay",
+                                                "strangers", "misuse", "terms"};
     return names;
 }
 

@@ -49,6 +49,8 @@ public:
     DataTree& tree_for_tests() noexcept { return tree_; }
     std::int64_t last_logged() const noexcept { return log_.empty() ? 0 : log_.back()->zxid; }
     std::size_t watch_count() const noexcept;
+    void add_watchers_of(const std::string& path,
+                         std::set<SessionId>& sessions) const;  // of the node, not its children
     std::size_t proposals_open() const noexcept { return log_.size() - applied_; }
 
     // ---- clients
