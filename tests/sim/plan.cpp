@@ -89,8 +89,16 @@ void aim_with_strangers(Plan& plan, Rng& rng) {
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
 }
 
+/// Servers that are asked by few, so that nobody else wakes them.
+void leave_answers(Plan& plan) {
+    plan.faults = 1U << static_cast<unsigned>(Fault::stalls);
+    plan.processes = 2;
+    plan.fibers = 1;
+}
+
 /// Refusals are to come at once where nothing else is wrong; `often`: what some callers are to meet.
 void let_callers_fail(Plan& plan, Rng& rng, Fault often) {
+    plan.trouble = std::min(plan.trouble, 25 * kSecond);
     if (rng.one_in(2)) plan.faults = 0;
     if (plan.faults != 0 && rng.one_in(2)) plan.faults |= 1U << static_cast<unsigned>(often);
 }
@@ -130,6 +138,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     if (workload == "lease") aim_at_leases(plan, rng);
     if (workload == "strangers") aim_with_strangers(plan, rng);
     if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
+    if (workload == "misuse" && rng.one_in(8)) leave_answers(plan);
     if (workload == "terms") let_callers_fail(plan, rng, Fault::delete_node);
     return plan;
 }

@@ -190,8 +190,11 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
         return ways.wait();
     }
     if (kind == 1) {
+        const SimTime start = world_.now();
         const Call call(judge_, worker, "try");
-        return ways.before(Deadline::passed(), {});
+        Grant grant = ways.before(Deadline::passed(), {});
+        check_prompt(worker, world_.now() - start);
+        return grant;
     }
     Limits limits;
     limits.limit = rng.one_in(2) ? rng.between(0, 500 * kMilli) : rng.between(0, 3 * plan_.timeout_ms * kMilli);
@@ -207,6 +210,14 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
     }
     check_punctual(worker, limits, start, disturbed, !grant);
     return grant;
+}
+
+/// A try is a few round trips. Where servers do nothing worse than leave an answer lying (ZOOKEEPER-4537), they are
+/// reminded of it.
+void Workload::check_prompt(const Worker& worker, SimTime took) {
+    constexpr std::uint32_t kStalls = 1U << static_cast<unsigned>(Fault::stalls);
+    if ((plan_.faults & ~kStalls) == 0 && took > 1500 * kMilli)
+        judge_.violation("prompt", worker.name + ": a try took " + std::to_string(took / kMilli) + " ms");
 }
 
 /// None, a deadline, or a deadline and a stop.

@@ -126,6 +126,7 @@ private:
     void work(Worker& worker);
     bool calm() const;
     void check_fresh(const Worker& worker, const Grant& grant);
+    void check_prompt(const Worker& worker, SimTime took);
     void expect_lost_is_told(Worker& worker, const Grant& grant);
     void give_back(Worker& worker, Grant& grant);
     bool act(const std::vector<Judge::Ticket>& tickets);
