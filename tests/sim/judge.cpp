@@ -23,7 +23,9 @@ std::string Judge::describe(const Held& held) const {
 }
 
 bool Judge::believes(const Held& held) {
-    return !held.process->dead() && world_.as_world([&] { return held.grant->held(); });
+    const bool yes = !held.process->dead() && world_.as_world([&] { return held.grant->held(); });
+    held.seen_over = held.seen_over || !yes;
+    return yes;
 }
 
 namespace {
@@ -146,6 +148,7 @@ bool Judge::act(Ticket ticket) {
     if (ticket->process->dead()) return false;
     const bool told = ticket->grant->lost().stop_requested();
     if (!ticket->grant->held() || ticket->process->dead()) return false;
+    if (ticket->seen_over) violation("sticky", describe(*ticket) + " holds again what was seen to have ended");
     if (told) violation("lost-held", describe(*ticket) + " holds although it was told of the loss before");
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));

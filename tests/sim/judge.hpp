@@ -43,6 +43,7 @@ public:
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
+        mutable bool seen_over = false;             // by whoever asked for it, at whatever time
         SimTime since = 0;                          // when it was granted
         SimTime listens_since = kForever;           // for requests to give way
         std::uint64_t first_act = 0, last_act = 0;  // in the order of all acts; 0: none

@@ -44,12 +44,13 @@ TimerId SimRuntime::at(Instant when, std::function<void()> work) {
     const SimTime local = std::min(when.time_since_epoch().count(), process_.local_now() + kFarAway);
     const SimTime due = std::max(process_.to_true(local), world_.now()) + delays_.between(0, shape_.timer_delay);
     ++timers_;
-    return world_.at(due, &process_, [self = shared_from_this(), run = std::move(work)]() mutable {
-        --self->timers_;
-        if (self->stopped_) return;
-        run();
-        run = nullptr;
-    });
+    return world_.at_or_late(due, shape_.timer_delay, &process_,
+                             [self = shared_from_this(), run = std::move(work)]() mutable {
+                                 --self->timers_;
+                                 if (self->stopped_) return;
+                                 run();
+                                 run = nullptr;
+                             });
 }
 
 bool SimRuntime::cancel(TimerId timer) noexcept {

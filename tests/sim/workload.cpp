@@ -328,8 +328,11 @@ void Workload::expect_lost_is_told(Worker& worker, const Grant& grant) {
     // The lane may be slow and the process may be stopped again; its own time counts.
     const bool slow = plan_.has(Fault::slow_listeners) || plan_.has(Fault::pause_in_code);
     const SimTime limit = (slow ? 30 : 2) * kSecond;
-    for (SimTime waited = 0; waited < limit && !lost.stop_requested(); waited += 50 * kMilli)
+    for (SimTime waited = 0; waited < limit && !lost.stop_requested(); waited += 50 * kMilli) {
         world_.sleep(&worker.process.actor(), 50 * kMilli);
+        if (!grant.held()) continue;
+        return judge_.violation("sticky", worker.name + ": a lost hold came back");
+    }
     if (!lost.stop_requested() && !worker.process.dead()) {
         judge_.violation("lost-told", worker.name + ": held() is false, but lost() was not requested within " +
                                           std::to_string(limit / kSecond) + " s");

@@ -94,6 +94,7 @@ SimWorld::SimWorld(std::uint64_t seed, bool keep_trace)
       root_(seed * 0x9e3779b97f4a7c15ULL + 0x632be59bd9b4e019ULL),
       fiber_rng_(root_.fork("fibers")),
       pause_rng_(root_.fork("pauses in code")),
+      wake_rng_(root_.fork("waking up")),
       keep_trace_(keep_trace) {
     fibers_ = &FiberScheduler::of_this_thread();
     fibers_->use(this);
@@ -132,8 +133,15 @@ EventId SimWorld::at(SimTime when, Actor* actor, std::function<void()> work) {
     Slot& slot = slots_[index];
     slot.work = std::move(work);
     slot.actor = actor;
+    slot.late = 0;
     const EventId event = (static_cast<EventId>(slot.generation) << 32) | (index + 1);
     due_.push({std::max(when, now_), next_order_++, event});
+    return event;
+}
+
+EventId SimWorld::at_or_late(SimTime when, SimTime late, Actor* actor, std::function<void()> work) {
+    const EventId event = at(when, actor, std::move(work));
+    slot_of(event)->late = late;
     return event;
 }
 
@@ -159,8 +167,12 @@ bool SimWorld::cancel(EventId event) noexcept {
 }
 
 void SimWorld::unpark(Actor& actor) {
-    // With their old order numbers: what was parked comes before what is due now, and keeps its order.
-    for (const auto& parked : std::exchange(actor.parked_, {})) due_.push({now_, parked.order, parked.event});
+    // With their old order numbers: what was parked comes before what is due now, and keeps its order, but for timers.
+    for (const auto& parked : std::exchange(actor.parked_, {})) {
+        const Slot* const slot = slot_of(parked.event);
+        const SimTime late = slot != nullptr && slot->late > 0 ? wake_rng_.between(0, slot->late) : 0;
+        due_.push({now_ + late, parked.order, parked.event});
+    }
 }
 
 void SimWorld::spawn(Actor* actor, std::string name, std::function<void()> body) {

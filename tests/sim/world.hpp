@@ -87,6 +87,9 @@ public:
     EventId in(SimTime delay, Actor* actor, std::function<void()> work) {
         return at(now_ + delay, actor, std::move(work));
     }
+    /// As at(). What became due during a pause of the actor runs up to `late` after its end: by a thread that wakes up
+    /// beside the others.
+    EventId at_or_late(SimTime when, SimTime late, Actor* actor, std::function<void()> work);
     /// True: it has not begun and will not.
     bool cancel(EventId event) noexcept;
 
@@ -137,6 +140,7 @@ private:
         std::function<void()> work;
         Actor* actor = nullptr;
         std::uint32_t generation = 1;
+        SimTime late = 0;  // at most, when its actor goes on after a pause
     };
     struct Due {
         SimTime when;
@@ -157,6 +161,7 @@ private:
     const Rng root_;
     Rng fiber_rng_;
     Rng pause_rng_;
+    Rng wake_rng_;
     SimTime now_ = 0;
     std::uint64_t next_order_ = 1;
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
