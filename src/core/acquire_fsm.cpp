@@ -222,17 +222,24 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
         return attempt_failed();
     }
     port_.lease_committed(sent_at);
+    if (check_number()) step_ = Step::checking_parent;
+}
+
+/// False: this was the end.
+bool AcquireFsm::check_number() {
     const std::string pattern[] = {spec_.base};
     const auto parsed = parse_queue_name(node_, pattern);
     if (!parsed || !node_.starts_with(identity_)) {
-        return fail(Errc::protocol, "the server named the new node " + node_);
+        fail(Errc::protocol, "the server named the new node " + node_);
+        return false;
     }
     if ((parsed->sequence >= kSequenceLimit || parsed->sequence < 0) && !ZKRECIPES_MUTATION("end-of-numbers-ignored")) {
-        return fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
-                                                  "; delete the lock directory while nobody uses it");
+        fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
+                                           "; delete the lock directory while nobody uses it");
+        return false;
     }
     if (parsed->sequence >= kSequenceWarning) port_.running_out();
-    step_ = Step::checking_parent;
+    return true;
 }
 
 void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
@@ -313,7 +320,7 @@ void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     known_ = Known::created;
     czxid_ = stat.czxid;
     fast_grant_ = false;
-    send_list();
+    if (check_number()) send_list();
 }
 
 void AcquireFsm::sweep(const std::vector<std::string>& names) {

@@ -201,6 +201,7 @@ private:
     void send_watch();
     void send_verify();
     void take_node(std::string_view path, const NodeStat& stat, Instant sent_at);
+    bool check_number();
     void apply(const Place& place);
     void search(const std::vector<std::string>& names);
     void sweep(const std::vector<std::string>& names);

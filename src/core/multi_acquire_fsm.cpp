@@ -208,23 +208,31 @@ void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant 
         return attempt_failed();
     }
     port_.lease_committed(sent_at);
+    if (!check_numbers()) return;
+    look_anew();
+    step_ = Step::reading_parents;
+}
+
+/// False: this was the end.
+bool MultiAcquireFsm::check_numbers() {
     for (std::size_t i = 0; i < size(); ++i) {
         const std::string pattern[] = {spec_.members[i].base};
         const auto parsed = parse_queue_name(nodes_[i], pattern);
         if (!parsed || !nodes_[i].starts_with(identity_)) {
-            return fail(Errc::protocol, "the server named the new node " + nodes_[i], i);
+            fail(Errc::protocol, "the server named the new node " + nodes_[i], i);
+            return false;
         }
         const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
         if (used_up && !ZKRECIPES_MUTATION("end-of-numbers-ignored-in-a-set")) {
-            return fail(Errc::sequence_exhausted,
-                        "the next number is " + format_sequence(parsed->sequence) +
-                            "; delete the lock directory while nobody uses it",
-                        i);
+            fail(Errc::sequence_exhausted,
+                 "the next number is " + format_sequence(parsed->sequence) +
+                     "; delete the lock directory while nobody uses it",
+                 i);
+            return false;
         }
         if (parsed->sequence >= kSequenceWarning) port_.running_out(i);
     }
-    look_anew();
-    step_ = Step::reading_parents;
+    return true;
 }
 
 void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const NodeStat& stat) {
@@ -292,6 +300,7 @@ void MultiAcquireFsm::search_done() {
         return send_create();
     }
     if (missing > 0) return own_node_missing();  // it happened as a whole; somebody has deleted a part since
+    if (!check_numbers()) return;
     czxid_ = 0;
     look_anew();
     send_places();  // there it turns out whose they are

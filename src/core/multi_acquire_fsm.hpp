@@ -154,6 +154,7 @@ private:
     void resume();
     void send_create();
     void take_nodes(const std::vector<std::string>& paths, Instant sent_at);
+    bool check_numbers();
     void make_missing();
     void send_search();
     void search_done();

@@ -59,6 +59,8 @@ void DataTree::create(const Effect& effect, const Txn& txn, std::vector<WatchEve
     node.ctime_ms = node.mtime_ms = txn.time_ms;
     node.owner = effect.owner;
     node.container = effect.container;
+    node.cversion = first_number(effect.path);
+    first_numbers_.erase(effect.path);
     if (effect.owner != 0) ephemerals_[effect.owner].insert(effect.path);
     if (effect.container) containers_.insert(effect.path);
     events.push_back({WatchEventType::created, effect.path});
@@ -128,6 +130,11 @@ std::vector<std::string> DataTree::all_paths() const {
     }
     std::sort(paths.begin(), paths.end());
     return paths;
+}
+
+std::int32_t DataTree::first_number(const std::string& path) const {
+    const auto found = first_numbers_.find(path);
+    return found == first_numbers_.end() ? 0 : found->second;
 }
 
 std::int32_t DataTree::version_after(const std::string& path, std::int32_t version) const {

@@ -95,6 +95,9 @@ public:
     void set_cversion(const std::string& path, std::int32_t cversion);
     /// For the version that comes round to -1: as if 2^32 - 5 writes came between the first one and the second.
     void hurry_versions(const std::string& path) { hurried_.insert(path); }
+    /// As if so many children had been created, and deleted, when the node is made for the first time.
+    void count_from(const std::string& path, std::int32_t number) { first_numbers_[path] = number; }
+    std::int32_t first_number(const std::string& path) const;
     std::int32_t version_after(const std::string& path, std::int32_t version) const;
 
 private:
@@ -106,6 +109,7 @@ private:
     std::map<SessionId, std::set<std::string>> ephemerals_;
     std::set<std::string> containers_;
     std::set<std::string> hurried_;
+    std::map<std::string, std::int32_t> first_numbers_;
     std::int64_t last_zxid_ = 0;
 };
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/sim_client.hpp"
-#include "sim/sim_runtime.hpp"
-
 namespace zkrecipes::sim {
 
 namespace {
@@ -34,58 +31,13 @@ MultiOp creation_of(const std::string& path, CreateMode mode) {
     MultiOp op;
     op.kind = MultiOp::Kind::create;
     op.path = path;
+    op.data = Impostor::kSays;
     op.acl = open_acl();
     op.mode = mode;
     return op;
 }
 
 }  // namespace
-
-/// A plain client of the ensemble; a session that is over is followed by another.
-class Impostor::Tool {
-public:
-    explicit Tool(SimEnsemble& ensemble, std::int64_t timeout_ms)
-        : timeout_ms_(timeout_ms),
-          ensemble_(ensemble),
-          actor_(ensemble.world(), "impostor", 0),
-          runtime_(std::make_shared<SimRuntime>(actor_, RuntimeShape{})),
-          clients_(ensemble, actor_, runtime_) {
-        open();
-    }
-
-    SimClient& client() {
-        const ClientState state = client_->status().state;
-        if (state == ClientState::expired) open();
-        return static_cast<SimClient&>(*client_);
-    }
-    bool owns(SessionId session) const { return session != 0 && events_->sessions.contains(session); }
-    void close() {
-        client_->close([] {});
-    }
-
-private:
-    struct Events final : ClientEvents {
-        std::set<SessionId> sessions;
-        void on_status(const ClientStatus& status) override { sessions.insert(status.session_id); }
-        void on_watch(WatchEventType, const std::string&) override {}
-        void on_auth(Rc) override {}
-    };
-
-    void open() {
-        ClientOptions options;
-        options.hosts = ensemble_.hosts();
-        options.timeout = std::chrono::milliseconds(timeout_ms_);
-        client_ = clients_.open(options, events_);
-    }
-
-    const std::int64_t timeout_ms_;
-    SimEnsemble& ensemble_;
-    Actor actor_;
-    std::shared_ptr<SimRuntime> runtime_;
-    SimClientFactory clients_;
-    const std::shared_ptr<Events> events_ = std::make_shared<Events>();
-    std::shared_ptr<Client> client_;
-};
 
 Impostor::Impostor(SimEnsemble& ensemble, const Plan& plan, std::vector<std::string> directories, Judge& judge)
     : ensemble_(ensemble),
@@ -94,12 +46,10 @@ Impostor::Impostor(SimEnsemble& ensemble, const Plan& plan, std::vector<std::str
       directories_(std::move(directories)),
       judge_(judge) {
     if (!plan.has(Fault::impostor)) return;
-    tool_ = std::make_unique<Tool>(ensemble, plan.timeout_ms);
+    tool_ = std::make_unique<RawClient>(ensemble, "impostor", plan.timeout_ms);
     ensemble_.network().listen([this](Actor& client, const Request& request) { on_request(client, request); });
     ensemble_.listen([this](const Txn& txn) { on_commit(txn); });
 }
-
-Impostor::~Impostor() = default;
 
 void Impostor::begin(ClientProcess& process, Rng& rng) {
     const auto attack = std::make_shared<Attack>();

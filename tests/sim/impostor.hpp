@@ -10,6 +10,7 @@
 #include "sim/ensemble.hpp"
 #include "sim/judge.hpp"
 #include "sim/plan.hpp"
+#include "sim/raw_client.hpp"
 
 namespace zkrecipes::sim {
 
@@ -21,8 +22,11 @@ namespace zkrecipes::sim {
 /// held: while the holder reaches nobody, and finds a node of that name when it is back.
 class Impostor {
 public:
+    /// What its nodes say: it begins as what we write, and is none.
+    static constexpr const char* kSays =
+        R"({"v":1,"id":"impostor","host":"nowhere","pid":7,"name":"n","meta":{"a":"b"})";
+
     Impostor(SimEnsemble& ensemble, const Plan& plan, std::vector<std::string> directories, Judge& judge);
-    ~Impostor();
 
     void begin(ClientProcess& process, Rng& rng);
     /// Takes away what it has made.
@@ -44,7 +48,6 @@ private:
         std::uint64_t choice = 0;  // which node of several
     };
     using AttackPtr = std::shared_ptr<Attack>;
-    class Tool;
 
     void on_request(Actor& client, const Request& request);
     void on_commit(const Txn& txn);
@@ -62,7 +65,7 @@ private:
     const SimTime timeout_;
     const std::vector<std::string> directories_;
     Judge& judge_;
-    std::unique_ptr<Tool> tool_;
+    std::unique_ptr<RawClient> tool_;
     std::map<int, AttackPtr> attacks_;  // by the victim's id
     std::set<std::string> doubtful_leases_;
     bool stopped_ = false;

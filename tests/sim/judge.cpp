@@ -112,6 +112,8 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
         if (claim.ordered) check_order(held, lock);
         if (claim.all()) lock.last_alone = held.number;
         lock.last_believed = held.number;
+        if (contender_excludes(claim))
+            violation("exclusion", describe(held) + " was granted while another client held");
         if (plan_.poll_beliefs) check_others(held);
     }
     held_.push_front(held);
@@ -123,6 +125,24 @@ void Judge::check_whose(const Held& held) {
         if (never_seen_.contains(node))
             violation("whose", describe(held) + " by " + node + ", which was not its own any more");
     }
+}
+
+void Judge::contender_granted(int path, bool shared, const std::string& node) {
+    world_.note_text(nullptr, "another client holds by " + node);
+    contenders_[node] = {path, shared};
+    if (!plan_.poll_beliefs) return;
+    for (const Held& held : held_) {
+        if (held.claim.path == path && (held.claim.all() || !shared) && believes(held) && !excused(held))
+            violation("exclusion", "another client was granted " + node + " while " + describe(held) + " held");
+    }
+}
+
+void Judge::contender_ended(const std::string& node) { contenders_.erase(node); }
+
+bool Judge::contender_excludes(const Claim& claim) const {
+    return std::any_of(contenders_.begin(), contenders_.end(), [&](const auto& each) {
+        return each.second.path == claim.path && (claim.all() || !each.second.shared);
+    });
 }
 
 void Judge::check_order(const Held& held, Lock& lock) {
@@ -158,6 +178,7 @@ bool Judge::act(Ticket ticket) {
         if (claim.ordered && ticket->token < lock.fence) ++result_.fenced;  // refused by the register that checks
         return true;
     }
+    if (contender_excludes(claim)) violation("exclusion", describe(*ticket) + " acts while another client holds");
     ticket->last_act = ++acts_;
     if (ticket->first_act == 0) ticket->first_act = ticket->last_act;
     if (!claim.ordered && !claim.all()) return true;

@@ -74,6 +74,11 @@ public:
     /// When a session last had something committed.
     std::function<SimTime(SessionId)> last_change_of;
 
+    /// A client that is none of ours holds the lock, alone or with others, from its look at the queue until its node is
+    /// gone from ZooKeeper's own history.
+    void contender_granted(int path, bool shared, const std::string& node);
+    void contender_ended(const std::string& node);
+
     void violation(const std::string& check, const std::string& text);
 
     // ---- calls: each one returns, once
@@ -105,6 +110,7 @@ private:
     void check_others(const Held& held);
     bool excused(const Held& held);
     void check_whose(const Held& held);
+    bool contender_excludes(const Claim& claim) const;
     void note_write(const Effect& effect);
     std::string describe(const Held& held) const;
 
@@ -122,6 +128,11 @@ private:
     std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
     std::set<std::string> never_seen_;
+    struct Contending {
+        int path;
+        bool shared;
+    };
+    std::map<std::string, Contending> contenders_;  // that hold, by node
     struct Revocation {
         SimTime since = kForever;  // that the servers have agreed on; forever: something else was written over it
     };

@@ -329,6 +329,7 @@ Rc SimServer::prepare_create(const MultiOp& op, const Forwarded& request, std::i
     made.path = effect.path;
     made.zxid = zxid;
     made.owner = effect.owner;
+    made.cversion = tree_.first_number(effect.path);
     made.acl = effect.acl;
     add_record(std::move(made));
     return Rc::ok;

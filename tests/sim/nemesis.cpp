@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/node_name.hpp"
 #include "session/hold.hpp"
 
 namespace zkrecipes::sim {
@@ -41,6 +42,7 @@ void Nemesis::start() {
     every(Fault::doubt_attack, 2 * kSecond, &Nemesis::put_in_doubt);
     every(Fault::lease_attack, plan_.timeout_ms * 4 * kMilli, &Nemesis::attack_lease);
     every(Fault::impostor, kSecond, &Nemesis::take_a_place);
+    every(Fault::end_of_numbers, 4 * kSecond, &Nemesis::put_far_number);
     auto& faults = ensemble_.faults();
     if (plan_.has(Fault::lost_messages)) faults.lose_request_one_in = faults.lose_reply_one_in = 30;
     if (plan_.has(Fault::stalls)) faults.stall_one_in = 30;
@@ -208,6 +210,16 @@ void Nemesis::others_hands(Rng& rng) {
     std::advance(child, static_cast<std::ptrdiff_t>(rng.below(directory->children.size())));
     ensemble_.write(path + "/" + *child,
                     rng.one_in(2) ? "under maintenance" : std::string(internal::kRevocationRequest));
+}
+
+/// A node that nobody takes away, with a number that comes long after all that are still handed out.
+void Nemesis::put_far_number(Rng& rng) {
+    const std::string& path = paths_[rng.below(paths_.size())];
+    const Node* const directory = ensemble_.committed().find(path);
+    if (directory == nullptr || path.ends_with("/leases")) return;
+    const bool near_limit =
+        directory->cversion > internal::kSequenceLimit - 1000 && directory->cversion < internal::kSequenceLimit + 1000;
+    if (near_limit) ensemble_.make(path + "/_c_99999999-9999-4999-8999-999999999999-lock--2147483000");
 }
 
 void Nemesis::slow_disk(Rng& rng) {

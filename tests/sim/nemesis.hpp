@@ -52,6 +52,7 @@ private:
     void others_hands(Rng& rng);
     void put_in_doubt(Rng& rng);
     void attack_lease(Rng& rng);
+    void put_far_number(Rng& rng);
     void take_a_place(Rng& rng) { impostor_.begin(victim(rng), rng); }
 
     SimEnsemble& ensemble_;

@@ -32,6 +32,8 @@ const char* to_string(Fault fault) noexcept {
         case Fault::lease_attack: return "lease_attack";
         case Fault::no_quorum: return "no_quorum";
         case Fault::impostor: return "impostor";
+        case Fault::end_of_numbers: return "end_of_numbers";
+        case Fault::contenders: return "contenders";
         case Fault::count_: break;
     }
     return "?";
@@ -140,6 +142,15 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
     if (workload == "misuse" && rng.one_in(8)) leave_answers(plan);
     if (workload == "terms") let_callers_fail(plan, rng, Fault::delete_node);
+    if (workload == "numbers") {
+        plan.paths = static_cast<int>(rng.between(1, 4));
+        plan.faults |= 1U << static_cast<unsigned>(Fault::end_of_numbers);
+    }
+    if (workload == "kazoo") {
+        plan.processes = static_cast<int>(rng.between(1, 3));
+        plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
+    }
+    if (workload == "numbers" || workload == "kazoo") plan.faults |= 1U << static_cast<unsigned>(Fault::contenders);
     return plan;
 }
 

@@ -36,7 +36,10 @@ enum class Fault : unsigned {
     doubt_attack,  // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
     lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
     no_quorum,     // no server hears another for so long that clients give up their sessions, which the servers keep
-    impostor,      // somebody makes nodes in the place of others' (impostor.hpp): only where a workload asks for it
+    // ---- only where a workload asks for them
+    impostor,        // somebody makes nodes in the place of others' (impostor.hpp)
+    end_of_numbers,  // directories have used up their sequence numbers, or nearly so
+    contenders,      // others stand in the queues (contender.hpp)
     count_
 };
 inline constexpr unsigned kFaultsByChance = static_cast<unsigned>(Fault::impostor);

@@ -1,9 +1,13 @@
 #include "sim/recipes_workload.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <tuple>
 #include <utility>
+
+#include "core/node_name.hpp"
+#include "sim/impostor.hpp"
 
 namespace zkrecipes::sim {
 namespace {
@@ -20,32 +24,49 @@ auto usual_ways(Lock& lock, Count... count) {
                            });
 }
 
-bool has_all_kinds(const Plan& plan) { return plan.workload == "mixed" || plan.workload == "strangers"; }
+bool has_all_kinds(const Plan& plan) {
+    return plan.workload == "mixed" || plan.workload == "strangers" || plan.workload == "numbers";
+}
+
+/// As kazoo names it: `<uuid, 32 digits>__lock__<sequence>`, or `__rlock__`.
+bool is_kazoo_name(const std::string& name) {
+    constexpr std::size_t kUuid = 32, kDigits = 10;
+    if (name.size() < kUuid + kDigits || name.find_first_not_of("0123456789abcdef") != kUuid) return false;
+    const std::string pattern = name.substr(kUuid, name.size() - kUuid - kDigits);
+    return pattern == "__lock__" || pattern == "__rlock__";
+}
 
 }  // namespace
 
 RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result)
     : Workload(world, plan, result, directories_of(plan)), places_(places_of(plan)) {
+    if (plan.has(Fault::end_of_numbers)) use_up_numbers();
+    if (plan.has(Fault::contenders)) invite_contenders();
+    LockOptions options;
+    if (plan.workload == "kazoo") {
+        options.dialect = Dialect::kazoo;
+        ensemble_.listen([this](const Txn& txn) { check_names(txn); });
+    }
     for (const auto& worker : workers_) {
         Session& session = worker->process.session();
         auto& all = locks_.emplace_back();
         for (const Place& place : places_) {
             Locks& own = all.emplace_back();
             switch (place.kind) {
-                case Kind::mutex: own.mutex = std::make_unique<ExclusiveMutex>(session, place.path); break;
+                case Kind::mutex: own.mutex = std::make_unique<ExclusiveMutex>(session, place.path, options); break;
                 case Kind::read_write:
-                    own.read_write = std::make_unique<ReadWriteLock>(session, place.path);
-                    own.mutex = std::make_unique<ExclusiveMutex>(session, place.path);  // they share the queue
+                    own.read_write = std::make_unique<ReadWriteLock>(session, place.path, options);
+                    own.mutex = std::make_unique<ExclusiveMutex>(session, place.path, options);  // they share the queue
                     break;
                 case Kind::semaphore:
                     own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases);
                     if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path);
                     break;
                 case Kind::election: {
-                    ElectionOptions options;
-                    options.id = worker->name;
-                    if (worker->number % 2 == 1) options.when_suspended = WhenSuspended::step_down;
-                    own.election = std::make_unique<LeaderElection>(session, place.path, std::move(options));
+                    ElectionOptions candidate;
+                    candidate.id = worker->name;
+                    if (worker->number % 2 == 1) candidate.when_suspended = WhenSuspended::step_down;
+                    own.election = std::make_unique<LeaderElection>(session, place.path, std::move(candidate));
                     observe(worker->process, *own.election);
                     break;
                 }
@@ -62,6 +83,7 @@ std::vector<RecipesWorkload::Place> RecipesWorkload::places_of(const Plan& plan)
         place.path = path;
         if (plan.workload == "read_write") place.kind = Kind::read_write;
         if (plan.workload == "semaphore") place.kind = Kind::semaphore;
+        if (plan.workload == "kazoo") place.kind = rng.one_in(2) ? Kind::mutex : Kind::read_write;
         if (plan.workload == "multi") place.kind = rng.one_in(2) ? Kind::mutex : Kind::read_write;
         if (plan.workload == "election") place.kind = Kind::election;
         if (has_all_kinds(plan)) place.kind = static_cast<Kind>(rng.below(3));
@@ -84,16 +106,84 @@ std::vector<std::string> RecipesWorkload::directories_of(const Plan& plan) {
     return directories;
 }
 
+/// Where the library begins to refuse them, or where the servers have no others.
+void RecipesWorkload::use_up_numbers() {
+    Rng rng = Rng(plan_.seed).fork("numbers");
+    for (const Place& place : places_) {
+        if (rng.one_in(4)) continue;
+        used_up_.insert(place.path);
+        const std::string directory = place.path + (place.kind == Kind::semaphore ? "/locks" : "");
+        const std::int64_t first = rng.one_in(2) ? internal::kSequenceLimit - rng.between(1, 60)
+                                                 : std::numeric_limits<std::int32_t>::max() - rng.between(0, 20);
+        for (int id = 0; id < ensemble_.size(); ++id)
+            ensemble_.server(id).tree_for_tests().count_from(directory, static_cast<std::int32_t>(first));
+    }
+}
+
+void RecipesWorkload::invite_contenders() {
+    Rng rng = Rng(plan_.seed).fork("contenders");
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        const Place& place = places_[i];
+        if (place.kind == Kind::semaphore || rng.one_in(3)) continue;
+        Contender::Style style = Contender::Style::same_number;
+        if (plan_.workload == "kazoo") {
+            style = place.kind == Kind::mutex ? Contender::Style::kazoo_lock
+                    : rng.one_in(2)           ? Contender::Style::kazoo_write
+                                              : Contender::Style::kazoo_read;
+        }
+        contenders_.push_back(
+            std::make_unique<Contender>(ensemble_, plan_, judge_, static_cast<int>(i), place.path, style));
+    }
+}
+
+void RecipesWorkload::trouble_begins() {
+    for (const auto& each : contenders_) each->start();
+}
+
+void RecipesWorkload::trouble_ends() {
+    for (const auto& each : contenders_) each->stop();
+}
+
+/// kazoo's tools show and sort what they find by these names.
+void RecipesWorkload::check_names(const Txn& txn) {
+    for (const Effect& effect : txn.effects) {
+        if (effect.kind != Effect::Kind::create || effect.owner == 0) continue;
+        if (!is_kazoo_name(name_of(effect.path))) judge_.violation("names", effect.path + " is no name of kazoo's");
+    }
+}
+
 void RecipesWorkload::one_round(Worker& worker) {
     Rng& rng = worker.rng;
     const bool several = plan_.workload == "multi" ? !rng.one_in(3) : has_all_kinds(plan_) && rng.one_in(3);
     if (several) return use_several(worker);
     const auto place = static_cast<int>(rng.below(places_.size()));
+    if (plan_.has(Fault::impostor) && rng.one_in(6)) return look_at(worker, place);
     switch (places_[static_cast<std::size_t>(place)].kind) {
         case Kind::mutex: return use_mutex(worker, place);
         case Kind::read_write: return use_read_write(worker, place);
         case Kind::semaphore: return use_semaphore(worker, place);
         case Kind::election: return use_election(worker, place);
+    }
+}
+
+/// Who is there; of nodes that are none of ours nothing but their data as they are.
+void RecipesWorkload::look_at(Worker& worker, int place) {
+    Locks& own = locks(worker, place);
+    const Deadline deadline = worker.process.deadline_in(2 * plan_.timeout_ms * kMilli);
+    std::vector<Participant> all;
+    try {
+        const Call call(judge_, worker, "participants");
+        all = own.semaphore ? own.semaphore->participants(deadline)
+              : own.mutex   ? own.mutex->participants(deadline)
+                            : own.read_write->participants(deadline);
+    } catch (const Error& error) {
+        if (error.errc() != Errc::unreachable) throw;
+    }
+    for (const Participant& each : all) {
+        const bool foreign = each.raw == Impostor::kSays;
+        const bool read =
+            !each.id.empty() || !each.host.empty() || each.pid != 0 || !each.name.empty() || !each.labels.empty();
+        if (foreign == read) judge_.violation("raw", worker.name + ": " + each.path + " is shown as saying " + each.id);
     }
 }
 

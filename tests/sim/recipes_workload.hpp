@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,14 @@
 #include <zkrecipes/semaphore.hpp>
 #include <zkrecipes/semaphore_mutex.hpp>
 
+#include "sim/contender.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {
 
 /// All recipes: each path is one kind of lock, and is used through every recipe that may use that kind. Which kinds
-/// there are follows from the name of the workload: read_write, semaphore, multi, election, mixed.
+/// there are follows from the name of the workload: read_write, semaphore, multi, election, mixed, strangers, numbers,
+/// kazoo.
 class RecipesWorkload final : public Workload {
 public:
     RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& result);
@@ -40,6 +43,12 @@ private:
     static std::vector<Place> places_of(const Plan& plan);
     static std::vector<std::string> directories_of(const Plan& plan);
     void one_round(Worker& worker) override;
+    void trouble_begins() override;
+    void trouble_ends() override;
+    bool refuses(const std::string& path) const override { return used_up_.contains(path); }
+    void use_up_numbers();
+    void invite_contenders();
+    void check_names(const Txn& txn);
     void stop_watching() override { observers_.clear(); }
     void drop_locks() noexcept override {
         observers_.clear();
@@ -54,6 +63,7 @@ private:
     void observe(ClientProcess& process, LeaderElection& election);
     void use_several(Worker& worker);
     void alone_then_shared(Worker& worker, int place);
+    void look_at(Worker& worker, int place);
     void ask_for_more(Worker& worker, ReadWriteLock& lock);
     /// In one of the ways, then holds.
     void take_and_hold(Worker& worker, const Ways& ways, const std::vector<Claim>& claims,
@@ -63,6 +73,8 @@ private:
     const std::vector<Place> places_;
     std::vector<std::vector<Locks>> locks_;  // by worker and place
     std::vector<StateSubscription> observers_;
+    std::set<std::string> used_up_;  // paths of locks whose numbers are near their end
+    std::vector<std::unique_ptr<Contender>> contenders_;
 };
 
 }  // namespace zkrecipes::sim

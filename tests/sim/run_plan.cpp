@@ -22,9 +22,9 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex",     "lease",  "read_write", "semaphore", "multi",
-                                                "election",  "mixed",  "values",     "nodes",     "delay",
-                                                "strangers", "misuse", "terms"};
+    static const std::vector<std::string> names{"mutex",     "lease",   "read_write", "semaphore", "multi",
+                                                "election",  "mixed",   "values",     "nodes",     "delay",
+                                                "strangers", "numbers", "kazoo",      "misuse",    "terms"};
     return names;
 }
 

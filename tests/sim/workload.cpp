@@ -68,7 +68,9 @@ void Workload::run() {
         });
     }
     nemesis.start();
+    trouble_begins();
     world_.run(plan_.trouble);
+    trouble_ends();
     nemesis.stop();
     if (!world_.run(plan_.trouble + plan_.patience, [this] { return working_ == 0; })) {
         judge_.violation("served", "after healing, not everybody was served:" + open_calls());
@@ -162,7 +164,9 @@ void Workload::work(Worker& worker) {
             one_round(worker);
         } catch (const Error& error) {
             if (world_.tracing()) world_.note_text(&worker.process.actor(), std::string("throws ") + error.what());
-            if (!expected(error, worker.process)) judge_.violation("error", worker.name + ": " + error.what());
+            const bool refused = error.errc() == Errc::sequence_exhausted && refuses(error.path());
+            if (!refused && !expected(error, worker.process))
+                judge_.violation("error", worker.name + ": " + error.what());
             if (error.errc() == Errc::closed) return;
         } catch (const std::exception& error) {
             judge_.violation("error", worker.name + ": " + error.what());

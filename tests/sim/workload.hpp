@@ -43,6 +43,8 @@ protected:
     static std::vector<std::string> lock_paths(const Plan& plan);
 
     virtual void one_round(Worker& worker) = 0;
+    virtual void trouble_begins() {}
+    virtual void trouble_ends() {}
     virtual void stop_watching() {}          // everybody was served, the sessions are still open
     virtual void drop_locks() noexcept = 0;  // before their sessions
 
@@ -98,6 +100,8 @@ protected:
     std::string open_calls() const;
     bool workers_are_busy() const noexcept { return busy_workers_ != 0; }
     bool over() const { return world_.now() >= plan_.trouble; }
+    /// The directory's numbers may be used up.
+    virtual bool refuses(const std::string&) const { return false; }
     static bool usable(const ClientProcess& process) { return !process.dead() && !process.closing; }
 
     /// One call that must return, once.

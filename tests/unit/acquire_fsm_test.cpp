@@ -562,6 +562,18 @@ TEST(AcquireFsmTest, NumbersNearTheEndAreRefusedAndNotUsed) {  // H11
     EXPECT_EQ(w.warnings, 1);
 }
 
+TEST(AcquireFsmTest, ANumberNearTheEndIsRefusedAlsoWhenTheAnswerWasLost) {  // H1, H11
+    for (const std::int32_t sequence : {kSequenceLimit, 2'147'483'647, -5}) {
+        AcquireWorld w;
+        w.next_sequence = sequence;
+        w.plans = {{0, Fault::lost_after}};
+        w.fsm.start();
+        w.run();
+        EXPECT_EQ(w.errc, Errc::sequence_exhausted) << sequence;
+        expect_clean(w);
+    }
+}
+
 TEST(AcquireFsmTest, BudgetsAreErrorsThatLeaveNothing) {
     AcquireWorld nodes;
     nodes.room = false;

@@ -371,6 +371,17 @@ TEST(MultiAcquireFsmTest, NumbersNearTheEndAreRefusedAndNotUsed) {  // H11
     EXPECT_EQ(w.warnings, 1);
 }
 
+TEST(MultiAcquireFsmTest, ANumberNearTheEndIsRefusedAlsoWhenTheAnswerWasLost) {  // H1, H11
+    World w({"lock-", "lock-"});
+    w.dirs[1].next_sequence = 2'147'483'647;
+    w.plans = {{0, Fault::lost_after}};
+    w.fsm.start();
+    w.run();
+    EXPECT_EQ(w.errc, Errc::sequence_exhausted);
+    EXPECT_EQ(w.about, 1u);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, ARefusedTransactionNamesTheMemberAndLeavesNothing) {
     const std::pair<Rc, Errc> cases[] = {{Rc::no_auth, Errc::no_permission},
                                          {Rc::quota_exceeded, Errc::quota_exceeded},
