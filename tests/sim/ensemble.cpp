@@ -212,7 +212,9 @@ void SimEnsemble::try_election() {
     for (int id = 0; id < size(); ++id) {
         if (!looking(id)) continue;
         for (int other = 0; other < size() && looking(id); ++other) {
-            if (server(other).role() == SimServer::Role::leader && server(other).has_quorum() && reachable(id, other)) {
+            const SimServer& leads = server(other);
+            if (leads.role() == SimServer::Role::leader && leads.has_quorum() && reachable(id, other) &&
+                server(id).may_follow(leads)) {
                 server(id).join(server(other));
             }
         }

@@ -258,6 +258,27 @@ TEST_F(SimEnsembleTest, AThawedLeaderStillAnswersReadsAndSyncsAfterItWasDeposed)
     EXPECT_EQ(p.get("/x").data, "new");
 }
 
+TEST_F(SimEnsembleTest, WhoeverHasFollowedALaterLeaderDoesNotGoBackToADeposedOne) {
+    make();
+    const int deposed = leader_id(), one = follower_id(0), other = follower_id(1);
+    const auto looks = [&](int id) { return ensemble->server(id).role() == SimServer::Role::looking; };
+    ensemble->cut(deposed, one, true);
+    ASSERT_TRUE(until([&] { return looks(one); }));
+    // For as long as it may still be waiting for the other one, too, those two have a leader of their own.
+    ensemble->cut(deposed, other, true);
+    ensemble->kill(other);
+    ensemble->restart(other);
+    ASSERT_TRUE(until([&] { return ensemble->leader() != nullptr && leader_id() != deposed; }));
+    const std::int64_t later = ensemble->leader()->last_logged();
+    const int killed = leader_id();
+    ensemble->kill(killed);
+    ASSERT_TRUE(until([&] { return looks(killed == one ? other : one); }));
+    ASSERT_EQ(ensemble->leader(), &ensemble->server(deposed));
+    ensemble->heal();
+    ASSERT_TRUE(until([&] { return ensemble->settled(); }));
+    EXPECT_GE(ensemble->committed().last_zxid(), later);
+}
+
 TEST_F(SimEnsembleTest, ADeadLeaderIsReplacedWithinASecondAndSessionsLiveOn) {
     make();
     Process& p = client(4s);

@@ -64,6 +64,8 @@ public:
     void join(SimServer& leader);
     void follower_gone(int follower);
     bool has_quorum() const;
+    /// Not one that was deposed and does not know it yet: whoever has accepted a later epoch never goes back.
+    bool may_follow(const SimServer& leader) const noexcept { return leader.term_ >= last_logged() >> 32; }
     int leader_id() const noexcept { return leader_; }
 
     // ---- leader's own transactions
