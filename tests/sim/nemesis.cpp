@@ -154,7 +154,7 @@ void Nemesis::isolate(Rng& rng) {
 /// A session does not end while nobody leads, and gets its whole timeout again from the next leader. Its client gives
 /// it up after four timeouts, by its own clock, and begins another one: so both are there when the servers are back.
 void Nemesis::take_quorum_away(Rng& rng) {
-    const SimTime duration = rng.between(3 * plan_.timeout_ms, 6 * plan_.timeout_ms) * kMilli;
+    const SimTime duration = rng.between(3 * plan_.timeout_ms, 9 * plan_.timeout_ms) * kMilli;
     if (ensemble_.size() == 1) return ensemble_.freeze(0, duration);
     for (int a = 0; a < ensemble_.size(); ++a) {
         for (int b = a + 1; b < ensemble_.size(); ++b) ensemble_.cut(a, b, true);

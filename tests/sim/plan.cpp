@@ -133,7 +133,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
         plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
     }
-    if (plan.has(Fault::no_quorum)) plan.trouble += 8 * plan.timeout_ms * kMilli;
+    if (plan.has(Fault::no_quorum)) plan.trouble += 12 * plan.timeout_ms * kMilli;
     plan.tick_known = !rng.one_in(3);
     // Whose judges count every write, and so know no others.
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
