@@ -97,6 +97,11 @@ void ClientProcess::die() {
     ensemble_.network().cut_off(actor_);
 }
 
+std::shared_ptr<SimClient> ClientProcess::client() const {
+    const auto clients = clients_->clients();
+    return clients.empty() ? nullptr : clients.back();
+}
+
 void ClientProcess::end_session() {
     session_->close();
     session_ = nullptr;

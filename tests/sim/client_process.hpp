@@ -34,6 +34,9 @@ public:
     bool dead() const noexcept { return dead_; }
     bool closing = false;  // its session was closed on purpose
 
+    /// Its handle on the servers, the newest one. Null: none.
+    std::shared_ptr<SimClient> client() const;
+
     /// Closes the session and drops it. What is then still alive of it is a leak.
     void end_session();
     std::string leaks() const;

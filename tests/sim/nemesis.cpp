@@ -19,6 +19,7 @@ Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::uniqu
       result_(result),
       doubt_attack_(ensemble),
       lease_attack_(ensemble, plan),
+      late_callbacks_(ensemble, plan),
       impostor_(ensemble, plan, paths_, judge) {}
 
 void Nemesis::start() {
@@ -41,6 +42,7 @@ void Nemesis::start() {
     every(Fault::early_close, 15 * kSecond, &Nemesis::early_close);
     every(Fault::doubt_attack, 2 * kSecond, &Nemesis::put_in_doubt);
     every(Fault::lease_attack, plan_.timeout_ms * 4 * kMilli, &Nemesis::attack_lease);
+    every(Fault::late_callbacks, 4 * plan_.timeout_ms * kMilli, &Nemesis::delay_callbacks);
     every(Fault::impostor, kSecond, &Nemesis::take_a_place);
     every(Fault::end_of_numbers, 4 * kSecond, &Nemesis::put_far_number);
     auto& faults = ensemble_.faults();
@@ -53,6 +55,7 @@ void Nemesis::stop() {
     stopped_ = true;
     doubt_attack_.stop();
     lease_attack_.stop();
+    late_callbacks_.stop();
     impostor_.stop();
     auto& faults = ensemble_.faults();
     faults.lose_request_one_in = faults.lose_reply_one_in = 0;
@@ -238,6 +241,8 @@ void Nemesis::death(Rng& rng) {
     if (std::exchange(process.closing, true)) return;
     world_.spawn(&process.actor(), "ends", [&process] { process.session().close(); });
 }
+
+void Nemesis::delay_callbacks(Rng& rng) { late_callbacks_.begin(victim(rng), rng); }
 
 void Nemesis::put_in_doubt(Rng& rng) { doubt_attack_.begin(victim(rng), rng); }
 

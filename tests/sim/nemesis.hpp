@@ -9,6 +9,7 @@
 #include "sim/doubt_attack.hpp"
 #include "sim/ensemble.hpp"
 #include "sim/impostor.hpp"
+#include "sim/late_callbacks.hpp"
 #include "sim/lease_attack.hpp"
 #include "sim/plan.hpp"
 
@@ -52,6 +53,7 @@ private:
     void others_hands(Rng& rng);
     void put_in_doubt(Rng& rng);
     void attack_lease(Rng& rng);
+    void delay_callbacks(Rng& rng);
     void put_far_number(Rng& rng);
     void take_a_place(Rng& rng) { impostor_.begin(victim(rng), rng); }
 
@@ -63,6 +65,7 @@ private:
     RunResult& result_;
     DoubtAttack doubt_attack_;
     LeaseAttack lease_attack_;
+    LateCallbacks late_callbacks_;
     Impostor impostor_;
     bool stopped_ = false;
 };

@@ -31,6 +31,7 @@ const char* to_string(Fault fault) noexcept {
         case Fault::doubt_attack: return "doubt_attack";
         case Fault::lease_attack: return "lease_attack";
         case Fault::no_quorum: return "no_quorum";
+        case Fault::late_callbacks: return "late_callbacks";
         case Fault::impostor: return "impostor";
         case Fault::end_of_numbers: return "end_of_numbers";
         case Fault::contenders: return "contenders";
@@ -133,6 +134,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
         plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
     }
+    if (plan.has(Fault::late_callbacks)) plan.trouble += 8 * plan.timeout_ms * kMilli;
     if (plan.has(Fault::no_quorum)) plan.trouble += 12 * plan.timeout_ms * kMilli;
     plan.tick_known = !rng.one_in(3);
     // Whose judges count every write, and so know no others.

@@ -32,10 +32,11 @@ enum class Fault : unsigned {
     skewed_clocks,
     process_dies,
     early_close,
-    others_hands,  // an operator writes into lock nodes, and puts nodes beside them that are none
-    doubt_attack,  // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
-    lease_attack,  // a client is silent, writes, and its server is gone (lease_attack.hpp)
-    no_quorum,     // no server hears another for so long that clients give up their sessions, which the servers keep
+    others_hands,    // an operator writes into lock nodes, and puts nodes beside them that are none
+    doubt_attack,    // a write is proposed, waits for disks, and its client is elsewhere (doubt_attack.hpp)
+    lease_attack,    // a client is silent, writes, and its server is gone (lease_attack.hpp)
+    no_quorum,       // no server hears another for so long that clients give up their sessions, which the servers keep
+    late_callbacks,  // the client's callbacks run late, while its I/O and the library's timers go on
     // ---- only where a workload asks for them
     impostor,        // somebody makes nodes in the place of others' (impostor.hpp)
     end_of_numbers,  // directories have used up their sequence numbers, or nearly so

@@ -31,8 +31,19 @@ SimClient::~SimClient() {
 void SimClient::start() { connect_next(); }
 
 void SimClient::deliver(std::function<void()> work) {
+    if (callbacks_ == Callbacks::wait) return waiting_callbacks_.push_back(std::move(work));
     last_delivery_ = std::max(last_delivery_, world_.now() + rng_.between(0, 30 * kMicro));
     world_.at(last_delivery_, &process_, [self = shared_from_this(), run = std::move(work)] { run(); });
+}
+
+void SimClient::delay_callbacks(SimTime at_first) {
+    last_delivery_ = std::max(last_delivery_, world_.now()) + at_first;
+    callbacks_ = Callbacks::run_until_broken;
+}
+
+void SimClient::run_callbacks() {
+    callbacks_ = Callbacks::run;
+    for (auto& work : std::exchange(waiting_callbacks_, {})) deliver(std::move(work));
 }
 
 void SimClient::tell_status(ClientState state) {
@@ -48,6 +59,7 @@ void SimClient::tell_status(ClientState state) {
         status_ = status;
         if (events_ != nullptr) events_->on_status(status);
     });
+    if (state == ClientState::connecting && callbacks_ == Callbacks::run_until_broken) callbacks_ = Callbacks::wait;
 }
 
 // ---- connecting ------------------------------------------------------------------------------------------------

@@ -47,6 +47,11 @@ public:
     void close(std::function<void()> done) override;
     ClientStatus status() const override { return status_; }
 
+    /// The thread that runs callbacks stands still for so long, and then, once it has told of the next broken
+    /// connection, until run_callbacks().
+    void delay_callbacks(SimTime at_first);
+    void run_callbacks();
+
     std::size_t watches() const noexcept {
         return data_watches_.size() + exist_watches_.size() + child_watches_.size();
     }
@@ -105,6 +110,8 @@ private:
     std::size_t auths_answered_ = 0;  // told
     bool closing_ = false;
     SimTime last_delivery_ = 0;
+    enum class Callbacks { run, run_until_broken, wait } callbacks_ = Callbacks::run;
+    std::deque<std::function<void()>> waiting_callbacks_;
 };
 
 /// Opens SimClients for one simulated process.
