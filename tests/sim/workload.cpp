@@ -264,6 +264,16 @@ Grant Workload::take_later(Worker& worker, const Ways& ways) {
     return std::move(result.grant);
 }
 
+/// A node of another session goes with that, whoever relies on it.
+void Workload::check_owner(const Worker& worker, const Grant& grant) {
+    if (plan_.has(Fault::impostor)) return;  // a check says that there is a node, not whose
+    for (const std::string& node : grant.nodes()) {
+        const Node* const there = ensemble_.committed().find(node);
+        if (there != nullptr && there->owner != grant.session_id())
+            judge_.violation("whose", worker.name + ": is granted " + node + ", which belongs to another session");
+    }
+}
+
 /// Acts by every claim, whatever the others answer.
 bool Workload::act(const std::vector<Judge::Ticket>& tickets) {
     bool held = true;
@@ -276,6 +286,7 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
     Rng& rng = worker.rng;
     std::vector<Judge::Ticket> tickets;
     for (const Claim& claim : claims) tickets.push_back(judge_.granted(claim, worker.process, grant));
+    check_owner(worker, grant);
     // Also when `meanwhile` throws: the judge refers to the grant.
     struct Ends {
         Judge& judge;

@@ -134,6 +134,7 @@ private:
     void expect_lost_is_told(Worker& worker, const Grant& grant);
     void give_back(Worker& worker, Grant& grant);
     bool act(const std::vector<Judge::Ticket>& tickets);
+    void check_owner(const Worker& worker, const Grant& grant);
     void check_nothing_stays();
     void check_leftovers();
 
