@@ -48,6 +48,7 @@ void MisuseWorkload::make_closed_directory(const std::string& path, int permissi
 }
 
 void MisuseWorkload::one_round(Worker& worker) {
+    if (plan_.has(Fault::stalls) && worker.rng.one_in(2)) return ask_who_holds(worker);
     switch (worker.rng.below(12)) {
         case 0: return lock_and_unlock(worker);
         case 1: return unlock_anyway(worker);
@@ -70,6 +71,16 @@ Workload::Ways MisuseWorkload::ways(ExclusiveMutex& mutex) {
     return {[&] { return mutex.acquire(); },
             [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, std::move(stop)); },
             [&](Deadline deadline, auto done) { mutex.acquire_async(deadline, {}, std::move(done)); }};
+}
+
+/// One of few requests, so that no other one wakes a server that has forgotten to answer it.
+void MisuseWorkload::ask_who_holds(Worker& worker) {
+    const SimTime start = world_.now();
+    {
+        const Call call(judge_, worker, "participants()");
+        static_cast<void>(some_mutex(worker).participants());
+    }
+    check_prompt(worker, world_.now() - start);
 }
 
 // ---- while something is held

@@ -45,6 +45,7 @@ private:
     /// Nothing goes wrong but what callers do.
     bool quiet() const noexcept { return plan_.faults == 0; }
 
+    void ask_who_holds(Worker& worker);
     void hold_and_misuse(Worker& worker);
     void unlock_the_grant(Worker& worker, ExclusiveMutex& mutex, const Grant& grant);
     void wait_for_more(Worker& worker);

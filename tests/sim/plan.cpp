@@ -97,6 +97,8 @@ void leave_answers(Plan& plan) {
     plan.faults = 1U << static_cast<unsigned>(Fault::stalls);
     plan.processes = 2;
     plan.fibers = 1;
+    plan.tick_ms = 2000;
+    plan.timeout_ms = 20'000;  // pings are rare
 }
 
 /// Refusals are to come at once where nothing else is wrong; `often`: what some callers are to meet.

@@ -216,12 +216,11 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
     return grant;
 }
 
-/// A try is a few round trips. Where servers do nothing worse than leave an answer lying (ZOOKEEPER-4537), they are
-/// reminded of it.
+/// Where servers do nothing worse than leave an answer lying (ZOOKEEPER-4537), they are reminded of it.
 void Workload::check_prompt(const Worker& worker, SimTime took) {
     constexpr std::uint32_t kStalls = 1U << static_cast<unsigned>(Fault::stalls);
     if ((plan_.faults & ~kStalls) == 0 && took > 1500 * kMilli)
-        judge_.violation("prompt", worker.name + ": a try took " + std::to_string(took / kMilli) + " ms");
+        judge_.violation("prompt", worker.name + ": a few round trips took " + std::to_string(took / kMilli) + " ms");
 }
 
 /// None, a deadline, or a deadline and a stop.

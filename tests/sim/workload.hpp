@@ -68,6 +68,9 @@ protected:
     void check_punctual(const Worker& worker, const Limits& limits, SimTime start, std::uint64_t disturbed,
                         bool empty_handed);
 
+    /// Of a call that is a few round trips.
+    void check_prompt(const Worker& worker, SimTime took);
+
     /// Starts a call that answers by a callback, and waits for that.
     template <class Result, class Start>
     Result later(Worker& worker, const std::string& what, Start start) {
@@ -130,7 +133,6 @@ private:
     void work(Worker& worker);
     bool calm() const;
     void check_fresh(const Worker& worker, const Grant& grant);
-    void check_prompt(const Worker& worker, SimTime took);
     void expect_lost_is_told(Worker& worker, const Grant& grant);
     void give_back(Worker& worker, Grant& grant);
     bool act(const std::vector<Judge::Ticket>& tickets);
