@@ -15,6 +15,7 @@ int zkrecipes::sim::run_mutations(const MutationRun&) {
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -31,7 +32,8 @@ namespace {
 
 struct Mutation {
     std::string name;
-    bool expected;  // to be found by the simulation
+    bool expected;         // to be found by the simulation
+    std::string workload;  // where; empty: not said
 };
 
 /// The rows of docs/mutations.md: `| `name` | … | the check, or – |`, and those of defences that stand behind each
@@ -45,7 +47,12 @@ std::vector<Mutation> read_table() {
         if (!line.starts_with(begin) || !line.ends_with(kEnd)) continue;
         line.resize(line.size() - kEnd.size());
         const std::size_t end = line.find('`', begin.size());
-        table.push_back({line.substr(begin.size(), end - begin.size()), !line.ends_with(kNone)});
+        Mutation& mutation = table.emplace_back();
+        mutation.name = line.substr(begin.size(), end - begin.size());
+        mutation.expected = !line.ends_with(kNone);
+        if (!mutation.expected || !line.ends_with('`')) continue;
+        line.pop_back();
+        mutation.workload = line.substr(line.rfind('`') + 1);
     }
     return table;
 }
@@ -54,7 +61,8 @@ constexpr std::uint64_t kCpuSecondsOfASeed = 30;  // a seed takes a tenth of a s
 constexpr rlim_t kMemory = rlim_t{3} << 30;
 constexpr std::uint64_t kSeedsToReachIt = 50;  // of each workload, where nothing is expected anyway
 
-/// In a process of its own: all workloads in turn, since nobody knows which of them meets the bug first.
+/// In a process of its own: the workload that the table names, for as long as all of them would take; or all workloads
+/// in turn, since nobody knows which of them meets the bug first.
 [[noreturn]] void hunt(const Mutation& mutation, const MutationRun& run, FILE* out) {
     internal::Mutations::active() = mutation.name;  // lives as long as the table
     const rlimit memory{kMemory, kMemory};
@@ -71,12 +79,14 @@ constexpr std::uint64_t kSeedsToReachIt = 50;  // of each workload, where nothin
         if (!result.violations.empty()) std::fprintf(out, "caught %s\n", result.violations.front().check.c_str());
         return !result.violations.empty();
     };
+    const bool named = std::count(run.workloads.begin(), run.workloads.end(), mutation.workload) != 0;
+    const std::vector<std::string> workloads = named ? std::vector{mutation.workload} : run.workloads;
+    const std::uint64_t seeds = run.seeds * (named ? run.workloads.size() : 1);
     bool caught = false;
-    for (std::uint64_t seed = run.first; seed < run.first + run.seeds && !caught; ++seed) {
+    for (std::uint64_t seed = run.first; seed < run.first + seeds && !caught; ++seed) {
         const bool may_stop = !mutation.expected && seed - run.first >= kSeedsToReachIt;
         if (may_stop && !internal::Mutations::reached()) break;
-        for (std::size_t i = 0; i < run.workloads.size() && !caught; ++i)
-            caught = found_something(seed, run.workloads[i]);
+        for (std::size_t i = 0; i < workloads.size() && !caught; ++i) caught = found_something(seed, workloads[i]);
     }
     if (!internal::Mutations::reached()) std::fprintf(out, "unreached\n");
     std::fflush(out);

@@ -8,7 +8,7 @@ namespace zkrecipes::sim {
 
 struct MutationRun {
     std::uint64_t first = 1;
-    std::uint64_t seeds = 1000;  // of each workload, for each mutation, until the first violation
+    std::uint64_t seeds = 1000;  // of each workload, for each mutation, until the first violation; see hunt()
     std::vector<std::string> workloads;
     int jobs = 2;
     std::string only;  // empty: all
