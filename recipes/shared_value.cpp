@@ -89,7 +89,7 @@ public:
                 const auto ended =
                     change_blocking(core, place, rule, operation, deadline, stop,
                                     [rule, session = core.get(), follower = follower](ChangeAnswer::How how) {
-                                        if (is_known(how)) follower->saw(*session, rule->value());
+                                        if (is_known(how)) follower->saw(*session, rule->latest());
                                     });
                 if (ended) return rule->value();
                 break;

@@ -88,13 +88,20 @@ public:
         return {Then::unchanged, {}, {}, {}};
     }
     Step on_refused(Errc) override { return {}; }
-    void on_written(const ValueWrite& write, std::optional<std::int32_t>) override { value_ = {write.data, 0}; }
+    void on_written(const ValueWrite& write, std::optional<std::int32_t> version) override {
+        value_ = {write.data, 0};
+        is_latest_ = version.has_value();
+    }
 
     const FoundValue& value() const noexcept { return value_; }  // when it has ended, changed or not
+    /// As of the answer. Not if that was lost and the node turned out to have been made: others may have written since,
+    /// and a watch of this session may have told of it already.
+    std::optional<FoundValue> latest() const { return is_latest_ ? std::optional(value_) : std::nullopt; }
 
 private:
     const std::string seed_;
     FoundValue value_;
+    bool is_latest_ = true;
 };
 
 /// Makes the node, where there is none.

@@ -1,9 +1,11 @@
 #include "sim/lease_attack.hpp"
 
+#include <algorithm>
+
 namespace zkrecipes::sim {
 
-LeaseAttack::LeaseAttack(SimEnsemble& ensemble, const Plan& plan)
-    : ensemble_(ensemble), world_(ensemble.world()), timeout_(plan.timeout_ms * kMilli) {
+LeaseAttack::LeaseAttack(SimEnsemble& ensemble, const Plan& plan, const std::vector<std::string>& paths)
+    : ensemble_(ensemble), world_(ensemble.world()), timeout_(plan.timeout_ms * kMilli), paths_(paths) {
     ensemble_.network().listen([this](const Actor& client, const Request& request) { on_request(client, request.op); });
 }
 
@@ -84,7 +86,10 @@ void LeaseAttack::take_server_away(const Attack& attack) {
 
 void LeaseAttack::delete_nodes_of(const Attack& attack) {
     const SessionId session = attack.process->session().info().session_id;
-    for (const std::string& node : ensemble_.committed().ephemerals_of(session)) ensemble_.remove(node);
+    for (const std::string& node : ensemble_.committed().ephemerals_of(session)) {
+        // No marks of transactions, which nobody may touch.
+        if (std::count(paths_.begin(), paths_.end(), parent_of(node)) != 0) ensemble_.remove(node);
+    }
 }
 
 void LeaseAttack::isolate(int server, SimTime duration) {

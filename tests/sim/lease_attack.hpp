@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sim/client_process.hpp"
@@ -20,7 +21,8 @@ namespace zkrecipes::sim {
 /// holds, and where it reaches nobody it may learn only later that its requests have failed.
 class LeaseAttack {
 public:
-    LeaseAttack(SimEnsemble& ensemble, const Plan& plan);
+    /// `paths`: whose nodes operators delete.
+    LeaseAttack(SimEnsemble& ensemble, const Plan& plan, const std::vector<std::string>& paths);
 
     void begin(ClientProcess& process, Rng& rng);
     void stop() noexcept { armed_.clear(); }
@@ -46,6 +48,7 @@ private:
     SimEnsemble& ensemble_;
     SimWorld& world_;
     const SimTime timeout_;
+    const std::vector<std::string>& paths_;
     std::map<int, Attack> armed_;  // by the actor's id: waiting for a request of that client
 };
 

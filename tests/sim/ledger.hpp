@@ -32,6 +32,7 @@ public:
         // ---- the ledger's
         Outcome outcome = Outcome::open;
         int happened = 0;
+        bool doubtful = false;               // another write may be the one that is in the history in its place
         std::int64_t before = 0, after = 0;  // of a counter, as it was committed
         std::size_t position = 0;            // in the history of the path
     };

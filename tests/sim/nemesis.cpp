@@ -18,7 +18,7 @@ Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::uniqu
       paths_(std::move(paths)),
       result_(result),
       doubt_attack_(ensemble),
-      lease_attack_(ensemble, plan),
+      lease_attack_(ensemble, plan, paths_),
       late_callbacks_(ensemble, plan),
       impostor_(ensemble, plan, paths_, judge) {}
 

@@ -136,6 +136,8 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         static constexpr Fault kVanish[] = {Fault::expire, Fault::delete_node, Fault::process_dies, Fault::early_close};
         plan.faults |= 1U << static_cast<unsigned>(kVanish[rng.below(std::size(kVanish))]);
     }
+    // What is asked of a write whose answer was lost needs a second lost answer to go wrong.
+    if (workload == "values" && rng.one_in(3)) plan.faults |= 1U << static_cast<unsigned>(Fault::doubt_attack);
     if (plan.has(Fault::late_callbacks)) plan.trouble += 8 * plan.timeout_ms * kMilli;
     if (plan.has(Fault::no_quorum)) plan.trouble += 12 * plan.timeout_ms * kMilli;
     plan.tick_known = !rng.one_in(3);

@@ -418,6 +418,21 @@ TEST(ChangeFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
     EXPECT_EQ(overtaken.applied, 0);
 }
 
+TEST(ChangeFsmTest, WhatWasMadeWhileTheAnswerWasLostIsNotTakenForTheLatest) {
+    const ValueWrite write{ValueWrite::How::create, "seed"};
+    FindOrCreate answered("seed");
+    answered.on_written(write, 0);
+    ASSERT_TRUE(answered.latest());
+    EXPECT_EQ(answered.latest()->data, "seed");
+
+    // The mark says that it has happened, some time ago: others may have written since, and a watch may have told of
+    // it.
+    FindOrCreate recovered("seed");
+    recovered.on_written(write, std::nullopt);
+    EXPECT_EQ(recovered.value().data, "seed");
+    EXPECT_FALSE(recovered.latest());
+}
+
 TEST(ChangeFsmTest, AMissingNodeIsZeroAndIsMadeWithTheFirstNumber) {
     NumberChange rule(NumberChange::Kind::subtract, kEight, 3);
     ChangeWorld world(rule);
