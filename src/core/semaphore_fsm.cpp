@@ -294,6 +294,8 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
     if (foreign && !ZKRECIPES_MUTATION("foreign-leases-kept")) {
         port_.note("leases of this identity belong to another session: starting again");
+        // Of several only the first one was looked at: where somebody else made that one, the rest may be ours.
+        if (same_session()) lease_port_.reap_lease_identity(identity_);
         forget_node();
         return attempt_failed();
     }

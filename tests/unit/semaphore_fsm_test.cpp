@@ -211,6 +211,18 @@ TEST(SemaphoreFsmTest, LeasesThatTurnOutToBelongToAnotherSessionAreNoHold) {  //
     EXPECT_EQ(w.leases.at(w.held.at(0)).owner, w.session);
 }
 
+TEST(SemaphoreFsmTest, TheRestOfLeasesOfWhichOneTurnsOutToBeAnothersIsGivenBack) {
+    SemaphoreWorld w(Patience::wait, 4, 3);
+    w.before_lease_read = [&, first = true]() mutable {
+        if (std::exchange(first, false)) w.leases.begin()->second.owner = 99;
+    };
+    w.script = {[&] { w.flush_reaper(); }};  // four leases: with two of ours and the other's no three are free
+    run(w);
+    EXPECT_EQ(w.reaped_lease_identities.size(), 1U);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.uuids, 2);
+}
+
 TEST(SemaphoreFsmTest, ATransactionThatHappensAfterTheSyncAfterAllLeavesNoLeases) {  // H1
     SemaphoreWorld w(Patience::wait, 2, 1);
     w.plans = {{3, Fault::lost_before}};
