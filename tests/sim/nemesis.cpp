@@ -158,7 +158,8 @@ void Nemesis::isolate(Rng& rng) {
 /// it up after four timeouts, by its own clock, and begins another one: so both are there when the servers are back.
 void Nemesis::take_quorum_away(Rng& rng) {
     const SimTime duration = rng.between(3 * plan_.timeout_ms, 9 * plan_.timeout_ms) * kMilli;
-    if (ensemble_.size() == 1) return ensemble_.freeze(0, duration);
+    // What is frozen does not hear that everything is healed.
+    if (ensemble_.size() == 1) return ensemble_.freeze(0, std::min(duration, plan_.trouble - world_.now()));
     for (int a = 0; a < ensemble_.size(); ++a) {
         for (int b = a + 1; b < ensemble_.size(); ++b) ensemble_.cut(a, b, true);
     }
