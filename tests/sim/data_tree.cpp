@@ -29,6 +29,14 @@ std::string parent_of(std::string_view path) {
 
 std::string name_of(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
+const std::string& first_in_queue(const std::set<std::string>& names) {
+    const auto number = [](std::string_view name) {
+        return name.substr(name.size() - std::min<std::size_t>(10, name.size()));
+    };
+    return *std::min_element(names.begin(), names.end(),
+                             [&](const auto& a, const auto& b) { return number(a) < number(b); });
+}
+
 std::vector<Acl> open_acl() { return {Acl{}}; }
 
 DataTree::DataTree() {

@@ -74,6 +74,8 @@ std::vector<Acl> open_acl();
 
 std::string parent_of(std::string_view path);
 std::string name_of(std::string_view path);
+/// The name whose last ten characters, those of its number, come first; as text. There must be one.
+const std::string& first_in_queue(const std::set<std::string>& names);
 
 /// The state of one server: a function of the transactions that it has applied.
 class DataTree {

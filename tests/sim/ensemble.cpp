@@ -108,6 +108,17 @@ void SimEnsemble::freeze(int id, SimTime duration) {
     world_.in(duration, nullptr, [this] { schedule_election(); });
 }
 
+void SimEnsemble::isolate(int id, SimTime duration) {
+    for (int other = 0; other < size(); ++other) {
+        if (other != id) cut(id, other, true);
+    }
+    world_.in(duration, nullptr, [this, id] {
+        for (int other = 0; other < size(); ++other) {
+            if (other != id && is_cut(id, other)) cut(id, other, false);
+        }
+    });
+}
+
 void SimEnsemble::heal() {
     for (int a = 0; a < size(); ++a) {
         for (int b = a + 1; b < size(); ++b) {

@@ -51,6 +51,8 @@ public:
     void kill(int server);
     void restart(int server);
     void freeze(int server, SimTime duration);
+    /// It does not hear the other servers for so long; its clients it does.
+    void isolate(int id, SimTime duration);
     void cut(int a, int b, bool cut);  // between two servers
     void heal();                       // every way between all, every server started, none frozen longer than its time
     bool is_cut(int a, int b) const;

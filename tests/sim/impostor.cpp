@@ -200,14 +200,10 @@ std::vector<std::string> Impostor::held_by(SessionId session) const {
         if (directory.ends_with("/locks")) continue;
         const Node* const node = tree.find(directory);
         if (node == nullptr || node->children.empty()) continue;
-        const auto number = [](const std::string& name) {
-            return name.substr(name.size() - std::min<std::size_t>(10, name.size()));
-        };
-        const auto first = std::min_element(node->children.begin(), node->children.end(),
-                                            [&](const auto& a, const auto& b) { return number(a) < number(b); });
+        const std::string& first = first_in_queue(node->children);
         for (const std::string& child : node->children) {
             const std::string path = directory + "/" + child;
-            if ((child == *first || is_lease(path)) && tree.find(path)->owner == session && session != 0)
+            if ((child == first || is_lease(path)) && tree.find(path)->owner == session && session != 0)
                 held.push_back(path);
         }
     }

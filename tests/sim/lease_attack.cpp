@@ -73,9 +73,9 @@ void LeaseAttack::take_server_away(const Attack& attack) {
     world_.note(&actor, "its server is gone", static_cast<std::uint64_t>(attack.absence / kMilli));
     switch (attack.gone) {
         case Gone::frozen: return ensemble_.freeze(server, attack.absence);
-        case Gone::isolated: return isolate(server, attack.absence);
+        case Gone::isolated: return ensemble_.isolate(server, attack.absence);
         case Gone::unreachable: return make_unreachable(attack);
-        case Gone::deleted_and_isolated: isolate(server, attack.absence); return delete_nodes_of(attack);
+        case Gone::deleted_and_isolated: ensemble_.isolate(server, attack.absence); return delete_nodes_of(attack);
         case Gone::deleted_and_unreachable:
             make_unreachable(attack);
             delete_nodes_of(attack);
@@ -90,17 +90,6 @@ void LeaseAttack::delete_nodes_of(const Attack& attack) {
         // No marks of transactions, which nobody may touch.
         if (std::count(paths_.begin(), paths_.end(), parent_of(node)) != 0) ensemble_.remove(node);
     }
-}
-
-void LeaseAttack::isolate(int server, SimTime duration) {
-    for (int other = 0; other < ensemble_.size(); ++other) {
-        if (other != server) ensemble_.cut(server, other, true);
-    }
-    world_.in(duration, nullptr, [this, server] {
-        for (int other = 0; other < ensemble_.size(); ++other) {
-            if (other != server && ensemble_.is_cut(server, other)) ensemble_.cut(server, other, false);
-        }
-    });
 }
 
 void LeaseAttack::make_unreachable(const Attack& attack) {

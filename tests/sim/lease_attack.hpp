@@ -42,7 +42,6 @@ private:
     void fall_silent(const Attack& attack);
     void take_server_away(const Attack& attack);
     void make_unreachable(const Attack& attack);
-    void isolate(int server, SimTime duration);
     void delete_nodes_of(const Attack& attack);
 
     SimEnsemble& ensemble_;

@@ -144,14 +144,7 @@ void Nemesis::cut(Rng& rng) {
 
 void Nemesis::isolate(Rng& rng) {
     const int id = lead_or_any(rng);
-    const SimTime duration = span(rng) + span(rng);
-    for (int other = 0; other < ensemble_.size(); ++other) {
-        if (other == id) continue;
-        ensemble_.cut(id, other, true);
-        world_.in(duration, nullptr, [this, id, other] {
-            if (ensemble_.is_cut(id, other)) ensemble_.cut(id, other, false);
-        });
-    }
+    ensemble_.isolate(id, span(rng) + span(rng));
 }
 
 /// A session does not end while nobody leads, and gets its whole timeout again from the next leader. Its client gives
@@ -251,12 +244,7 @@ void Nemesis::put_in_doubt(Rng& rng) { doubt_attack_.begin(victim(rng), rng); }
 ClientProcess* Nemesis::holder_of(const std::string& path) {
     const Node* const directory = ensemble_.committed().find(path);
     if (directory == nullptr || directory->children.empty()) return nullptr;
-    const auto number = [](const std::string& name) {
-        return name.substr(name.size() - std::min<std::size_t>(10, name.size()));
-    };
-    const auto first = std::min_element(directory->children.begin(), directory->children.end(),
-                                        [&](const auto& a, const auto& b) { return number(a) < number(b); });
-    const SessionId owner = ensemble_.committed().find(path + "/" + *first)->owner;
+    const SessionId owner = ensemble_.committed().find(path + "/" + first_in_queue(directory->children))->owner;
     for (const auto& process : processes_) {
         if (owner != 0 && process->session().info().session_id == owner) return process.get();
     }
