@@ -96,18 +96,30 @@ TEST(SanitizerStacksDeathTest, AUseAfterScopeAfterAnExceptionIsReported) {
 __attribute__((noinline, no_sanitize("thread"))) void raise(volatile int& flag) { flag = 1; }
 __attribute__((noinline, no_sanitize("thread"))) bool raised(const volatile int& flag) { return flag != 0; }
 
-/// A fiber on each of two threads, one surely later than the other.
+void await(const volatile int& flag) {
+    while (!raised(flag)) boost::this_fiber::yield();
+}
+
+void await(const volatile int& flag) {
+    while (!raised(flag)) boost::this_fiber::yield();
+}
+
+/// A fiber on each of two threads, one surely later than the other. The first stands until the second is done:
+/// ThreadSanitizer may keep silent about a race with a fiber that has ended.
 void one_after_the_other(const std::function<void()>& first, const std::function<void()>& second) {
     volatile int first_is_done = 0;
+    volatile int second_is_done = 0;
     std::thread other([&] {
         on_a_fiber([&] {
-            while (!raised(first_is_done)) boost::this_fiber::yield();
+            await(first_is_done);
             second();
+            raise(second_is_done);
         });
     });
     on_a_fiber([&] {
         first();
         raise(first_is_done);
+        await(second_is_done);
     });
     other.join();
 }
