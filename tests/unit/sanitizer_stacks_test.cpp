@@ -100,10 +100,6 @@ void await(const volatile int& flag) {
     while (!raised(flag)) boost::this_fiber::yield();
 }
 
-void await(const volatile int& flag) {
-    while (!raised(flag)) boost::this_fiber::yield();
-}
-
 /// A fiber on each of two threads, one surely later than the other. The first stands until the second is done:
 /// ThreadSanitizer may keep silent about a race with a fiber that has ended.
 void one_after_the_other(const std::function<void()>& first, const std::function<void()>& second) {
