@@ -269,9 +269,9 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant se
 
 void SemaphoreFsm::on_taking_refused(Rc rc, TakingStep refused) {
     if (refused == TakingStep::place && rc == Rc::no_node) return own_node_missing();
-    if (refused == TakingStep::leases && rc == Rc::node_exists) {
-        return doubtful_ ? own_node_missing() : fail(Errc::protocol, "a lease with a new name is there already");
-    }
+    // Not our own, of a transaction that happened late: with that our place would be gone, which is looked at first.
+    if (refused == TakingStep::leases && rc == Rc::node_exists)
+        return fail(Errc::protocol, "a lease with a new name is there already");
     // The number was changed since it was read, or the directory was deleted.
     if (rc == Rc::bad_version || rc == Rc::no_node) return send_look();
     trouble(rc, "taking the leases");
@@ -295,7 +295,11 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (foreign && !ZKRECIPES_MUTATION("foreign-leases-kept")) {
         port_.note("leases of this identity belong to another session: starting again");
         // Of several only the first one was looked at: where somebody else made that one, the rest may be ours.
-        if (same_session()) lease_port_.reap_lease_identity(identity_);
+        if (same_session()) {
+            lease_port_.reap_lease_identity(identity_);
+            // It may be why the transaction did not happen: then our place in the queue is still there.
+            if (taken_ == Taken::perhaps) port_.reap_node(node_);
+        }
         forget_node();
         return attempt_failed();
     }

@@ -223,6 +223,19 @@ TEST(SemaphoreFsmTest, TheRestOfLeasesOfWhichOneTurnsOutToBeAnothersIsGivenBack)
     EXPECT_EQ(w.uuids, 2);
 }
 
+TEST(SemaphoreFsmTest, WhereALeaseOfOurNameIsAnothersThePlaceOfTheTakingThatDidNotHappenIsGivenBack) {
+    SemaphoreWorld w(Patience::wait, 2, 1);
+    w.plans = {{3, Fault::lost_before}};
+    w.script = {[&] { w.flush_reaper(); }};
+    w.fsm.start();
+    while (w.trace.empty() || w.trace.back() != "syncleases") ASSERT_TRUE(w.pump());
+    w.leases[w.mine().at(0).substr(0, kIdentityChars) + "lease-0000000000"] = {99, ++w.zxid};
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.uuids, 2);
+    EXPECT_THAT(w.mine(), IsEmpty());
+}
+
 TEST(SemaphoreFsmTest, ATransactionThatHappensAfterTheSyncAfterAllLeavesNoLeases) {  // H1
     SemaphoreWorld w(Patience::wait, 2, 1);
     w.plans = {{3, Fault::lost_before}};
