@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/identity.hpp"
+#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/acquire_fsm.hpp"
 #include "core/hold_share.hpp"
@@ -202,8 +203,9 @@ private:
     /// When it is known whether `ready` is there, and who is.
     void decide() {
         if (!made_ || !ready_known_) return;
-        if (ready_czxid_ != 0) return check_ready(0);
-        if (names_.size() >= members_) return make_ready();
+        if (ready_czxid_ != 0) return ZKRECIPES_MUTATION("old-ready-believed") ? enter() : check_ready(0);
+        const bool all = names_.size() + (ZKRECIPES_MUTATION("enters-one-short") ? 1 : 0) >= members_;
+        if (all) return make_ready();
         if (once()) return timed_out();
         watch_own();
     }
@@ -318,7 +320,10 @@ private:
             }
             case What::stay_for: return once() ? give_up() : await_end_of(next.name);
             case What::leave_then:
-                return remove_own([this, name = next.name] { once() ? give_up() : await_end_of(name); });
+                return remove_own([this, name = next.name] {
+                    if (ZKRECIPES_MUTATION("leaves-without-the-others")) return end_well();
+                    once() ? give_up() : await_end_of(name);
+                });
             case What::wait_for: return once() ? give_up() : await_end_of(next.name);
         }
     }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/watch_budget.hpp"
 
 namespace zkrecipes::internal {
@@ -119,7 +120,7 @@ void GroupWatchFsm::on_directory(Ticket ticket, Rc rc, const std::vector<std::st
 }
 
 void GroupWatchFsm::on_directory_fired(Ticket ticket) {
-    if (ticket != ticket_ || listed_ != Known::yes) return;
+    if (ticket != ticket_ || listed_ != Known::yes || ZKRECIPES_MUTATION("newcomer-missed")) return;
     listed_ = Known::no;
     go_on();
 }
@@ -143,7 +144,7 @@ void GroupWatchFsm::on_member_fired(Ticket ticket, const std::string& name, Watc
     if (ticket != ticket_ || member == members_.end() || member->second.known != Known::yes) return;
     if (type == WatchEventType::deleted) {
         members_.erase(member);  // made again: the directory will say so
-    } else {
+    } else if (!ZKRECIPES_MUTATION("changed-payload-missed")) {
         want(member);
     }
     go_on();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/node_name.hpp"
 #include "core/participants.hpp"
 #include "core/watch_budget.hpp"
@@ -89,7 +90,7 @@ void LeaderWatchFsm::on_directory(Ticket ticket, Rc rc, const NodeStat& stat) {
 }
 
 void LeaderWatchFsm::on_fired(Ticket ticket) {
-    if (current(ticket, Step::watching)) look();
+    if (current(ticket, Step::watching) && !ZKRECIPES_MUTATION("next-leader-not-looked-for")) look();
 }
 
 void LeaderWatchFsm::on_timer() {
@@ -99,7 +100,8 @@ void LeaderWatchFsm::on_timer() {
 void LeaderWatchFsm::tell(SeenLeader leader) {
     failures_ = 0;
     pace_.reset();
-    if (told_ && told_->node == leader.node && told_->stat.czxid == leader.stat.czxid) return;
+    const bool known = told_ && told_->node == leader.node && told_->stat.czxid == leader.stat.czxid;
+    if (known && !ZKRECIPES_MUTATION("leader-told-twice")) return;
     told_ = std::move(leader);
     port_.tell(*told_);
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/mutation.hpp"
 #include "core/watch_budget.hpp"
 
 namespace zkrecipes::internal {
@@ -68,7 +69,7 @@ void NodeWatchFsm::on_node(Ticket ticket, Rc rc, const std::string& data, const 
 }
 
 void NodeWatchFsm::on_fired(Ticket ticket) {
-    if (current(ticket, Step::watching)) look();
+    if (current(ticket, Step::watching) && !ZKRECIPES_MUTATION("change-not-looked-at")) look();
 }
 
 void NodeWatchFsm::on_timer() {

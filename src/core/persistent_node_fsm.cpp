@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutation.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -44,7 +46,7 @@ void PersistentNodeFsm::close() {
     step_ = Step::leaving;
     tell(State::closed);
     if (open) return;  // whether there is a node to delete, only the answer can tell
-    if (known_ != Known::none) port_.give_back(known_ == Known::there);
+    if (known_ != Known::none && !ZKRECIPES_MUTATION("closed-node-left")) port_.give_back(known_ == Known::there);
     finish();
 }
 
@@ -105,7 +107,8 @@ void PersistentNodeFsm::create() {
     }
     session_ = port_.session_id();
     step_ = Step::creating;
-    dirty_ = true;
+    dirty_ = !ZKRECIPES_MUTATION("present-before-the-answer");
+    if (!dirty_) tell(State::present);
     sent_ = wish_;
     read_first_ = false;
     const Ticket ticket = next_ticket();
@@ -177,7 +180,8 @@ void PersistentNodeFsm::on_node(Ticket ticket, Rc rc, const std::string& data, c
         return create();
     }
     if (rc != Rc::ok) return trouble(rc, "get");
-    stat.ephemeral_owner == port_.session_id() ? found_ours(data, stat) : found_others(stat);
+    const bool ours = stat.ephemeral_owner == port_.session_id() || ZKRECIPES_MUTATION("taken-name-is-ours");
+    ours ? found_ours(data, stat) : found_others(stat);
 }
 
 void PersistentNodeFsm::found_ours(const std::string& data, const NodeStat& stat) {
@@ -222,7 +226,7 @@ void PersistentNodeFsm::on_fired(Ticket ticket, WatchEventType type) {
     if (type != WatchEventType::deleted) return look();
     known_ = Known::none;
     tell(State::missing);
-    go();
+    if (!ZKRECIPES_MUTATION("gone-node-not-made-again")) go();
 }
 
 // ---- what it says -------------------------------------------------------------------------------------------------

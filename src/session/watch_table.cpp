@@ -111,7 +111,9 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     Facet& facet = found->second.facet(of_children);
     facet.reading = 0;
     const bool asked_existence = facet.asks_existence;
-    if (rc == Rc::ok || (asked_existence && rc == Rc::no_node)) facet.armed = true;
+    // What asks whether it is there leaves a watch on the node itself, also for those who then want its children.
+    if (rc == Rc::ok || (asked_existence && rc == Rc::no_node))
+        found->second.facet(of_children && !asked_existence).armed = true;
     struct Call {
         WatchId id;
         bool watching;

@@ -21,6 +21,7 @@ SWITCH = re.compile(r'ZKRECIPES_MUTATION\("([^"]+)"\)')
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 HAZARDS = [f"H{n}" for n in [*range(1, 51), *range(68, 71)]]
 LIMIT_S = 30  # for a test that takes milliseconds; with a bug it may have no end
+SERVER_LIMIT_S = 120  # for one that starts a server
 MEMORY = 3 << 30
 
 
@@ -125,7 +126,8 @@ def listed_by(program):
 
 class Programs:
     def __init__(self, build):
-        self.tests = {program: listed_by(program) for program in sorted((build / "tests/unit").glob("*_unit_test"))}
+        programs = [*(build / "tests/unit").glob("*_unit_test"), *(build / "tests/server").glob("*_server_test")]
+        self.tests = {program: listed_by(program) for program in sorted(programs)}
 
     def find(self, test):
         """The program that has it, and the filter that means it there. A test with parameters: one of them, or all."""
@@ -142,14 +144,15 @@ class Programs:
 def outcome_of(program, pattern, mutation, keep_output):
     """passes, fails, crashes or hangs; and how long that took."""
     environment = dict(os.environ, ZKRECIPES_MUTATION=mutation)
+    of_server = program.parent.name == "server"  # Java reserves more memory than any test may use
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen([program, f"--gtest_filter={pattern}", "--gtest_brief=1"], env=environment,
                                    stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                    start_new_session=True,
-                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
+                                   preexec_fn=lambda: of_server or resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
         try:
-            code = process.wait(LIMIT_S)
+            code = process.wait(SERVER_LIMIT_S if of_server else LIMIT_S)
             outcome = "passes" if code == 0 else "fails" if code == 1 else "crashes"
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)

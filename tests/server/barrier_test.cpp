@@ -211,6 +211,24 @@ TEST_F(DoubleBarrierTest, AllEnterTogetherAndLeaveTogetherAgainAndAgain) {
     EXPECT_TRUE(await_watches(0)) << server().four_letter("wchp");
 }
 
+TEST_F(DoubleBarrierTest, WhoLeavesIsNotOutBeforeTheOthersHaveLeft) {
+    auto s = session();
+    const auto a = member(s, 3), b = member(s, 3), c = member(s, 3);
+    Later entered_a, entered_b;
+    a->enter_async(Deadline::never(), {}, entered_a.writer());
+    b->enter_async(Deadline::never(), {}, entered_b.writer());
+    ASSERT_TRUE(c->enter(kMaxWait));
+    ASSERT_TRUE(entered_a.passed() && entered_b.passed());
+    // One of these is not the first by name: it takes its node away, and waits all the same.
+    Later left_a, left_b;
+    a->leave_async(500ms, {}, left_a.writer());
+    b->leave_async(500ms, {}, left_b.writer());
+    EXPECT_FALSE(left_a.passed());
+    EXPECT_FALSE(left_b.passed());
+    EXPECT_TRUE(c->leave(kMaxWait));
+    EXPECT_THAT(inside(), IsEmpty());
+}
+
 TEST_F(DoubleBarrierTest, WhoComesLaterIsLetInAndIsWaitedFor) {
     auto s = session();
     const auto a = member(s, 2), b = member(s, 2), late = member(s, 2);

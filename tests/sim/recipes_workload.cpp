@@ -249,15 +249,38 @@ void RecipesWorkload::lead(Worker& worker, int place, const Grant& leadership, c
 
 /// Whoever is told of a leader is not told of an earlier one later.
 void RecipesWorkload::observe(ClientProcess& process, LeaderElection& election) {
-    const auto latest = std::make_shared<FencingToken>(0);
-    observers_.push_back(election.observe([this, &process, latest](const std::optional<Participant>& leader) {
-        if (!leader || process.dead()) return;
-        if (leader->token <= *latest) {
-            judge_.violation("observer", process.name() + ": told of token " + std::to_string(leader->token) +
-                                             " after " + std::to_string(*latest));
+    const auto told = std::make_shared<Told>(Told{&process, election.path()});
+    told_.push_back(told);
+    observers_.push_back(election.observe([this, told](const std::optional<Participant>& leader) {
+        if (told->process->dead()) return;
+        told->nobody_leads = !leader;
+        if (!leader) return;
+        if (leader->token <= told->latest) {
+            judge_.violation("observer", told->process->name() + ": told of token " + std::to_string(leader->token) +
+                                             " after " + std::to_string(told->latest));
         }
-        *latest = leader->token;
+        told->latest = leader->token;
     }));
+}
+
+/// Everybody was served and has resigned.
+void RecipesWorkload::expect_nobody_is_seen_to_lead() {
+    const auto wrong = [this]() -> const Told* {
+        for (const auto& told : told_) {
+            if (usable(*told->process) && !told->nobody_leads) return told.get();
+        }
+        return nullptr;
+    };
+    const SimTime limit = world_.now() + 3 * plan_.timeout_ms * kMilli + 60 * kSecond;
+    if (world_.run(limit, [&] { return wrong() == nullptr; })) return;
+    const Told& told = *wrong();
+    judge_.violation("converged", told.process->name() + " is not told that nobody leads " + told.path +
+                                      " any more, but of token " + std::to_string(told.latest));
+}
+
+void RecipesWorkload::stop_watching() {
+    expect_nobody_is_seen_to_lead();
+    observers_.clear();
 }
 
 void RecipesWorkload::use_read_write(Worker& worker, int place) {

@@ -49,7 +49,7 @@ private:
     void use_up_numbers();
     void invite_contenders();
     void check_names(const Txn& txn);
-    void stop_watching() override { observers_.clear(); }
+    void stop_watching() override;
     void drop_locks() noexcept override {
         observers_.clear();
         locks_.clear();
@@ -70,9 +70,19 @@ private:
                        const std::function<void(const Grant&)>& meanwhile = {});
     Locks& locks(const Worker& worker, int place) { return locks_[worker.number][static_cast<std::size_t>(place)]; }
 
+    /// What an observer of an election was told last.
+    struct Told {
+        ClientProcess* process;
+        std::string path;
+        FencingToken latest = 0;    // of all leaders that it was told of
+        bool nobody_leads = false;  // and so it was told
+    };
+    void expect_nobody_is_seen_to_lead();
+
     const std::vector<Place> places_;
     std::vector<std::vector<Locks>> locks_;  // by worker and place
     std::vector<StateSubscription> observers_;
+    std::vector<std::shared_ptr<Told>> told_;
     std::set<std::string> used_up_;  // paths of locks whose numbers are near their end
     std::vector<std::unique_ptr<Contender>> contenders_;
 };

@@ -110,6 +110,9 @@ TEST_F(WatchTableTest, ADirectoryThatIsMadeMeanwhileIsWatchedByItsChildren) {
     table.remove(a);
     event("/d", WatchEventType::children_changed);
     EXPECT_THAT(told, ElementsAre("a ready ok", "b ready ok", "b fired"));
+    // The question whether it is there has left a watch on the node itself.
+    EXPECT_THAT(sent, ElementsAre("children /d", "exists /d", "children /d", "remove /d"));
+    removed();
     EXPECT_EQ(table.bytes(), 0u);
 }
 
