@@ -34,7 +34,8 @@ public:
                   {"lock", excuse.lock},
                   {"node", excuse.node},
                   {"actor", excuse.actor},
-                  {"session", excuse.session}});
+                  {"session", excuse.session},
+                  {"surely", excuse.surely}});
         }
         for (const int actor : result_.record.killed) line({{"killed", actor}});
         write_holds();

@@ -167,14 +167,22 @@ Heal slow_replies(Stage& stage, milliseconds) {
 
 // ---- clients -------------------------------------------------------------------------------------------------------
 
+// Where no server answers nobody knows whether it has happened.
+template <class Act>
+void by_force(Stage& stage, const Excuse& excuse, Act act) {
+    stage.excuses.push_back(excuse);
+    stage.excuses.back().surely = false;
+    act();
+    stage.excuses.back().surely = true;
+}
+
 Heal expire(Stage& stage, milliseconds) {
     for (int tries = 0; tries < 20; ++tries) {
         Party& party = stage.any_party();
         for (auto& gate : party.gates) {
             const auto sessions = gate.sessions();
             if (gate.connection_count() == 0 || sessions.empty()) continue;
-            stage.excuses.push_back({-1, "", party.actor, stamp_now(), sessions.back()});
-            gate.expire(sessions.back());
+            by_force(stage, {-1, "", party.actor, stamp_now(), sessions.back()}, [&] { gate.expire(sessions.back()); });
             return [] {};
         }
     }
@@ -215,8 +223,7 @@ void remove_one(Stage& stage, testenv::RawClient& client) {
         const std::string name = (*names)[static_cast<std::size_t>(stage.any(static_cast<int>(names->size())))];
         path += "/" + name;
         if (name.back() >= '0' && name.back() <= '9') {
-            stage.excuses.push_back({lock, name, -1, stamp_now(), 0});
-            client.remove(path);
+            by_force(stage, {lock, name, -1, stamp_now(), 0}, [&] { client.remove(path); });
             return;
         }
         names = client.children(path);  // a semaphore has folders

@@ -109,6 +109,7 @@ private:
     static constexpr Stamp kReach = from_ms(1000);
 
     static bool is_surely_about(const Excuse& excuse, const Hold& hold) {
+        if (!excuse.surely) return false;
         const bool known = excuse.lock >= 0 || (hold.session != 0 && excuse.session != 0);
         return known || hold.granted_at <= excuse.at;
     }

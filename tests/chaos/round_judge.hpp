@@ -19,6 +19,7 @@ struct Excuse {
     int actor = -1;    // whose session was ended, then
     Stamp at = 0;
     std::int64_t session = 0;  // that was ended; 0: unknown
+    bool surely = true;        // the servers said so; otherwise it may have happened or not
 };
 
 /// What is known after a round: what everybody believed, what the registers contain, and what was done on purpose.

@@ -81,32 +81,38 @@ Ledger::Write* Ledger::writer_of_number(const std::string& path, std::int64_t be
         return write;
     };
     Write* const added = adder(path, before, after);
+    const std::vector<Write*> others = writers_of_an_equal_version(path, after);
     if (added != nullptr && added->happened == 0) {
         // By chance the difference may be that of a write whose node was made again meanwhile.
-        Write* const other = writer_of_an_equal_version(path, after);
-        if (other != nullptr && other != added) added->doubtful = other->doubtful = true;
+        for (Write* const other : others) {
+            if (other != added) added->doubtful = other->doubtful = true;
+        }
         return base(added, before);
     }
     for (Write& each : writes_) {
         if (each.path == path && each.number == after) return base(&each, before);
     }
-    if (Write* const earlier = writer_of_an_equal_version(path, after)) return earlier;
-    return base(added, before);
+    if (others.size() > 1) {
+        for (Write* const other : others) other->doubtful = true;
+    }
+    return others.empty() ? base(added, before) : others.front();
 }
 
 /// Deleted and made again with the same version between somebody's read and write: documented, and nobody's fault. The
-/// same where versions are hurried and come round within seconds instead of four thousand million writes.
-Ledger::Write* Ledger::writer_of_an_equal_version(const std::string& path, std::int64_t after) {
+/// same where versions are hurried and come round within seconds instead of four thousand million writes. By chance
+/// there may be several whom it could be.
+std::vector<Ledger::Write*> Ledger::writers_of_an_equal_version(const std::string& path, std::int64_t after) {
     const History::States& states = history_.of(path);
     const NodeState& former = states[states.size() - 2];
+    std::vector<Write*> found;
     for (const NodeState& each : states) {
         if (!each.exists || each.zxid == former.zxid || each.version != former.version) continue;
         Write* const added = adder(path, value_of(each), after);
-        if (added == nullptr || added->happened != 0) continue;
+        if (added == nullptr || added->happened != 0 || std::ranges::find(found, added) != found.end()) continue;
         added->before = value_of(each);
-        return added;
+        found.push_back(added);
     }
-    return nullptr;
+    return found;
 }
 
 void Ledger::happens(Write& write, std::uint64_t number) {

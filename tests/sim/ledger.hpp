@@ -67,7 +67,7 @@ private:
     void changed(const std::string& path, const Kept& kept, const DataTree& tree);
     Write* writer_of_text(const NodeState& now);
     Write* writer_of_number(const std::string& path, std::int64_t before, std::int64_t after);
-    Write* writer_of_an_equal_version(const std::string& path, std::int64_t after);
+    std::vector<Write*> writers_of_an_equal_version(const std::string& path, std::int64_t after);
     Write* adder(const std::string& path, std::int64_t before, std::int64_t after);
     void happens(Write& write, std::uint64_t number);
     void check_guard(const Write& write, const DataTree& tree);

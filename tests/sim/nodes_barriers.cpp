@@ -11,7 +11,7 @@ namespace zkrecipes::sim {
 bool NodesWorkload::servers_lag() const {
     return plan_.has(Fault::freeze_server) || plan_.has(Fault::kill_server) || plan_.has(Fault::cut_servers) ||
            plan_.has(Fault::isolate_server) || plan_.has(Fault::slow_disk) || plan_.has(Fault::lease_attack) ||
-           plan_.has(Fault::doubt_attack);
+           plan_.has(Fault::doubt_attack) || plan_.has(Fault::no_quorum);
 }
 
 std::size_t NodesWorkload::position_at(const std::string& path, SimTime at) const {

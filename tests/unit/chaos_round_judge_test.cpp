@@ -157,6 +157,16 @@ TEST(RoundJudgeTest, AHoldOfTheNextSessionIsNeitherExcusedNorAccusedForTheEndOfT
     EXPECT_THAT(violations(record), Contains(Violation::overlap)) << "nobody has ended that session";
 }
 
+// What chaos met (seed 1104621670, round 44): the server that was to end a session was cut off and did not answer.
+TEST(RoundJudgeTest, WhereNobodyKnowsWhetherALockWasTakenAwayItsHolderIsExcusedAndNotAccused) {
+    auto record = recorded({held(kMutex, 1, 0, 60)});
+    record.longest_belief = from_ms(5);
+    record.excuses = {{-1, "", 1, on(10)}};
+    EXPECT_THAT(violations(record), Contains(Violation::outlived_node));
+    record.excuses[0].surely = false;
+    EXPECT_THAT(violations(record), IsEmpty());
+}
+
 TEST(RoundJudgeTest, AnUnfencedCounterIsNotJudgedWhenSomebodyWroteAfterItsLockWasTakenAway) {
     auto record = recorded({held(kMutex, 1, 0, 30), held(kMutex, 2, 20, 40)});
     record.counters[kMutex] = 1;
