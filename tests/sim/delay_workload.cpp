@@ -97,7 +97,7 @@ void DelayWorkload::check_distance(const Worker& worker, FencingToken token, con
     }
     if (plan_.faults != 0) return;
     if (!former.said_so) judge_.violation("word", who + ": nothing went wrong, but the former holder left no word");
-    if (world_.now() - std::max(since, former.at) > delay / 2) {
+    if (!just_begun() && world_.now() - std::max(since, former.at) > delay / 2) {
         judge_.violation("at-once", who + ": waits though the former holder gave back in order");
     }
 }

@@ -225,9 +225,7 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
 /// Where servers do nothing worse than leave an answer lying (ZOOKEEPER-4537), they are reminded of it.
 void Workload::check_prompt(const Worker& worker, SimTime took) {
     constexpr std::uint32_t kStalls = 1U << static_cast<unsigned>(Fault::stalls);
-    // In the beginning the first touch that a lease can build on may have to be waited for.
-    const bool begun = world_.now() > 2 * plan_.timeout_ms * kMilli;
-    if ((plan_.faults & ~kStalls) == 0 && begun && took > 1500 * kMilli)
+    if ((plan_.faults & ~kStalls) == 0 && !just_begun() && took > 1500 * kMilli)
         judge_.violation("prompt", worker.name + ": a few round trips took " + std::to_string(took / kMilli) + " ms");
 }
 

@@ -103,6 +103,8 @@ protected:
     std::string open_calls() const;
     bool workers_are_busy() const noexcept { return busy_workers_ != 0; }
     bool over() const { return world_.now() >= plan_.trouble; }
+    /// The first touch that a lease can build on may have to be waited for.
+    bool just_begun() const { return world_.now() <= 2 * plan_.timeout_ms * kMilli; }
     /// The directory's numbers may be used up.
     virtual bool refuses(const std::string&) const { return false; }
     static bool usable(const ClientProcess& process) { return !process.dead() && !process.closing; }
