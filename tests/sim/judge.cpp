@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
+#include "core/hold_share.hpp"
 #include "core/node_name.hpp"
 #include "session/hold.hpp"
 
@@ -78,7 +79,7 @@ bool Judge::excused(const Held& held) {
     if (node != deleted_.end()) {
         // Not of an earlier node of that identity: a create that is repeated has it again.
         for (const Deletion& each : node->second) {
-            if (each.zxid <= held.token) continue;
+            if (each.zxid <= held.made) continue;
             // A check says that there is a node, not which one. That is read once, and on each new connection.
             const SimTime known = std::max(each.at, held.since) + plan_.timeout_ms * kMilli;
             const SimTime renewed = std::max(each.at, std::min(changed, each.at + plan_.timeout_ms * kMilli / 6));
@@ -101,6 +102,8 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
     held.process = &process;
     held.grant = &grant;
     held.token = grant.token();
+    const auto& share = internal::GrantAccess::share(grant);
+    held.made = share ? share->shared_hold()->czxid() : held.token;
     held.number = next_number_++;
     held.since = world_.now();
     world_.note(&process.actor(), "granted", static_cast<std::uint64_t>(held.token));

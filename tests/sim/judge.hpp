@@ -40,6 +40,7 @@ public:
         ClientProcess* process = nullptr;
         const Grant* grant = nullptr;
         FencingToken token = 0;
+        std::int64_t made = 0;           // when its nodes were, as zxid: not the token of a share that a writer takes
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
