@@ -99,6 +99,7 @@ void leave_answers(Plan& plan) {
     plan.fibers = 1;
     plan.tick_ms = 2000;
     plan.timeout_ms = 20'000;  // pings are rare
+    plan.trouble = 3 * plan.timeout_ms * kMilli;  // in the beginning a try may have to wait for its first lease
 }
 
 /// Refusals are to come at once where nothing else is wrong; `often`: what some callers are to meet.
