@@ -98,7 +98,7 @@ void leave_answers(Plan& plan) {
     plan.processes = 2;
     plan.fibers = 1;
     plan.tick_ms = 2000;
-    plan.timeout_ms = 20'000;  // pings are rare
+    plan.timeout_ms = 20'000;                     // pings are rare
     plan.trouble = 3 * plan.timeout_ms * kMilli;  // in the beginning a try may have to wait for its first lease
 }
 
