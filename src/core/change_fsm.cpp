@@ -54,7 +54,7 @@ void ChangeFsm::request(Request request) {
     }
     if (request == Request::look) {
         step_ = Step::looking;
-        port_.look(++ticket_, fresh_ || rule_.looks_fresh());
+        port_.look(++ticket_, rule_.looks_fresh());
     } else {
         step_ = Step::making_directory;
         port_.make_directory(++ticket_, directory_);
@@ -133,9 +133,10 @@ void ChangeFsm::refused(Errc why) {
     conflict(std::move(next));
 }
 
+/// The next look needs no sync: a refusal is a transaction of its own, so its answer carries a zxid behind the write
+/// that was in the way, and no server that is older than that answers this session again.
 void ChangeFsm::conflict(ChangeRule::Step next) {
     if (spec_.once) return end(How::nothing);
-    fresh_ = !ZKRECIPES_MUTATION("conflict-without-sync");
     next_ = std::move(next);
     const auto delay = conflicts_.failed(
         port_.now(), port_.random(), [this](const RetryState& state) { return port_.conflict_delay(state, locked_); });

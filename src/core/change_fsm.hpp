@@ -195,7 +195,6 @@ private:
     ChangePort::Directory directory_{};
     int directories_made_ = 0;
     ChangeRule::Step next_;  // after the pause, or with the lock
-    bool fresh_ = false;     // what the server in use showed last was outdated already
     bool locked_ = false;
     Outage outage_;
     Outage conflicts_;

@@ -7,7 +7,7 @@
 namespace zkrecipes::internal {
 
 void LeaseClock::connected(std::chrono::milliseconds timeout, Instant since, Instant now) {
-    if (!ZKRECIPES_MUTATION("touches-outlive-connection")) touches_.clear();
+    touches_.clear();
     connected_since_ = since;
     if (Nanoseconds(timeout) == timeout_) return;
     earlier_timeout_ = timeout_;

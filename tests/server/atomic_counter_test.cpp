@@ -192,7 +192,9 @@ TEST_F(AtomicCounterTest, WhoeverIsOvertakenOrLosesTheNodeLooksAgain) {
         return call();
     };
     const auto increment = [&] { return counter.increment(); };
+    gate().reset_trace();
     EXPECT_EQ(meanwhile(increment, [&] { put(10); }).after, 11);
+    EXPECT_EQ(to_string(count(traffic())), "get_data 2, multi 2") << "what it lost against is seen without a sync";
     EXPECT_EQ(meanwhile(increment, [&] { observer().remove(counter_path()); }).after, 1);
     observer().remove(counter_path());
     EXPECT_EQ(meanwhile(increment, [&] { put(20); }).after, 21) << "made by somebody else";
