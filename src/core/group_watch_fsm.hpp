@@ -48,7 +48,7 @@ public:
 /// comes or goes costs one list, and one read where it came; changed data one read. Pure.
 ///
 /// Told is a membership when nothing of it is still being read; what was told then only goes forward, since within a
-/// session ZooKeeper's reads do, and a new session begins with a sync. Nothing is told twice.
+/// session ZooKeeper's reads do, and a new session begins with a sync (LeaderWatchFsm says why). Nothing is told twice.
 class GroupWatchFsm {
 public:
     static constexpr std::size_t kReadsAtOnce = 64;

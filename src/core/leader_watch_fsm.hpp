@@ -43,8 +43,9 @@ public:
 /// Follows who leads with one watch: on the leader's node, or, where nobody leads, on the directory. Pure.
 ///
 /// What is told only goes forward. Within a session ZooKeeper's reads do; a new session may be with a server that is
-/// behind the one before, so it begins with a sync. Nothing is told twice, and nothing at all while no server answers:
-/// what was told last is then the last that was known.
+/// behind the one before (where localSessionsEnabled makes sessions without a transaction), so it begins with a sync.
+/// Nothing is told twice, and nothing at all while no server answers: what was told last is then the last that was
+/// known.
 class LeaderWatchFsm {
 public:
     explicit LeaderWatchFsm(LeaderWatchPort& port) : port_(port) {}

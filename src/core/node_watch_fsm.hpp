@@ -46,8 +46,9 @@ public:
 /// Follows one node, whether it exists and what its data are, with one watch and one read for each change. Pure.
 ///
 /// What is told only goes forward. Within a session ZooKeeper's reads do; a new session may be with a server that is
-/// behind the one before, so it begins with a sync. Nothing is told twice, and nothing at all while no server answers:
-/// what was told last is then the last that was known. Changes that follow each other fast may be told as one.
+/// behind the one before (where localSessionsEnabled makes sessions without a transaction), so it begins with a sync.
+/// Nothing is told twice, and nothing at all while no server answers: what was told last is then the last that was
+/// known. Changes that follow each other fast may be told as one.
 class NodeWatchFsm {
 public:
     explicit NodeWatchFsm(NodeWatchPort& port) : port_(port) {}
