@@ -22,11 +22,12 @@ std::string outside_ensemble() {
     return text == nullptr ? "" : text;
 }
 
-// Also unique against earlier runs on an outside ensemble.
+// Also unique against earlier runs on an outside ensemble, and against earlier rounds of --gtest_repeat on one server.
 std::string unique_root(const testing::TestInfo& test) {
     static const unsigned run = std::random_device{}();
+    static int tests = 0;
     std::string root = "/test-" + std::to_string(::getpid()) + "-" + std::to_string(run) + "-" +
-                       test.test_suite_name() + "-" + test.name();
+                       std::to_string(++tests) + "-" + test.test_suite_name() + "-" + test.name();
     std::replace(root.begin() + 1, root.end(), '/', '-');
     return root;
 }
