@@ -85,6 +85,10 @@ ZkEnsemble::ZkEnsemble(int servers)
       }()) {}
 
 ZkEnsemble::ZkEnsemble(EnsembleOptions options) : state_(std::make_unique<State>()) {
+    if (options.servers < 1) {
+        throw Error("an ensemble needs at least one server, not " + std::to_string(options.servers) +
+                    ": set EnsembleOptions::servers");
+    }
     for (int i = 0; i < options.servers; ++i) {
         ServerOptions server = options.server;
         server.deferred = true;
@@ -107,7 +111,11 @@ ZkEnsemble::ZkEnsemble(EnsembleOptions options) : state_(std::make_unique<State>
         state_->links = std::make_unique<internal::QuorumLinks>(addresses);
     }
     for (int i = 0; i < options.servers; ++i) {
-        member(i).set_quorum(i + 1, state_->links ? state_->links->lines_for(i) : direct);
+        auto lines = state_->links ? state_->links->lines_for(i) : direct;
+        if (options.servers == 1) {
+            lines.emplace_back("standaloneEnabled=false");  // a server that is alone would not be the leader of itself
+        }
+        member(i).set_quorum(i + 1, std::move(lines));
     }
     for (auto& server : state_->members) {
         server.launch();

@@ -1,5 +1,7 @@
 #include <zkrecipes/testenv/zk_ensemble.hpp>
 
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -46,6 +48,25 @@ TEST_F(EnsembleTest, AllMembersServeWhenTheConstructorReturns) {
     auto other = connect(ensemble, 2);
     other.sync("/a");
     EXPECT_TRUE(other.exists("/a"));
+}
+
+TEST_F(EnsembleTest, OneServerIsTheLeaderOfItself) {
+    EnsembleOptions options;
+    options.servers = 1;
+    ZkEnsemble ensemble(gated(options));
+    EXPECT_EQ(ensemble.wait_quorum(), 0);
+    EXPECT_THROW((void)ensemble.follower(), testenv::Error);
+    ensemble.isolate(0);  // there is nobody to cut it off from
+    connect(ensemble, 0).create("/a");
+    EXPECT_TRUE(connect(ensemble, 0).exists("/a"));
+}
+
+TEST_F(EnsembleTest, NoServersAreRefusedAtOnce) {
+    for (const int servers : {0, -1}) {
+        EXPECT_THAT([&] { ZkEnsemble ensemble(servers); },
+                    testing::ThrowsMessage<testenv::Error>(testing::HasSubstr("at least one server")))
+            << servers;
+    }
 }
 
 TEST_F(EnsembleTest, SurvivesTheDeathOfItsLeaderAndTakesItBack) {

@@ -11,6 +11,8 @@
 namespace zkrecipes::testenv {
 
 struct EnsembleOptions {
+    /// At least 1. One server is the leader of itself, two need each other, an even number survives no more deaths than
+    /// the odd one below.
     int servers = 3;
     /// For every member. Note the defaults: a tick of 100 ms. Stock ZooKeeper has tick 2000 ms, init limit 10, sync
     /// limit 5: stock().
