@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutation.hpp"
 #include "core/lock_delay_fsm.hpp"
 
 namespace zkrecipes::internal {
@@ -131,7 +132,7 @@ private:
         let_go_of_second_part();
         AcquireAnswer answer;
         if (how == Ended::granted) {
-            share_->before_delete(farewell());
+            if (!ZKRECIPES_MUTATION("released-without-a-word")) share_->before_delete(farewell());
             answer.share = std::move(share_);
             return finish(std::move(answer));
         }
