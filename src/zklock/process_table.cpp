@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -27,6 +27,13 @@ pid_t parse_number(const char*& at) noexcept {
     while (*at == ' ') ++at;
     while (*at >= '0' && *at <= '9') value = value * 10 + (*at++ - '0');
     return value;
+}
+
+void skip_fields(const char*& at, int count) noexcept {
+    for (; count > 0 && *at; --count) {
+        while (*at == ' ') ++at;
+        while (*at && *at != ' ') ++at;
+    }
 }
 
 /// /proc/PID/stat: "PID (name) STATE PARENT GROUP ..."; the name may hold anything, so the last parenthesis counts.
@@ -56,6 +63,8 @@ bool read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     at += 3;
     out.parent = parse_number(at);
     out.group = parse_number(at);
+    skip_fields(at, 14);  // to the 20th
+    out.threads = parse_number(at);
     return true;
 }
 
@@ -80,7 +89,33 @@ std::size_t read_process_table(std::span<ProcessEntry> out) noexcept {
     return count;
 }
 
-std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept {
+std::uint64_t fork_count() noexcept {
+    const int fd = ::open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    constexpr char kName[] = "\nprocesses ";  // never the first line
+    constexpr std::size_t kLength = sizeof kName - 1;
+    std::size_t matched = 0;
+    std::uint64_t value = 0;
+    bool done = false;
+    char text[4096];  // the whole file may be larger: its line of interrupts is long
+    for (ssize_t size = 0; !done && (size = ::read(fd, text, sizeof text)) > 0;) {
+        for (ssize_t i = 0; i < size && !done; ++i) {
+            if (matched < kLength) {
+                matched = text[i] == kName[matched] ? matched + 1 : text[i] == kName[0];
+            } else if (text[i] >= '0' && text[i] <= '9') {
+                value = value * 10 + static_cast<std::uint64_t>(text[i] - '0');
+            } else {
+                done = true;
+            }
+        }
+    }
+    ::close(fd);
+    return value;
+}
+
+namespace {
+
+std::size_t kill_those_seen(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept {
     const std::size_t count = read_process_table(scratch);
     // Parents may stand behind their children in the table, so marking goes round until nothing is added. A marked
     // entry has its parent replaced by the root.
@@ -108,8 +143,6 @@ std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> sc
     return alive;
 }
 
-namespace {
-
 std::vector<ProcessEntry> whole_table() {
     std::vector<ProcessEntry> table(1024);
     for (;;) {
@@ -124,11 +157,18 @@ std::vector<ProcessEntry> whole_table() {
 
 }  // namespace
 
+std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept {
+    return count_surely([&] { return kill_those_seen(root, spare, scratch); }, fork_count);
+}
+
 bool group_alive(pid_t group) {
-    for (const ProcessEntry& process : whole_table()) {
-        if (process.group == group && process.alive()) return true;
-    }
-    return false;
+    const auto members = [group] {
+        const std::vector<ProcessEntry> table = whole_table();
+        return std::count_if(table.begin(), table.end(), [group](const ProcessEntry& process) {
+            return process.group == group && process.alive();
+        });
+    };
+    return count_surely(members, fork_count) > 0;
 }
 
 bool has_children(pid_t parent) {

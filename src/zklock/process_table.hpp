@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace zkrecipes::zklock {
@@ -12,20 +13,40 @@ struct ProcessEntry {
     pid_t pid = 0;
     pid_t parent = 0;
     pid_t group = 0;
-    char state = '?';  // Z: zombie
+    char state = '?';  // of its first thread; Z: zombie
+    int threads = 1;
 
-    bool alive() const noexcept { return state != 'Z' && state != 'X'; }
+    /// A process whose first thread has ended while others go on looks like a zombie with more than one thread.
+    bool alive() const noexcept { return (state != 'Z' && state != 'X') || threads > 1; }
 };
 
 /// Reads the whole process table with plain system calls: the dead man's switch calls it in a process that was forked
 /// off and may not allocate. What does not fit is left out.
 std::size_t read_process_table(std::span<ProcessEntry> out) noexcept;
 
-/// Sends SIGKILL to every live descendant of `root`, except `spare` and what is below it. Answers how many there were.
-/// `scratch` is overwritten. Async-signal-safe.
+/// How many processes and threads this machine has started so far; 0: it does not say. Async-signal-safe.
+std::uint64_t fork_count() noexcept;
+
+/// How often "nobody" must be seen in a row where others are started all the time.
+inline constexpr int kEmptyScans = 3;
+
+/// What `count` finds in the process table. Reading /proc takes no snapshot: of a process that forks and ends meanwhile
+/// neither may be seen, the child because its number lies in a part of the table that was listed before. So "nobody" is
+/// believed when nothing at all was started while it was read, which `forks` tells, or after kEmptyScans of them.
+template <class Count, class Forks>
+auto count_surely(Count count, Forks forks) {
+    for (int scan = 1;; ++scan) {
+        const std::uint64_t before = forks();
+        const auto found = count();
+        if (found != 0 || scan == kEmptyScans || (before != 0 && forks() == before)) return found;
+    }
+}
+
+/// Sends SIGKILL to every live descendant of `root`, except `spare` and what is below it. Answers how many there were;
+/// none: see count_surely. `scratch` is overwritten. Async-signal-safe.
 std::size_t kill_descendants(pid_t root, pid_t spare, std::span<ProcessEntry> scratch) noexcept;
 
-/// Whether a process of this group is alive, zombies not counted.
+/// Whether a process of this group is alive, zombies not counted: a signal to the group would find those, too.
 bool group_alive(pid_t group);
 
 /// Whether `parent` has children, dead or alive.

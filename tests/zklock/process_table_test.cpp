@@ -3,15 +3,21 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/await.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
+
+using test::await;
 
 TEST(ProcessTableTest, KnowsThisProcessWhateverItIsCalled) {
     char name[16] = {};
@@ -54,6 +60,59 @@ TEST(ProcessTableTest, AZombieIsNotAlive) {
     EXPECT_TRUE(has_children(::getpid())) << "it was to be left alone";
     reap_adopted(0, 0);
     EXPECT_FALSE(has_children(::getpid()));
+}
+
+TEST(ProcessTableTest, AProcessIsAliveWithoutItsFirstThread) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::setpgid(0, 0);
+        std::thread([] {
+            for (;;) ::pause();
+        }).detach();
+        ::syscall(SYS_exit, 0);
+    }
+    ::setpgid(child, child);
+    std::vector<ProcessEntry> table(32768);
+    const auto entry = [&] {
+        const auto end = table.begin() + static_cast<std::ptrdiff_t>(read_process_table(table));
+        return *std::find_if(table.begin(), end, [child](const ProcessEntry& process) { return process.pid == child; });
+    };
+    EXPECT_TRUE(await([&] { return entry().state == 'Z'; }));
+    EXPECT_GE(entry().threads, 2);
+    EXPECT_TRUE(group_alive(child));
+    std::vector<ProcessEntry> scratch(32768);
+    EXPECT_EQ(kill_descendants(::getpid(), 0, scratch), 1u);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_FALSE(group_alive(child));
+}
+
+TEST(ProcessTableTest, ForksAreCounted) {
+    const std::uint64_t before = fork_count();
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    EXPECT_GT(before, 0u);
+    EXPECT_GT(fork_count(), before);
+    ::waitpid(child, nullptr, 0);
+}
+
+/// What count_surely answers when the table holds `seen` and the machine has started `forks` processes, the last of
+/// each for ever; and how often the table was read.
+std::pair<int, std::size_t> counted(const std::vector<int>& seen, const std::vector<std::uint64_t>& forks) {
+    std::size_t scans = 0;
+    std::size_t looks = 0;
+    const int found = count_surely([&] { return seen[std::min(scans++, seen.size() - 1)]; },
+                                   [&] { return forks[std::min(looks++, forks.size() - 1)]; });
+    return {found, scans};
+}
+
+TEST(ProcessTableTest, NobodyIsBelievedWhenNobodyWasStartedMeanwhile) {
+    using Answer = std::pair<int, std::size_t>;
+    EXPECT_EQ(counted({2}, {7, 8}), Answer(2, 1));
+    EXPECT_EQ(counted({0, 1}, {7}), Answer(0, 1));
+    EXPECT_EQ(counted({0, 1}, {7, 8}), Answer(1, 2)) << "the child of the last one, which had been passed over";
+    EXPECT_EQ(counted({0, 0, 1}, {7, 8, 8}), Answer(0, 2));
+    EXPECT_EQ(counted({0}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), Answer(0, kEmptyScans)) << "on a busy machine it ends, too";
+    EXPECT_EQ(counted({0, 0, 1}, {0}), Answer(1, 3)) << "a count that is not known proves nothing";
 }
 
 }  // namespace
