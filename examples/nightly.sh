@@ -18,8 +18,9 @@ set -u
 [ $# -ge 2 ] || { echo "usage: $0 NAME COMMAND [ARGUMENT...]" >&2; exit 64; }
 name=$1
 shift
-result=$(mktemp) || exit 71
-trap 'rm -f "$result"' EXIT
+directory=$(mktemp -d) || exit 71
+trap 'rm -rf "$directory"' EXIT
+result=$directory/result
 
 # Behind the wait a signal reaches this shell at once, and it passes it on: the job ends before the lock is given back.
 zklock --quiet --nonblock --min-hold "${NIGHTLY_MIN_HOLD:-60s}" --max-run "${NIGHTLY_MAX_RUN:-6h}" \
@@ -34,17 +35,21 @@ while kill -0 "$zklock" 2>/dev/null; do  # a signal ends a wait, too
 done
 
 # The exit code alone does not tell the job's 75 from zklock's.
-field() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p' "$result"; }
+field() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p' "$result" 2>/dev/null; }
 complain() { echo "$name on $(uname -n): $*" >&2; }
 case $(field outcome) in
     busy) exit 0 ;;
     exited) [ "$code" = 0 ] || complain "the job failed with exit code $code" ;;
     signalled) complain "the job was ended by a signal (exit code $code)" ;;
     max_run) complain "the job was stopped after ${NIGHTLY_MAX_RUN:-6h}" ;;
-    lost) complain "the lock was lost on the way, and the job was stopped: $(field reason)" ;;
+    lost) complain "the lock was lost on the way, and the job was stopped: $(field reason)$(field message)" ;;
     unavailable) complain "no ZooKeeper server answered, the job was not started" ;;
     interrupted) complain "stopped before the job was started" ;;
-    '') complain "zklock was killed, and the job with it (exit code $code)" ;;
+    '') case $code in
+        64 | 78) complain "zklock refused its options or its configuration (exit code $code)" ;;
+        126 | 127) complain "zklock could not be run (exit code $code)" ;;
+        *) complain "zklock was killed, and the job with it (exit code $code)" ;;
+        esac ;;
     *) complain "$(field message) (exit code $code)" ;;
 esac
 exit "$code"
