@@ -10,8 +10,8 @@
 //   2. Compute. The result does not fit: an error.
 //   3. set(<path>) on the condition that the version is that of step 1; create(<path>) if there was no node. It is a
 //      transaction of its own (src/core/commit_fsm.hpp), with the mark if there is one.
-//   4. The servers refused it, because somebody else has written, made or deleted the node: wait a little, sync, and
-//      begin again at 1. The policy for conflicts gives up and there is a lock: take it, and go on at 1 under it.
+//   4. The servers refused it, because somebody else has written, made or deleted the node: wait a little, and begin
+//      again at 1. The policy for conflicts gives up and there is a lock: take it, and go on at 1 under it.
 //   force_set is step 3 without a condition, initialize step 3 with a create.
 //   The answer to step 3 is lost: the outcome is unknown, and that is the answer; with a mark: send it again, with the
 //   same mark, so that it fails where it has happened.

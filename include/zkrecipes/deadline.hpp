@@ -8,7 +8,8 @@ namespace zkrecipes {
 ///
 /// Made from any duration or from a time point of any clock. Never overflows: what is too far away becomes
 /// `never()`, what lies behind becomes `passed()`. A call with a passed deadline makes one attempt and does not
-/// wait for anybody.
+/// wait for anybody else; right after an outage that attempt may take a third of the session timeout, until the
+/// session is known to be ours for long enough to hold something.
 class Deadline {
 public:
     using Clock = std::chrono::steady_clock;

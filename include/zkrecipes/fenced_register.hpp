@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,12 +55,15 @@ public:
     template <class Act>
     auto run_shared(std::string_view resource, FencingToken token, Act&& act) {
         const auto entry = entry_of(resource);
-        {
-            const std::unique_lock lock(entry->mutex);
-            if (token > entry->alone && token > entry->shared) entry->shared = token;
-        }
+        // Shares exclude only who is alone, also while they are written down.
         const std::shared_lock lock(entry->mutex);
-        return run_if(token > 0 && token > entry->alone, std::forward<Act>(act));
+        const bool let_in = token > 0 && token > entry->alone;
+        if (let_in) {
+            FencingToken latest = entry->shared;
+            while (latest < token && !entry->shared.compare_exchange_weak(latest, token)) {
+            }
+        }
+        return run_if(let_in, std::forward<Act>(act));
     }
     /// Only the look: for a resource that compares and writes in one step itself.
     bool admit_alone(std::string_view resource, FencingToken token) {
@@ -90,9 +94,9 @@ public:
 
 private:
     struct Entry {
-        mutable std::shared_mutex mutex;  // guards the rest, and makes look and act one step
+        mutable std::shared_mutex mutex;  // makes look and act one step; guards `alone`
         FencingToken alone = 0;
-        FencingToken shared = 0;
+        std::atomic<FencingToken> shared{0};  // grows while the mutex is held shared
     };
 
     std::shared_ptr<Entry> entry_of(std::string_view resource) {

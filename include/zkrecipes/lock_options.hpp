@@ -29,6 +29,7 @@ struct LockOptions {
     /// After a holder vanished (its session ended, or its node was deleted by somebody else; not: it gave back),
     /// whoever comes next waits so long before it is granted the lock. For resources that cannot compare fencing
     /// tokens. All who share the lock must say so. ExclusiveMutex only; see docs/recipes/lock_delay.md. Zero: no delay.
+    /// At most 366 days.
     std::chrono::milliseconds delay_after_loss{0};
     Dialect dialect = Dialect::curator;  ///< recipes that the dialect does not have: Errc::unsupported
 };

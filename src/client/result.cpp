@@ -31,6 +31,14 @@ Meaning meaning(Rc rc) noexcept {
     }
 }
 
+bool said_by_server(Rc rc) noexcept {
+    // Above -100 are the client's own words, below -1000 ours; "no watcher" the C client knows without asking.
+    if (rc == Rc::ok) return true;
+    const bool of_server = rc <= Rc::no_node && rc > Rc::not_connected && rc != Rc::no_watcher;
+    const Meaning what = meaning(rc);
+    return of_server && (what == Meaning::refused || what == Meaning::failed);
+}
+
 const char* to_string(Rc rc) noexcept {
     switch (rc) {
         case Rc::ok: return "ok";

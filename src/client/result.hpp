@@ -48,6 +48,8 @@ enum class Meaning {
     failed         ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)
 };
 Meaning meaning(Rc rc) noexcept;
+/// Surely a server's word about a request, and no one that the client makes up: a sign of life of the connection.
+bool said_by_server(Rc rc) noexcept;
 const char* to_string(Rc rc) noexcept;
 
 }  // namespace zkrecipes::internal

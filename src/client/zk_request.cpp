@@ -216,7 +216,8 @@ ZkRequest::ZkRequest(Kind kind_of, std::string server_path, Done when_done)
 ZkRequest::~ZkRequest() = default;
 
 std::size_t ZkRequest::wire_bytes() const {
-    return kHeaderBytes + path.size() + data.size() + acl_bytes(acl) + (ops.empty() ? 0 : multi_wire_bytes(ops));
+    if (!ops.empty()) return multi_wire_bytes(ops);
+    return kHeaderBytes + path.size() + data.size() + acl_bytes(acl);
 }
 
 std::size_t multi_wire_bytes(const std::vector<MultiOp>& ops) {

@@ -13,6 +13,11 @@
 #include "core/run_op.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+constexpr std::chrono::hours kLongestDelay{366 * 24};  // far within what the clock can count
+
+}  // namespace
 
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
@@ -34,6 +39,11 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     }
     if (options.delay_after_loss.count() < 0) {
         throw Error(Errc::bad_option, operation, path, "delay_after_loss is negative");
+    }
+    if (options.delay_after_loss > kLongestDelay) {
+        throw Error(Errc::bad_option, operation, path,
+                    "delay_after_loss is longer than a year; a lock that nobody may have again without an operator is "
+                    "better kept shut by a Barrier");
     }
     if (options.delay_after_loss.count() > 0 && !base.takes_delay) {
         throw Error(
@@ -253,8 +263,8 @@ void AcquireOp::stop_timer() {
 }
 
 void AcquireOp::note(const char* what) {
-    core_->log().warn("{} {}: {} (session 0x{:x}, node {})", operation_, queue_->user_path, what, session_id(),
-                      fsm_->node().empty() ? "none" : fsm_->node());
+    core_->log().warn("{} {}: {} (session {:#x}, node {})", operation_, queue_->user_path, what,
+                      printable(session_id()), fsm_->node().empty() ? "none" : fsm_->node());
 }
 
 void AcquireOp::running_out() {

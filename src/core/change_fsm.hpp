@@ -55,7 +55,7 @@ public:
     virtual ~ChangeRule() = default;
 
     virtual Step begin() = 0;
-    /// Whether each look must show what the leader knows; otherwise only the one after a conflict does.
+    /// Whether a look must show what the leader knows.
     virtual bool looks_fresh() const { return false; }
     virtual Step on_found(const std::optional<FoundValue>& found) = 0;  // empty: there is no node
     /// The last write did not happen: no_node, node_exists or bad_version.

@@ -172,6 +172,7 @@ private:
                           // "Exists": an earlier create whose answer was lost; nobody else has this name.
                           if (rc != Rc::ok && rc != Rc::node_exists) return fail(error_of(rc), to_string(rc));
                           surely_made_ = true;
+                          directories_made_ = 0;
                           list();
                       }));
     }

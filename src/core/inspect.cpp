@@ -261,7 +261,9 @@ bool ParticipantFilter::matches(const Participant& participant, std::chrono::sys
         const auto found = participant.labels.find(name);
         if (found == participant.labels.end() || found->second != value) return false;
     }
-    return !at_least_for || now - participant.since >= *at_least_for;
+    // In milliseconds: the largest ones do not fit the clock's own unit.
+    return !at_least_for ||
+           std::chrono::duration_cast<std::chrono::milliseconds>(now - participant.since) >= *at_least_for;
 }
 
 std::vector<LockView> find_locks(Session& session, const std::string& prefix, const ParticipantFilter& filter,

@@ -304,7 +304,7 @@ void MultiAcquireOp::stop_timer() {
 }
 
 void MultiAcquireOp::note(const char* what) {
-    core_->log().warn("{} {}: {} (session 0x{:x}, node {})", operation_, queue_->name, what, session_id(),
+    core_->log().warn("{} {}: {} (session {:#x}, node {})", operation_, queue_->name, what, printable(session_id()),
                       fsm_.nodes().front().empty() ? "none" : path_of(0, fsm_.nodes().front()));
 }
 

@@ -80,6 +80,27 @@ std::string compose(const LockOptions& options, const std::string& name, const s
     return out + "}}";
 }
 
+void drop_last_character(std::string& text) {
+    bool continues = true;
+    while (continues && !text.empty()) {
+        continues = (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80;
+        text.pop_back();
+    }
+}
+
+/// As many of the name's first characters as have room, written as JSON, and "…"; empty if none have. However long the
+/// name is: this runs while the session waits.
+std::string cut_name(std::string_view name, std::size_t room) {
+    std::string start(name.substr(0, room));  // no character becomes shorter in JSON
+    while (!start.empty()) {
+        drop_last_character(start);
+        std::string quoted;
+        append_json(quoted, start + "…");
+        if (quoted.size() - 2 <= room) return start + "…";
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string default_id() { return host_name() + ":" + std::to_string(getpid()); }
@@ -89,14 +110,8 @@ std::string write_payload(const LockOptions& options, std::chrono::system_clock:
     const std::string at = utc(since);
     std::string text = compose(options, options.name, at);
     if (text.size() <= kMaxPayload) return text;
-    std::string name = options.name;
-    while (!name.empty()) {
-        do {
-            name.pop_back();
-        } while (!name.empty() && (static_cast<unsigned char>(name.back()) & 0x80) != 0);
-        text = compose(options, name + "…", at);
-        if (text.size() <= kMaxPayload) return text;
-    }
+    const std::size_t without_name = compose(options, "", at).size();
+    if (without_name <= kMaxPayload) return compose(options, cut_name(options.name, kMaxPayload - without_name), at);
     throw Error(Errc::bad_option, operation, path,
                 "id and labels take more than the " + std::to_string(kMaxPayload) +
                     " bytes that a lock node may hold; use fewer or shorter labels");

@@ -233,6 +233,7 @@ StateSubscription PersistentNodeOp::watch_state(const std::shared_ptr<SessionCor
     const auto told = std::make_shared<StateListener>(core->shared_runtime(), core->shared_log(),
                                                       "a listener of a persistent node", std::move(listener));
     core->enter([&] {
+        std::erase_if(listeners_, [](const auto& gone) { return gone.expired(); });
         listeners_.push_back(told);
         told->push(fsm_.state());
     });

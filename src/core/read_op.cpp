@@ -113,8 +113,8 @@ void ReadOp::on_closed(const Error& why) {
 
 bool ReadOp::usable(Rc rc, const char* request, const std::string& path) {
     switch (meaning(rc)) {
-        case Meaning::done: return true;
-        case Meaning::refused: return true;
+        case Meaning::done:
+        case Meaning::refused: outage_.over(); return true;  // the policy counts the failures of one outage
         case Meaning::failed:
             fail(error_of(rc), std::string(request) + " of " + path + " was answered: " + to_string(rc));
             return false;

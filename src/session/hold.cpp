@@ -23,8 +23,10 @@ Nanoseconds Hold::sure_for() const noexcept {
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
     if (now < until) return Nanoseconds(until - now);
-    if (!ZKRECIPES_MUTATION("end-not-sticky"))
+    if (!ZKRECIPES_MUTATION("end-not-sticky")) {
         over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
+        lease_->end_seen.store(true, std::memory_order_release);
+    }
     return Nanoseconds::zero();
 }
 

@@ -18,6 +18,9 @@ inline constexpr std::string_view kRevocationRequest = "__REVOKE__";
 /// Until when the present incarnation is surely ours, readable without a lock. Written inside the strand.
 struct LeaseView {
     std::atomic<std::int64_t> sure_until_ns{0};  // BootTime since its epoch; 0: not at all
+    /// Some reader has seen its hold end. If the session extends the lease at that moment without having seen the end
+    /// itself, that hold is over and nobody would be told.
+    mutable std::atomic<bool> end_seen{false};
 };
 
 /// One or more nodes of ours, made by one transaction, that are held together under the lease: when one of them is gone
@@ -31,6 +34,7 @@ public:
 
     bool held() const noexcept;             // anywhere, lock-free
     Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
+    bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
     std::stop_token lost() const noexcept { return lost_source_.get_token(); }
     std::stop_token revocation() const noexcept { return revocation_source_.get_token(); }
     const std::string& node() const noexcept { return nodes_.front(); }

@@ -74,6 +74,10 @@ std::vector<HoldTable::HoldPtr> HoldTable::ending_when_suspended() const {
     return in_order([](const Entry& entry) { return entry.ends_when_suspended; });
 }
 
+std::vector<HoldTable::HoldPtr> HoldTable::over() const {
+    return in_order([](const Entry& entry) { return entry.hold->is_over(); });
+}
+
 Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) const {
     if (entries_.empty()) return Instant::max();
     // The lease, and each single node, must be proved anew within the interval. A session with many short holds and one

@@ -38,6 +38,8 @@ public:
     std::optional<Entry> remove(const Hold* hold);
     std::vector<Entry> remove_all();
     std::vector<HoldPtr> ending_when_suspended() const;
+    /// Holds that are over although nobody took them out: a reader of held() has seen the end of the lease first.
+    std::vector<HoldPtr> over() const;
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }
     std::size_t size() const noexcept { return entries_.size(); }

@@ -76,6 +76,8 @@ Reaper::Job* Reaper::answered(Ticket ticket, JobId& id) {
 
 void Reaper::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
     if (ZKRECIPES_MUTATION("delete-not-repeated")) return finish(id, false);
+    // Meanwhile ours may be deleted, and another session's made under the same name.
+    job.owner_checked = false;
     switch (meaning(rc)) {
         case Meaning::unknown:
         case Meaning::session_over:

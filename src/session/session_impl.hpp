@@ -178,6 +178,7 @@ private:
     // session_lease.cpp
     void lose(const Hold* hold, const char* why);
     void lose_all(const char* why);
+    void lose_those_seen_to_end();
     void report_lost(std::vector<HoldTable::Entry> lost, const char* why);
     void start_heartbeat(Instant now);
     void send_check(std::vector<HoldTable::HoldPtr> group);

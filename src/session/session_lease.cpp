@@ -34,6 +34,14 @@ void SessionImpl::lease_committed(Instant sent_at) {
     if (lapsed && !ZKRECIPES_MUTATION("lapsed-lease-revived"))
         lose_all("the lease had passed before the servers confirmed it");
     lease_view_->sure_until_ns.store(lease_.sure_until().time_since_epoch().count(), std::memory_order_release);
+    lose_those_seen_to_end();
+}
+
+/// A reader whose clock passed the old end just before the new one was shown has ended its hold for good. Whoever sees
+/// the flag a moment later than this look is told with the next commit.
+void SessionImpl::lose_those_seen_to_end() {
+    if (!lease_view_->end_seen.exchange(false, std::memory_order_acq_rel)) return;
+    for (const auto& hold : holds_.over()) lose(hold.get(), "its lease had passed when its owner looked");
 }
 
 void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
@@ -143,6 +151,8 @@ void SessionImpl::start_heartbeat(Instant now) {
     auto groups = holds_.begin_round(now);
     plan_heartbeat();
     for (auto& group : groups) send_check(std::move(group));
+    // A read that was not done (throttled) has left no watch. The check notices a deletion, but not a revocation.
+    for (const auto& hold : holds_.unwatched()) watch_own_nodes(hold);
 }
 
 void SessionImpl::send_check(std::vector<HoldTable::HoldPtr> group) {

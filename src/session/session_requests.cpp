@@ -35,18 +35,14 @@ Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant se
         return rc == Rc::closed ? rc : Rc::session_expired;
     }
     nudge_.answered(ticket);
-    switch (meaning(rc)) {
-        case Meaning::done:
-        case Meaning::refused:
-        case Meaning::failed: {
-            const Instant now = runtime_->now();
-            fsm_.on_answer(handle, now);
-            lease_.answered(sent_at, now);
-            before_connect_ = std::max(before_connect_, sent_at);
-            if (ZKRECIPES_MUTATION("any-answer-renews")) lease_committed(sent_at);
-            break;
-        }
-        default: break;  // may have been made up by the client
+    // What the client refused by itself ("too large") went nowhere: taken for a touch of the leader it would make the
+    // lease longer than the session.
+    if (said_by_server(rc)) {
+        const Instant now = runtime_->now();
+        fsm_.on_answer(handle, now);
+        lease_.answered(sent_at, now);
+        before_connect_ = std::max(before_connect_, sent_at);
+        if (ZKRECIPES_MUTATION("any-answer-renews")) lease_committed(sent_at);
     }
     return rc;
 }

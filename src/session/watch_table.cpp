@@ -117,23 +117,24 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     struct Call {
         WatchId id;
         bool watching;
-        WatchListener listener;
     };
     std::vector<Call> calls;
     for (const WatchId id : answered(path, found->second, of_children, rc)) {
         const bool watching = watches(id, rc, asked_existence);
         if (watching) facet.ready.push_back(id);
-        calls.push_back({id, watching, watching ? listeners_.at(id).listener : take(id)});
+        calls.push_back({id, watching});
     }
     settle(found);
-    // Last, because the listeners may add and remove. One that an earlier one of them removed must not be called any
-    // more.
+    // Last, because the listeners may add and remove. One that an earlier one of them removed is not called any more:
+    // it is looked for right before its call.
     for (const Call& call : calls) {
-        if (call.watching && !listeners_.contains(call.id)) continue;
-        if (call.listener.listed) {
-            call.listener.listed(rc, names, stat);
-        } else if (call.listener.ready) {
-            call.listener.ready(rc, data, stat);
+        const auto known = listeners_.find(call.id);
+        if (known == listeners_.end()) continue;
+        const WatchListener listener = call.watching ? known->second.listener : take(call.id);
+        if (listener.listed) {
+            listener.listed(rc, names, stat);
+        } else if (listener.ready) {
+            listener.ready(rc, data, stat);
         }
     }
 }

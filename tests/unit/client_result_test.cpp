@@ -54,6 +54,17 @@ TEST(ResultTest, WhatTryingAgainDoesNotMendIsAFailure) {
     EXPECT_STREQ(to_string(static_cast<Rc>(-120)), "unknown error");
 }
 
+TEST(ResultTest, OnlyAServersWordIsASignOfLife) {
+    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::no_auth, Rc::bad_version, Rc::not_empty, Rc::quota_exceeded}) {
+        EXPECT_TRUE(said_by_server(rc)) << to_string(rc);
+    }
+    for (const Rc rc :
+         {Rc::too_large, Rc::bad_arguments, Rc::unimplemented, Rc::not_connected, Rc::closed, Rc::no_watcher,
+          Rc::connection_loss, Rc::session_expired, Rc::no_lease, Rc::marshalling_error}) {
+        EXPECT_FALSE(said_by_server(rc)) << to_string(rc);
+    }
+}
+
 TEST(ResolverTest, AddressesNeedNobodyAndAreWrittenAsTheCClientReadsThem) {
     std::string problem;
     EXPECT_THAT(resolve_servers(parse_connect_string("127.0.0.1:1,[::1]:2").servers, problem),

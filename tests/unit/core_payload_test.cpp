@@ -77,6 +77,20 @@ TEST(PayloadTest, ALongNameIsCutAndSaysSo) {
     EXPECT_TRUE(options.name.starts_with(name.substr(0, name.size() - std::string("…").size())));
 }
 
+TEST(PayloadTest, ANameOfManyBytesForEachCharacterKeepsWhatHasRoom) {
+    LockOptions options;
+    for (int i = 0; i < 300; ++i) options.name += "я";
+    const auto text = write_payload(options, kSomeDay, "acquire", "/l");
+    EXPECT_LE(text.size(), kMaxPayload);
+    EXPECT_GT(text.size(), kMaxPayload - 4);
+}
+
+TEST(PayloadTest, ANameOfAnyLengthIsCutWithoutWritingItAgainAndAgain) {
+    LockOptions options;
+    options.name = std::string(100'000'000, '\n');
+    EXPECT_LE(write_payload(options, kSomeDay, "acquire", "/l").size(), kMaxPayload);
+}
+
 TEST(PayloadTest, LabelsThatDoNotFitAreRefused) {
     LockOptions options;
     options.labels["story"] = std::string(600, 'x');

@@ -77,7 +77,8 @@ public:
     bool connected() const override { return is_connected; }
     Instant now() const override { return Instant(std::chrono::seconds(1)); }
     std::uint64_t random() override { return 0; }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState&) override {
+    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
+        if (state.failures > failures_allowed) return std::nullopt;
         return std::chrono::milliseconds(10);
     }
     bool held() const override { return is_held; }
@@ -109,7 +110,7 @@ public:
     std::vector<Plan> plans;
     std::optional<Request> pending;
     std::optional<std::chrono::milliseconds> timer;
-    int steps = 0, notes = 0, answers = 0, restarts = 0;
+    int steps = 0, notes = 0, answers = 0, restarts = 0, failures_allowed = 1000;
     bool delayed = false, marked = false, marked_too_early = false;
     Ended how{};
     Errc error{};
@@ -249,6 +250,14 @@ TEST(LockDelayFsmTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
     world.run();
     EXPECT_EQ(world.how, Ended::granted);
     EXPECT_EQ(world.version, 4) << "written once";
+}
+
+TEST(LockDelayFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
+    DelayWorld world(kVanished);
+    world.failures_allowed = 1;
+    world.plans = {{0, Trouble::lost_before}, {4, Trouble::lost_before}};  // the read, and, after the delay, the mark
+    world.run();
+    EXPECT_EQ(world.how, Ended::granted);
 }
 
 TEST(LockDelayFsmTest, OtherDataAreAnError) {

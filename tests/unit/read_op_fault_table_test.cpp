@@ -163,6 +163,7 @@ const Scenario kScenarios[] = {
 struct BrokenFor {
     bool patient = true;  // the retry policy
     int stay_away = 0;    // so many tenths of a second
+    int cuts = 0;         // so often while it waits; the policy allows one failure in each outage
 };
 
 /// One session, the servers, and one call.
@@ -171,6 +172,7 @@ public:
     World(const Scenario& scenario, int at, Fault fault, BrokenFor outage)
         : scenario_(scenario), at_(at), fault_(fault), outage_(outage) {
         options.retry = outage.patient ? RetryPolicy::forever() : RetryPolicy::never();
+        if (outage.cuts > 0) options.retry = RetryPolicy::n_times(2, std::chrono::milliseconds(50));
         open_connected();
         session_.emplace(SessionAccess::make(core));
     }
@@ -220,8 +222,8 @@ private:
         if (!connected()) return come_back();
         if (client().open.empty()) {
             runtime->advance(std::chrono::milliseconds(100));
-            if (client().open.empty() && scenario_.may_be_stopped) everybody_leaves();
-            return;
+            if (!client().open.empty() || !scenario_.may_be_stopped) return;
+            return outage_.cuts-- > 0 ? cut_off() : everybody_leaves();
         }
         if (requests++ != at_) return answer();
         reached = true;
@@ -231,6 +233,10 @@ private:
     void answer() {
         const Request request = client().take();
         request.answer(nodes.execute(request));
+    }
+    void cut_off() {
+        nodes.watched.clear();
+        client().disconnect();
     }
 
     void come_back() {
@@ -319,6 +325,19 @@ TEST_P(ReadOpFaultTable, EndsWithTheRightAnswerAndLeavesNothing) {
         play(*scenario, at, fault, {true, 30});
         play(*scenario, at, fault, {false, 0});
     }
+}
+
+TEST(ReadOpTest, ThePolicyCountsTheFailuresOfOneOutage) {
+    int scenarios = 0;
+    for (const auto& scenario : kScenarios) {
+        if (!scenario.may_be_stopped) continue;
+        ++scenarios;
+        World w(scenario, -1, Fault::none, {true, 0, 5});
+        const Outcome outcome = w.run();
+        EXPECT_FALSE(outcome.error) << scenario.name;
+        EXPECT_EQ(outcome.said, scenario.says) << scenario.name;
+    }
+    EXPECT_GT(scenarios, 0);
 }
 
 std::vector<Cell<Scenario>> possible_cells() {

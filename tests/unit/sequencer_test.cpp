@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 #include <thread>
 #include <vector>
@@ -158,6 +159,21 @@ TEST(FencedRegisterTest, RunsTellWhatCameOfIt) {
     fence.remember("b", {.alone = 1, .shared = 1});
     EXPECT_FALSE(fence.admit_alone("b", 5));
     EXPECT_TRUE(fence.admit_alone("b", 6));
+}
+
+TEST(FencedRegisterTest, SharesRunBesideEachOther) {
+    FencedRegister fence;
+    const bool beside =
+        fence
+            .run_shared("a", 5,
+                        [&] {
+                            return std::async(std::launch::async,
+                                              [&] { return fence.admit_shared("a", 4) && fence.admit_shared("a", 6); })
+                                .get();
+                        })
+            .value();
+    EXPECT_TRUE(beside);
+    EXPECT_EQ(fence.highest("a").shared, 6);
 }
 
 TEST(FencedRegisterTest, NoActOfAFormerHolderEndsAfterOneOfALaterHolderHasBegun) {

@@ -83,6 +83,23 @@ TEST_F(SessionLeaseTest, ACommitThatArrivesAfterTheLeasePassedRevivesNothing) {
     EXPECT_FALSE(held->held());
 }
 
+TEST_F(SessionLeaseTest, AnEndThatOnlyTheOwnerHasSeenIsToldByTheNextCommit) {
+    const auto held = hold("/l/n"), other = hold("/l/m");
+    runtime->advance(1s);
+    const auto heartbeat = client().take("multi");
+    runtime->freeze_for(3s);
+    EXPECT_FALSE(held->held());
+    runtime->freeze_for(-1ms);  // the clock as the session read it, just before the owner did
+    Reply ok;
+    ok.results.resize(2);
+    heartbeat.answer(ok);
+    runtime->run();
+    EXPECT_FALSE(held->held());
+    EXPECT_TRUE(held->lost().stop_requested());
+    EXPECT_TRUE(other->held());
+    EXPECT_FALSE(other->lost().stop_requested());
+}
+
 TEST_F(SessionLeaseTest, ALeaseCountsFromTheSendingOfTheWrite) {
     const auto held = hold("/l/n");
     runtime->advance(1s);
@@ -148,6 +165,22 @@ TEST_F(SessionLeaseTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedT
     EXPECT_EQ(commit_heartbeats(), 1);
     ASSERT_NE(held, nullptr);
     EXPECT_TRUE(held->held());
+}
+
+TEST_F(SessionLeaseTest, WhatTheClientRefusedByItselfIsNoTouch) {
+    const auto sure_for_after = [&](Rc rc) {
+        const auto before = hold("/l/before");
+        runtime->freeze_for(2s);
+        inside([&] { core->exists("/l", [](Rc, const NodeStat&, Instant) {}); });
+        Reply reply;
+        reply.rc = rc;
+        client().take("exists").answer(reply);
+        runtime->freeze_for(1600ms);  // enough for a ping to have carried a touch
+        const auto after = hold("/l/after");
+        return after->sure_for();
+    };
+    EXPECT_EQ(sure_for_after(Rc::too_large), 5940ms - 3600ms) << "since the connect the leader has heard nothing";
+    EXPECT_EQ(sure_for_after(Rc::no_node), 4s);
 }
 
 TEST_F(SessionLeaseTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
@@ -397,6 +430,17 @@ TEST_F(SessionLeaseTest, AWatchThatCouldNotBeSetIsSetWhenConnectedAgain) {
     runtime->advance(500ms);
     client().disconnect();
     client().connect(0x100);
+    EXPECT_EQ(client().count("get"), 2u);
+    EXPECT_TRUE(held->held());
+}
+
+TEST_F(SessionLeaseTest, AWatchThatAServerHadNoTimeForIsSetWithTheNextHeartbeat) {
+    const auto held = hold("/l/n");
+    runtime->advance(500ms);
+    Reply throttled;
+    throttled.rc = Rc::throttled;
+    client().take("get").answer(throttled);
+    runtime->advance(500ms);
     EXPECT_EQ(client().count("get"), 2u);
     EXPECT_TRUE(held->held());
 }

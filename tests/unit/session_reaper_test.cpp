@@ -213,6 +213,23 @@ TEST_F(ReaperTest, ANodeOfASharedNameIsDeletedIfItIsOurs) {
     EXPECT_EQ(reaper.pending(), 0u);
 }
 
+TEST_F(ReaperTest, ANodeOfASharedNameIsLookedAtBeforeEachDelete) {
+    for (const Rc rc : {Rc::no_auth, Rc::throttled}) {
+        sent.clear();
+        ends.clear();
+        reaper.add_owned("/dir/n", 77, done());
+        reaper.on_synced(next(), Rc::ok);
+        reaper.on_exists(next(), Rc::ok, 77);
+        removed(rc);
+        now = reaper.wake_at();
+        reaper.go_on();
+        EXPECT_EQ(sent.back(), "exists /dir/n") << "it may be another's by now";
+        reaper.on_exists(next(), Rc::ok, 78);
+        EXPECT_THAT(ends, ElementsAre(true));
+        EXPECT_TRUE(tickets.empty());
+    }
+}
+
 TEST_F(ReaperTest, EveryNodeOfTheIdentityIsDeleted) {
     identity();
     reaper.on_synced(next(), Rc::ok);

@@ -400,6 +400,16 @@ TEST_F(WatchTableTest, AListenerThatRemovesAnotherOneInItsCallbackSilencesIt) {
     EXPECT_THAT(told, ElementsAre("a ready ok", "a fired"));
 }
 
+TEST_F(WatchTableTest, AListenerThatRemovesAnotherOneWhenThereIsNothingToWatchSilencesIt) {
+    watch("a");
+    const auto b = watch("b");
+    on_told = [&](const std::string& name) {
+        if (name == "a") table.remove(b);
+    };
+    read(Rc::no_node);
+    EXPECT_THAT(told, ElementsAre("a ready no node"));
+}
+
 TEST_F(WatchTableTest, AListenerThatRemovesAnotherOneWhenFiredSilencesIt) {
     watch("a");
     const auto b = watch("b");
