@@ -12,27 +12,21 @@
 #include <memory>
 #include <system_error>
 
+#include "zklock/descriptors.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
 
 /// Marks everything close-on-exec that the command did not have before zklock: the C client's session socket above all,
 /// which would keep the connection, and so the lock, alive.
-void close_others_on_exec(const std::vector<int>& keep) noexcept {
+bool close_others_on_exec(const std::vector<int>& keep) noexcept {
     unsigned first = 3;
-    const auto mark = [](unsigned from, unsigned to) {
-        if (from > to || ::close_range(from, to, CLOSE_RANGE_CLOEXEC) == 0) return;
-        // Before Linux 5.11.
-        const long limit = ::sysconf(_SC_OPEN_MAX);
-        for (unsigned fd = from; fd <= to && static_cast<long>(fd) < limit; ++fd) {
-            ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
-        }
-    };
     for (const int fd : keep) {
         if (fd < 3) continue;
-        if (static_cast<unsigned>(fd) > first) mark(first, static_cast<unsigned>(fd) - 1);
+        if (static_cast<unsigned>(fd) > first && !close_on_exec(first, static_cast<unsigned>(fd) - 1)) return false;
         first = static_cast<unsigned>(fd) + 1;
     }
-    mark(first, ~0U);
+    return close_on_exec(first, ~0U);
 }
 
 [[noreturn]] void fail(int pipe, ExecResult result) noexcept {
@@ -57,7 +51,7 @@ struct Prepared {  // made before the fork: nothing may be allocated between for
     // From here on the switch knows us; if it has acted already, the lock is not ours any more.
     if (!board.claim(::getpid())) fail(prepared.pipe, {ExecResult::too_late, 0});
     if (prepared.terminal >= 0) ::tcsetpgrp(prepared.terminal, ::getpid());  // SIGTTOU is still blocked
-    close_others_on_exec(inheritance.descriptors);
+    if (!close_others_on_exec(inheritance.descriptors)) fail(prepared.pipe, {ExecResult::setup, errno});
     ::sigaction(SIGCHLD, &inheritance.child_action, nullptr);
     ::sigprocmask(SIG_SETMASK, &inheritance.mask, nullptr);
     environ = const_cast<char**>(prepared.environment.data());

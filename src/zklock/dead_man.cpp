@@ -13,6 +13,7 @@
 #include <new>
 #include <system_error>
 
+#include "zklock/descriptors.hpp"
 #include "zklock/process_table.hpp"
 
 namespace zkrecipes::zklock {
@@ -42,7 +43,7 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
 [[noreturn]] void watch(SwitchBoard& board, int pipe, pid_t zklock, bool whole_tree) noexcept {
     // Nobody else's end of a pipe or socket may stay open because of us, least of all the ZooKeeper session's.
     if (::dup2(pipe, 3) < 0) ::_exit(1);
-    ::close_range(4, ~0U, 0);
+    if (!close_from(4)) ::_exit(1);
     const int null = ::open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
     if (null > 3) ::close(null);
@@ -107,7 +108,10 @@ void DeadMansSwitch::start() {
     const pid_t zklock = ::getpid();
     const pid_t pid = ::fork();
     const int error = errno;
-    if (pid == 0) watch(*board_, read_end.get(), zklock, whole_tree_);
+    if (pid == 0) {
+        ::close(ends[1]);  // or it would never see the end of it
+        watch(*board_, read_end.get(), zklock, whole_tree_);
+    }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) throw std::system_error(error, std::generic_category(), "fork");
     pid_ = pid;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,16 +10,10 @@
 #include <cstring>
 #include <vector>
 
+#include "zklock/proc_directory.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
-
-struct DirectoryEntry {  // what getdents64 writes; glibc has no name for it
-    std::uint64_t inode;
-    std::int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
-};
 
 pid_t parse_number(const char*& at) noexcept {
     pid_t value = 0;
@@ -71,21 +64,10 @@ bool read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
 }  // namespace
 
 std::size_t read_process_table(std::span<ProcessEntry> out) noexcept {
-    const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (proc < 0) return 0;
     std::size_t count = 0;
-    alignas(8) char buffer[4096];
-    for (;;) {
-        const long size = ::syscall(SYS_getdents64, proc, buffer, sizeof buffer);
-        if (size <= 0) break;
-        for (long at = 0; at < size;) {
-            const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
-            at += entry->length;
-            if (entry->name[0] < '1' || entry->name[0] > '9' || count == out.size()) continue;
-            if (read_stat(proc, entry->name, out[count])) ++count;
-        }
-    }
-    ::close(proc);
+    for_each_number("/proc", [&](int proc, const char* pid) {
+        if (count < out.size() && read_stat(proc, pid, out[count])) ++count;
+    });
     return count;
 }
 

@@ -2,14 +2,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <fstream>
+#include <optional>
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "support/await.hpp"
+#include "zklock/descriptors.hpp"
 #include "zklock/supervised_child.hpp"
 
 namespace zkrecipes::zklock {
@@ -138,31 +145,80 @@ TEST_F(ChildTest, ACommandIsNotStartedWhenTheLockIsOver) {
     ended(*child);
 }
 
-TEST_F(ChildTest, TheCommandDiesWithItsParent) {
+/// As on a kernel that does not have it: close_range fails, in this process and its children.
+bool forbid_close_range() {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{std::size(filter), filter};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/// Kills a process that runs a command, and looks whether the command and what it started die, too. `prepare` is called
+/// in that process; false: it cannot be done here, and the answer is empty.
+template <class Prepare>
+std::optional<bool> command_dies_with_its_parent(Prepare prepare) {
     int ends[2];
-    ASSERT_EQ(::pipe(ends), 0);
+    if (::pipe(ends) != 0) return std::nullopt;
     const pid_t parent = ::fork();
     if (parent == 0) {
         ::close(ends[0]);
+        if (!prepare()) ::_exit(1);
         DeadMansSwitch dead_man(false);
         dead_man.feed(BootClock::now() + 1h);
         // The command holds the pipe's other end open as long as it lives, and so does its grandchild.
         const ChildSpec spec{
-            {"/bin/sh", "-c", "trap '' TERM HUP; sleep 300 & echo ready >&" + std::to_string(ends[1]) + "; wait"},
+            {"/bin/sh", "-c", "trap '' TERM HUP; sleep 300 & echo ready $! >&" + std::to_string(ends[1]) + "; wait"},
             {"PATH=/usr/bin:/bin"},
             -1};
         const Child child = spawn(spec, Inheritance::capture(), dead_man.board());
         for (;;) ::pause();
     }
     ::close(ends[1]);
-    char text[8];
-    ASSERT_GT(::read(ends[0], text, sizeof text), 0);
+    char text[32] = {};
+    const bool ready = ::read(ends[0], text, sizeof text - 1) > 0;
     ::kill(parent, SIGKILL);
     ::waitpid(parent, nullptr, 0);
     pollfd end{ends[0], POLLIN, 0};
-    ASSERT_EQ(::poll(&end, 1, static_cast<int>(test::kMaxWait.count())), 1);
-    EXPECT_EQ(::read(ends[0], text, sizeof text), 0) << "somebody of the group still lives";
+    const bool ended = ready && ::poll(&end, 1, static_cast<int>(test::kMaxWait.count())) == 1;
+    int grandchild = 0;
+    if (ready && !ended && std::sscanf(text, "ready %d", &grandchild) == 1) ::kill(grandchild, SIGKILL);
+    const bool all = ended && ::read(ends[0], text, sizeof text) == 0;
     ::close(ends[0]);
+    return ready ? std::optional(all) : std::nullopt;
+}
+
+TEST_F(ChildTest, TheCommandDiesWithItsParent) {
+    EXPECT_EQ(command_dies_with_its_parent([] { return true; }), true) << "somebody of the group still lives";
+}
+
+TEST_F(ChildTest, TheCommandDiesWithItsParentWithoutCloseRangeToo) {
+    const auto died = command_dies_with_its_parent(forbid_close_range);
+    if (!died) GTEST_SKIP() << "no filter of system calls can be installed here";
+    EXPECT_TRUE(*died) << "somebody of the group still lives";
+}
+
+TEST_F(ChildTest, DescriptorsAreClosedWithoutCloseRangeToo) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int null = ::open("/dev/null", O_RDWR);
+        const int low = ::fcntl(null, F_DUPFD, 40);
+        const int high = ::fcntl(null, F_DUPFD, 60);
+        if (!forbid_close_range()) ::_exit(77);
+        if (!close_on_exec(40, 59)) ::_exit(1);
+        if (::fcntl(low, F_GETFD) != FD_CLOEXEC || ::fcntl(high, F_GETFD) != 0) ::_exit(2);
+        if (!close_from(41)) ::_exit(3);
+        ::_exit(::fcntl(low, F_GETFD) == FD_CLOEXEC && ::fcntl(high, F_GETFD) < 0 ? 0 : 4);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no filter of system calls can be installed here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

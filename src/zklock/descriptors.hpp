@@ -1,0 +1,14 @@
+#pragma once
+
+namespace zkrecipes::zklock {
+
+// For a process that was just forked: plain system calls only. Where the kernel has no close_range (before Linux 5.11),
+// or a filter of system calls forbids it, they go through /proc/self/fd. False: that cannot be read either.
+
+/// Closes every descriptor from `first` on.
+bool close_from(unsigned first) noexcept;
+
+/// Marks the descriptors `first` to `last` close-on-exec.
+bool close_on_exec(unsigned first, unsigned last) noexcept;
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace zkrecipes::zklock {
+
+/// Calls `visit(directory, name)` for every entry of a directory of /proc whose name is a number. Plain system calls
+/// only: it is used between fork and exec. False: the directory cannot be opened.
+template <class Visit>
+bool for_each_number(const char* path, Visit visit) noexcept {
+    struct Entry {  // what getdents64 writes; glibc has no name for it
+        std::uint64_t inode;
+        std::int64_t offset;
+        unsigned short length;
+        unsigned char type;
+        char name[1];
+    };
+    const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return false;
+    alignas(8) char buffer[4096];
+    for (long size = 0; (size = ::syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
+        for (long at = 0; at < size;) {
+            const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
+            at += entry->length;
+            if (entry->name[0] >= '0' && entry->name[0] <= '9') visit(directory, entry->name);
+        }
+    }
+    ::close(directory);
+    return true;
+}
+
+}  // namespace zkrecipes::zklock
