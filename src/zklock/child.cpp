@@ -85,6 +85,10 @@ Inheritance Inheritance::capture() {
 
 void Inheritance::withhold(int fd) { std::erase(descriptors, fd); }
 
+void Inheritance::withhold_closed() {
+    std::erase_if(descriptors, [](int fd) { return ::fcntl(fd, F_GETFD) < 0; });
+}
+
 Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& board) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");

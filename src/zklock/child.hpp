@@ -21,6 +21,9 @@ struct Inheritance {
     static Inheritance capture();
     /// Not for the command after all: a descriptor that is zklock's own.
     void withhold(int fd);
+    /// What zklock has read and closed by now (--auth-file fd:N) was its own. Call before anything else is opened,
+    /// which may get the number.
+    void withhold_closed();
 };
 
 struct ChildSpec {

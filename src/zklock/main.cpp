@@ -58,6 +58,7 @@ int run_main(int argc, char** argv) {
     std::optional<Console> console;
     try {
         const Options options = parse_options(argc, argv);
+        inheritance.withhold_closed();
         console.emplace(options);
         return dispatch(options, *console, inheritance);
     } catch (const Failure& failure) {

@@ -78,18 +78,27 @@ int run_while_elected(Options options, const Surroundings& around) {
     }
 }
 
-}  // namespace
-
-int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals) {
-    EventLog events(options.events);
-    if (events.wanted()) inheritance.withhold(events.fd());
-    // Who belongs to the command is read from /proc, all the time.
+/// Who belongs to the command is read from /proc, all the time.
+void check_process_table() {
     ProcessEntry probe[1];
     errno = 0;
     if (read_process_table(probe) == 0) {
         const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
         throw Failure(kOsError, std::string("/proc cannot be read: ") + reason + "; is it mounted?");
     }
+    char self[16] = {};
+    if (::readlink("/proc/self", self, sizeof self - 1) > 0 && std::to_string(::getpid()) == self) return;
+    throw Failure(kOsError,
+                  "/proc shows another pid namespace, not the processes of this one: mount it here "
+                  "(unshare --mount-proc)");
+}
+
+}  // namespace
+
+int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals) {
+    EventLog events(options.events);
+    if (events.wanted()) inheritance.withhold(events.fd());
+    check_process_table();
     // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
     // whoever executed zklock had children already: theirs are none of our business.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;

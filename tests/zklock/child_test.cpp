@@ -113,6 +113,18 @@ TEST_F(ChildTest, DescriptorsThatZklockInheritedArePassedOn) {
     ::close(theirs);
 }
 
+TEST_F(ChildTest, TheNumberOfADescriptorThatZklockHasReadIsNotPassedOn) {
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::fcntl(null, F_DUPFD, 57), 57);
+    inheritance_ = Inheritance::capture();
+    ::close(57);
+    inheritance_.withhold_closed();
+    ASSERT_EQ(::fcntl(null, F_DUPFD, 57), 57) << "as the C client's socket might";
+    EXPECT_EQ(output_of("ls /proc/self/fd").find("57"), std::string::npos);
+    ::close(57);
+    ::close(null);
+}
+
 TEST_F(ChildTest, TheSignalMaskIsTheOneBeforeZklock) {
     sigset_t term;
     sigset_t before;
