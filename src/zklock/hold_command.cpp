@@ -16,11 +16,18 @@
 namespace zkrecipes::zklock {
 namespace {
 
+/// Whether stdin is our terminal while another group has it (`zklock hold LOCK &`). What is typed then is not for us.
+bool in_background() {
+    const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
+    return foreground >= 0 && foreground != ::getpgrp();
+}
+
 /// Throws away what stands on stdin. False: it has ended.
 bool stdin_goes_on() {
     char buffer[4096];
     const ssize_t size = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN));
+    // EIO: put into the background at this moment (SIGTTIN, which would stop us, is blocked).
+    return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN || (errno == EIO && in_background())));
 }
 
 void print_hold(const Options& options, const LockSession& lock) {
@@ -51,7 +58,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
         when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
         when.it_value.tv_nsec = look.time_since_epoch().count() % 1'000'000'000 + 0;
         ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-        pollfd fds[] = {{STDIN_FILENO, POLLIN, 0},
+        pollfd fds[] = {{in_background() ? -1 : STDIN_FILENO, POLLIN, 0},
                         {signals.fd(), POLLIN, 0},
                         {lock.inbox().fd(), POLLIN, 0},
                         {timer.get(), POLLIN, 0}};

@@ -69,7 +69,6 @@ int Runner::run() {
     wait_for_a_lease_worth_starting();
     start();
     loop();
-    terminal_.take_back(child_->group(), child_->exited() && child_->exited()->signalled);
     held_ = BootClock::now() - lock_.acquired_at();
     lock_.release();
     events_.write("released", {{"held_ms", in_ms(*held_)}});
@@ -203,7 +202,7 @@ void Runner::read_inbox() {
 void Runner::read_signals() {
     while (const auto signal = signals_.next()) {
         if (*signal == SIGCHLD) continue;  // read_children looks anyway
-        if (*signal == SIGCONT) terminal_.give(child_->group());
+        if (*signal == SIGCONT) give_the_terminal();
         perform(supervisor_.signal(BootClock::now(), *signal));
     }
 }
@@ -242,6 +241,8 @@ void Runner::read_children() {
     child_->look();
     if (const int signal = child_->take_stop_signal()) stop_with_the_job(signal);
     if (!child_->exited()) return;
+    // Also while others of the group, or --min-hold, keep the lock: Ctrl-C is for us from now on.
+    terminal_.take_back(child_->group(), child_->exited()->signalled);
     perform(supervisor_.leader_exited(BootClock::now()));
     if (!child_->finish_if_gone()) return;
     if (starting_) {  // ended, and the pipe with it, before we read what it had to say
@@ -260,19 +261,33 @@ void Runner::read_children() {
     perform(supervisor_.group_gone(BootClock::now()));
 }
 
+/// After fg.
+void Runner::give_the_terminal() {
+    if (command_has_terminal_ && !child_->exited()) terminal_.give(child_->group());
+}
+
 /// Ctrl-Z in the command stops only the command's group. The shell that waits for us must see us stop, too.
 void Runner::stop_with_the_job(int signal) {
-    const bool by_terminal = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
-    if (!by_terminal || !terminal_.present()) return;
+    const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if ((signal != SIGTSTP && !wants_terminal) || !terminal_.present()) return;
+    // Its input or output is something else, and now it asks for the terminal all the same: for a password, say.
+    if (wants_terminal && terminal_.give(child_->group())) {
+        command_has_terminal_ = true;
+        perform(supervisor_.signal(BootClock::now(), SIGCONT));
+        return;
+    }
     perform(supervisor_.job_stopped(BootClock::now()));
     terminal_.take_back(child_->group(), false);
     if (Terminal::job_control()) {
         console_.warning("the lock may be lost while the command is stopped");
         ::kill(0, SIGSTOP);
+    } else if (wants_terminal && !std::exchange(told_of_stop_, true)) {
+        console_.warning("the command was stopped by SIG" + signal_name(signal) +
+                         " because it wants the terminal, which zklock does not have");
     }
     // Here again after fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
     read_lease();
-    terminal_.give(child_->group());
+    give_the_terminal();
     perform(supervisor_.job_continued(BootClock::now()));
 }
 

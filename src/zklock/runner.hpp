@@ -45,6 +45,7 @@ private:
     void read_signals();
     void read_start();
     void read_children();
+    void give_the_terminal();
     void stop_with_the_job(int signal);
     void perform(const Actions& actions);
     int exit_code() const;
@@ -61,6 +62,8 @@ private:
     Nanoseconds session_timeout_;
     Nanoseconds kill_after_;
     Terminal terminal_;
+    bool command_has_terminal_ = terminal_.for_the_command();  // when it is ours to give
+    bool told_of_stop_ = false;
     Supervisor supervisor_;
     std::unique_ptr<SupervisedChild> child_;
     bool starting_ = true;      // the exec pipe has not spoken yet

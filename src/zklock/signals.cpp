@@ -28,6 +28,10 @@ Signals::Signals() {
     }
     sigset_t blocked = handled;
     ::sigaddset(&blocked, SIGPIPE);  // a write to a reader that is gone fails, no more
+    // In the background a read from the terminal fails, and a write comes through, but neither stops us: the lock would
+    // be lost while whoever started us believes that he has it.
+    ::sigaddset(&blocked, SIGTTIN);
+    ::sigaddset(&blocked, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
     fd_ = UniqueFd(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd_) throw std::system_error(errno, std::generic_category(), "signalfd");

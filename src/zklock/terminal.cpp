@@ -1,43 +1,51 @@
 #include "zklock/terminal.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 namespace zkrecipes::zklock {
-namespace {
+
+Terminal::Terminal()
+    : on_stdin_(::isatty(STDIN_FILENO) != 0),
+      for_the_command_(on_stdin_ && ::isatty(STDOUT_FILENO) != 0),
+      own_(on_stdin_ ? -1 : ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {}
+
+bool Terminal::ours() const { return present() && ::tcgetpgrp(fd()) == ::getpgrp(); }
+
+void Terminal::remember_settings() {
+    termios settings{};
+    if (::tcgetattr(fd(), &settings) == 0) settings_ = settings;
+}
+
+int Terminal::to_hand_over() {
+    if (!for_the_command_ || !ours()) return -1;
+    remember_settings();
+    return STDIN_FILENO;
+}
+
+bool Terminal::give(pid_t group) {
+    if (!ours()) return false;
+    if (!settings_) remember_settings();
+    set_foreground(group);
+    return true;
+}
+
+void Terminal::take_back(pid_t group, bool repair) {
+    if (!present() || ::tcgetpgrp(fd()) != group) return;
+    set_foreground(::getpgrp());
+    if (repair && settings_) ::tcsetattr(fd(), TCSADRAIN, &*settings_);
+}
 
 /// With SIGTTOU blocked, as a group in the background must be to change who is in the foreground.
-void set_foreground(pid_t group) {
+void Terminal::set_foreground(pid_t group) const {
     sigset_t ttou;
     sigset_t before;
     ::sigemptyset(&ttou);
     ::sigaddset(&ttou, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &ttou, &before);
-    ::tcsetpgrp(STDIN_FILENO, group);
+    ::tcsetpgrp(fd(), group);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-}  // namespace
-
-Terminal::Terminal() : present_(::isatty(STDIN_FILENO) != 0) {}
-
-bool Terminal::ours() const { return present_ && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp(); }
-
-int Terminal::to_hand_over() {
-    if (!ours()) return -1;
-    termios settings{};
-    if (::tcgetattr(STDIN_FILENO, &settings) == 0) settings_ = settings;
-    return STDIN_FILENO;
-}
-
-void Terminal::give(pid_t group) {
-    if (ours()) set_foreground(group);
-}
-
-void Terminal::take_back(pid_t group, bool repair) {
-    if (!present_ || ::tcgetpgrp(STDIN_FILENO) != group) return;
-    set_foreground(::getpgrp());
-    if (repair && settings_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &*settings_);
 }
 
 bool Terminal::job_control() {

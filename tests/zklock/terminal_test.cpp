@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "zklock/zklock_test.hpp"
 
 namespace zkrecipes::zklock::test {
@@ -192,6 +194,55 @@ TEST_F(ZklockTerminalTest, InTheBackgroundItDoesNotTakeTheTerminal) {
     EXPECT_EQ(shell.foreground(), shell.pid());
     shell.type("kill %1; wait %1; echo code=$?\n");
     EXPECT_TRUE(shell.shows("code=143"));
+}
+
+TEST_F(ZklockTerminalTest, CtrlCEndsTheHoldThatOutlivesTheCommand) {
+    const std::string events = scratch_ / "events";
+    OnTerminal terminal(command({"--min-hold", "1h", "--events", events, lock(), "true"}));
+    ASSERT_TRUE(await([&] { return events_named(events, "child_exited").size() == 1; }));
+    EXPECT_EQ(terminal.foreground(), terminal.pid());
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.wait(), 0);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockTerminalTest, TheTerminalIsForWhoReadsTheOutput) {
+    const std::string done = scratch_ / "done";
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; " +
+               command_line({lock(), "-c", "echo one; until test -e " + done + "; do sleep 0.05; done"}) +
+               " | sh -c \"read line; echo rea''dy; read answer </dev/tty; echo got \\$answer; touch " + done + "\"\n");
+    ASSERT_TRUE(shell.shows("ready"));
+    shell.type("hello\n");
+    EXPECT_TRUE(shell.shows("got hello"));
+    EXPECT_TRUE(shell.shows("PROMPT> "));
+}
+
+TEST_F(ZklockTerminalTest, ACommandWhoseInputIsSomethingElseGetsTheTerminalWhenItAsks) {
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; " + command_line({lock(), "-c", "echo rea''dy; read answer </dev/tty; echo got $answer"}) +
+               " </dev/null; echo code=$?\n");
+    ASSERT_TRUE(shell.shows("ready"));
+    shell.type("hello\n");
+    EXPECT_TRUE(shell.shows("got hello"));
+    EXPECT_TRUE(shell.shows("code=0"));
+}
+
+TEST_F(ZklockTerminalTest, AHoldInTheBackgroundIsNotStoppedByWhatIsTyped) {
+    const std::string done = scratch_ / "done";
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    std::string line = command_line({lock()});
+    line.insert(line.find(' '), " hold");
+    shell.type("stty -echo; " + line + " &\n");
+    ASSERT_TRUE(await([&] { return queue_length() == 1; }));
+    shell.type("echo lo''op; until test -e " + done + "; do sleep 0.05; done; kill -TERM $!; wait $!; echo code=$?\n");
+    ASSERT_TRUE(shell.shows("loop"));
+    shell.type("true\n");  // stays unread until the loop has ended
+    std::ofstream(done).put('\n');
+    EXPECT_TRUE(shell.shows("code=0"));
 }
 
 TEST_F(ZklockTerminalTest, WhenTheTerminalGoesAwayTheCommandGetsHup) {
