@@ -59,7 +59,7 @@ struct Options {
     std::vector<std::string> argv;
     OnSuspend on_suspend = OnSuspend::ride;
     int stop_signal = 15;
-    std::optional<Nanoseconds> kill_after;  ///< empty: a sixth of the session timeout
+    std::optional<Nanoseconds> kill_after;  ///< as given; see kill_delay
     std::optional<Nanoseconds> max_run;
     Nanoseconds min_hold{0};
     std::string events;  ///< a descriptor or a file; empty: none

@@ -57,7 +57,7 @@ Runner::Runner(const Options& options, Console& console, EventLog& events, Signa
       inheritance_(inheritance),
       whole_tree_(whole_tree),
       session_timeout_(lock.info().timeout),
-      kill_after_(options.kill_after.value_or(session_timeout_ / 6)),
+      kill_after_(kill_delay(options.kill_after, session_timeout_)),
       supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.sure_until()),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");

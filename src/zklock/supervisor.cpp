@@ -13,6 +13,10 @@ constexpr Nanoseconds kKillAgain = std::chrono::milliseconds(100);
 
 }  // namespace
 
+Nanoseconds kill_delay(std::optional<Nanoseconds> wanted, Nanoseconds session_timeout) noexcept {
+    return std::min(wanted.value_or(session_timeout / 6), session_timeout * 2 / 5);
+}
+
 Supervisor::Supervisor(SupervisorOptions options, Instant acquired_at, Instant sure_until)
     : options_(std::move(options)), acquired_at_(acquired_at), sure_until_(sure_until), dead_by_(sure_until) {}
 

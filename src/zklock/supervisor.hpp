@@ -16,6 +16,11 @@ enum class OnSuspend {
     pause  ///< it is frozen until the lock is known to be ours still
 };
 
+/// From the stop signal to SIGKILL: what --kill-after says, or a sixth of the session timeout T. Between two checks the
+/// lease falls from two thirds of T to about half of it; of more than two fifths two fifths are used, or a command
+/// under a lock that is confirmed all the time would be stopped.
+Nanoseconds kill_delay(std::optional<Nanoseconds> wanted, Nanoseconds session_timeout) noexcept;
+
 struct SupervisorOptions {
     OnSuspend on_suspend = OnSuspend::ride;
     int stop_signal = 15;

@@ -62,7 +62,7 @@ struct ZkServer::State {
         }
     }
     ~State() {
-        if (internal::Keeper::instance().served() == owner && owner == ::getpid()) {
+        if (owner == ::getpid() && internal::Keeper::instance().served() == owner) {
             process.kill();
             if (!internal::keep_files()) {
                 std::error_code ignored;

@@ -44,6 +44,16 @@ TEST(DescribeTest, SaysWhoHoldsAndForHowLong) {
     EXPECT_EQ(describe(foreign(), kNow), "\"10.0.0.7?[2J\" session 0x0 for 0ms");
 }
 
+TEST(DescribeTest, NoControlCharacterReachesTheTerminal) {
+    EXPECT_EQ(printable("a\x1b[2J\x7f\n"), "a?[2J??");
+    EXPECT_EQ(printable("\xC2\x9B"
+                        "2J\xC2\x80\xC2\x9F"),
+              "?2J??")
+        << "U+009B is ESC [ in one character";
+    const std::string words = "\xC2\xA0gr\xC3\xBC\xC3\x9F \xE2\x80\x93 \xC5\x9B\xC2";
+    EXPECT_EQ(printable(words), words) << "these bytes are controls by themselves only";
+}
+
 TEST(DescribeTest, NodesHaveOnePath) {
     EXPECT_EQ(node_path(ours()), "/locks/deploy/_c_u-lock-0000000007");
     EXPECT_EQ(node_path(foreign()), "/locks/deploy/x-lock-0000000008");

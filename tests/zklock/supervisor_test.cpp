@@ -55,6 +55,20 @@ TEST_F(SupervisorTest, WhileTheLeaseIsRenewedNothingHappens) {
     EXPECT_EQ(supervisor.end(), Supervisor::End::command);
 }
 
+TEST_F(SupervisorTest, NoKillAfterThatIsAcceptedStopsACommandUnderALockThatIsConfirmedInTime) {
+    EXPECT_EQ(kill_delay({}, kT), kT / 6);
+    EXPECT_EQ(kill_delay(3s, kT), 3s);
+    for (const Nanoseconds wanted : {kT * 2 / 5, kT * 9 / 20, kT / 2 - 1ns}) {
+        Supervisor supervisor({OnSuspend::ride, SIGTERM, kill_delay(wanted, kT), kT, {}, 0s}, at(0s), at(kLease));
+        EXPECT_THAT(supervisor.command_started(at(0s)), IsEmpty());
+        // Checks are sent each sixth of T; before an answer the lease has fallen to 0.49 T or so.
+        for (Nanoseconds sent = 0s; sent < 10 * kT; sent += kT / 6) {
+            EXPECT_THAT(supervisor.tick(at(sent + kLease - kT * 49 / 100)), IsEmpty());
+            EXPECT_THAT(renewed(supervisor, sent + kT / 6), IsEmpty());
+        }
+    }
+}
+
 TEST_F(SupervisorTest, RideStopsTheCommandAtDMinusKAndKillsItAtD) {
     Supervisor supervisor = make();
     EXPECT_THAT(supervisor.disconnected(at(1s)), ElementsAre(kSuspended));
