@@ -90,6 +90,7 @@ private:
 
 bool visit(Session& session, const char* operation, const Sequencer& sequencer, HoldVisitor::Purpose purpose,
            Deadline deadline) {
+    check_names_a_hold(sequencer, operation);
     const auto visitor = std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer, purpose);
     if (visitor->run(deadline) == ReadOp::Outcome::timed_out) {
         throw Error(Errc::unreachable, operation, sequencer.nodes().front().path,
@@ -155,7 +156,10 @@ HoldMode Sequencer::mode() const noexcept {
     return all(HoldMode::shared) ? HoldMode::shared : HoldMode::exclusive;
 }
 
-std::string Sequencer::directory() const { return std::string(internal::parent_path(nodes_.front().path)); }
+std::string Sequencer::directory() const {
+    internal::check_names_a_hold(*this, "directory");
+    return std::string(internal::parent_path(nodes_.front().path));
+}
 
 bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline) {
     return internal::visit(session, "still_held", sequencer, HoldVisitor::Purpose::look, deadline);
@@ -163,6 +167,7 @@ bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline)
 
 bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline) {
     constexpr const char* operation = "release_held";
+    internal::check_names_a_hold(sequencer, operation);
     if (sequencer.bearer() != Sequencer::Bearer::may_release) {
         throw Error(Errc::not_owner, operation, sequencer.nodes().front().path,
                     "its holder did not ask for that; let it make the sequencer with Bearer::may_release");

@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "core/commit.hpp"
+#include "core/sequencer.hpp"
 
 namespace zkrecipes {
 
@@ -81,6 +82,7 @@ Transaction& Transaction::require(const Grant& grant) {
 }
 
 Transaction& Transaction::require(const Sequencer& sequencer) {
+    internal::check_names_a_hold(sequencer, "require");
     for (const auto& node : sequencer.nodes()) plan_->require_node(node.path);
     return *this;
 }

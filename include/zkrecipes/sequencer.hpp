@@ -25,6 +25,8 @@ ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 /// token. Whoever is given it can ask whether exactly this hold still stands (still_held), can make its writes depend
 /// on it (Transaction), or compare its token with the largest one seen (FencedRegister). A value; holds nothing.
 ///
+/// One that was moved from names no hold: whatever would look at its nodes throws Error lock_lost.
+///
 /// Text: "zkr1:<token in hex>:<node>,<node>…", a node being one letter for its mode (x, s, l) and its path as the
 /// servers see it, with every byte but letters, digits and "/", "_", "-", "." as %XX. A hold that may be given back by
 /// whoever has the text begins with "zkr1r:". There is one text for each hold.
@@ -51,9 +53,10 @@ public:
     /// Of all nodes: lease; shared if all are; otherwise exclusive.
     HoldMode mode() const noexcept;
     Bearer bearer() const noexcept { return bearer_; }
-    /// At least one: several for a MultiLock and for several leases.
+    /// At least one: several for a MultiLock and for several leases. None if it was moved from.
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
-    /// What is locked: the directory of the first node, as the servers see it.
+    /// What is locked: the directory of the first node, as the servers see it. Throws Error lock_lost if it was moved
+    /// from.
     std::string directory() const;
 
     bool operator==(const Sequencer&) const = default;
@@ -72,7 +75,7 @@ private:
 /// holder belongs into a Transaction or behind a FencedRegister.
 ///
 /// One round trip. Blocks; throws Error (unreachable when the deadline passes without an answer, no_permission,
-/// closed).
+/// closed; lock_lost for a sequencer that was moved from).
 ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline);
 
 /// Gives back what another process holds, which asked for it (Bearer::may_release): deletes its nodes, all of them or

@@ -59,13 +59,14 @@ public:
     /// On the session of the grant. Throws Error lock_lost for an empty grant.
     explicit Transaction(const Grant& grant);
     Transaction(Session& session, const Grant& grant);
-    /// For the hold of another process.
+    /// For the hold of another process. Throws Error lock_lost for a sequencer that was moved from.
     Transaction(Session& session, const Sequencer& sequencer);
     Transaction(Transaction&&) noexcept;
     Transaction& operator=(Transaction&&) noexcept;
     ~Transaction();
 
-    /// A further grant that must be held. Throws Error lock_lost for an empty grant.
+    /// A further grant that must be held. Throws Error lock_lost for an empty grant, and for a sequencer that was moved
+    /// from.
     Transaction& require(const Grant& grant);
     Transaction& require(const Sequencer& sequencer);
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include <zkrecipes/error.hpp>
+
 #include "base/paths.hpp"
 #include "core/node_name.hpp"
 
@@ -157,6 +159,12 @@ std::variant<SequencerText, SequencerProblem> parse_sequencer(std::string_view t
         out.nodes.push_back(std::move(node));
     } while (reader.take(','));
     return out;
+}
+
+void check_names_a_hold(const Sequencer& sequencer, const char* operation) {
+    if (!sequencer.nodes().empty()) return;
+    throw Error(Errc::lock_lost, operation, "",
+                "the sequencer names no hold: it was moved from; use the one that it was moved to");
 }
 
 }  // namespace zkrecipes::internal

@@ -27,6 +27,9 @@ std::string write_sequencer(const SequencerText& what);
 /// Strict: what is taken is exactly what write_sequencer writes. Any bytes may be given.
 std::variant<SequencerText, SequencerProblem> parse_sequencer(std::string_view text);
 
+/// Throws Error lock_lost for one that was moved from: it names no node, so that nothing would be checked.
+void check_names_a_hold(const Sequencer& sequencer, const char* operation);
+
 /// How a node of this name holds.
 HoldMode mode_of_node(std::string_view name);
 
