@@ -16,9 +16,15 @@ constexpr std::string_view kExample =
     "write it like zk1:2181,zk2:2181 or [2001:db8::1]:2181, optionally with a /path at the end";
 constexpr std::size_t kMaxHostBytes = 255;
 
-[[noreturn]] void fail(std::string_view entry, const std::string& problem) {
+/// What was written, fit for one line of text.
+std::string printable(std::string_view entry, std::size_t most) {
     std::string shown;
-    for (const char c : entry.substr(0, 200)) shown.push_back(c >= 0x20 && c < 0x7F ? c : '?');
+    for (const char c : entry.substr(0, most)) shown.push_back(c >= 0x20 && c < 0x7F ? c : '?');
+    return shown;
+}
+
+[[noreturn]] void fail(std::string_view entry, const std::string& problem) {
+    const std::string shown = printable(entry, 200);
     throw Error(Errc::bad_connect_string, "connect", {},
                 (shown.empty() ? problem : "\"" + shown + "\": " + problem) + "; " + std::string(kExample));
 }
@@ -97,7 +103,7 @@ HostPort parse_host_port(std::string_view entry) {
 ConnectString parse_connect_string(std::string_view text) {
     if (text.empty()) fail(text, "the list of servers is empty");
     if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) {
-        fail(text, "leave out \"" + std::string(text.substr(0, std::min<std::size_t>(scheme, 20))) + "://\"");
+        fail(text, "leave out \"" + printable(text.substr(0, scheme), 20) + "://\"");
     }
     ConnectString result;
     const std::size_t slash = std::min(text.find('/'), text.size());

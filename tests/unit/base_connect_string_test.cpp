@@ -68,6 +68,7 @@ TEST(ConnectStringTest, EachMistakeIsNamedWithItsEntryAndAnExample) {
     EXPECT_THAT(problem("[::1]2181"), HasSubstr("only :port may follow"));
     EXPECT_THAT(problem("zk1,zk2,zk1:2181"), HasSubstr("\"zk1:2181\": this server is listed twice"));
     EXPECT_THAT(problem("zk://zk1:2181"), HasSubstr("leave out \"zk://\""));
+    EXPECT_THAT(problem("z\n://zk1:2181"), HasSubstr("leave out \"z?://\""));
     EXPECT_THAT(problem("user@zk1"), HasSubstr("cannot be in a host name"));
     EXPECT_THAT(problem("zk1;zk2"), HasSubstr("cannot be in a host name"));
     EXPECT_THAT(problem(std::string_view("zk\0", 3)), HasSubstr("cannot be in a host name"));
