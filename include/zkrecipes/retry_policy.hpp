@@ -1,9 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <type_traits>
+#include <utility>
 
 #include <zkrecipes/export.hpp>
 
@@ -30,6 +33,13 @@ public:
 
     RetryPolicy();               ///< forever(): exponential between 10 ms and 1 s
     RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
+    /// The same for what a Decide can be made of, such as a lambda, so that it can be assigned to
+    /// SessionOptions::retry.
+    template <class Function>
+    requires(!std::same_as<std::remove_cvref_t<Function>, RetryPolicy> &&
+             !std::same_as<std::remove_cvref_t<Function>, Decide> && std::constructible_from<Decide, Function>)
+        RetryPolicy(Function&& decide)
+        : RetryPolicy(Decide(std::forward<Function>(decide))) {}  // NOLINT: as above
 
     static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
     static RetryPolicy never();  ///< one attempt

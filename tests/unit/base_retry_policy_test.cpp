@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <zkrecipes/error.hpp>
+#include <zkrecipes/session_options.hpp>
 
 namespace zkrecipes {
 namespace {
@@ -18,6 +19,17 @@ RetryState failed(int failures, std::uint64_t random = 0, Milliseconds elapsed =
 }
 
 TEST(RetryPolicyTest, NeverGivesUpAfterTheFirstAttempt) { EXPECT_FALSE(RetryPolicy::never().next(failed(1))); }
+
+TEST(RetryPolicyTest, AnyCallableIsAPolicy) {
+    SessionOptions options;
+    options.retry = [](const RetryState& state) { return std::optional(Milliseconds(state.failures)); };
+    EXPECT_EQ(options.retry.next(failed(7)), Milliseconds(7));
+    options.retry = [](const RetryState&) { return std::nullopt; };
+    EXPECT_FALSE(options.retry.next(failed(1)));
+    const RetryPolicy copy = options.retry;
+    EXPECT_FALSE(copy.next(failed(1)));
+    static_assert(!std::is_convertible_v<int, RetryPolicy>);
+}
 
 TEST(RetryPolicyTest, NTimesCountsTheFirstAttempt) {
     const auto policy = RetryPolicy::n_times(3, Milliseconds(7));
