@@ -66,7 +66,7 @@ public:
     }
 };
 
-/// Threads (one for each lane, started when first used), timerfd on CLOCK_BOOTTIME, getrandom.
+/// Threads (one for each lane, started here), timerfd on CLOCK_BOOTTIME, getrandom. Throws std::system_error.
 std::shared_ptr<Runtime> make_thread_runtime();
 
 }  // namespace zkrecipes::internal

@@ -89,11 +89,24 @@ public:
         : timer_fd_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
           wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
+    /// All of them before there is anything to do: a thread that the system refuses later would break whatever step of
+    /// the session first needs it.
+    void start() {
+        const SignalMaskForNewThreads mask;
+        try {
+            for (std::size_t i = 0; i < kLanes; ++i) {
+                lanes_[i].thread = std::thread([self = shared_from_this(), i] { self->run(i); });
+            }
+        } catch (...) {
+            stop();
+            throw;
+        }
+    }
+
     void post(Lane lane, std::function<void()> work) {
         const auto index = static_cast<std::size_t>(lane);
         const std::lock_guard lock(mutex_);
         if (!accepts()) return;
-        ensure_started(index);
         lanes_[index].work.push_back(std::move(work));
         wake(index);
     }
@@ -101,7 +114,6 @@ public:
     TimerId at(Instant when, std::function<void()> work) {
         const std::lock_guard lock(mutex_);
         if (phase_ != Phase::running) return 0;
-        ensure_started(kProtocol);
         const TimerId timer = timers_.add(when, std::move(work));
         if (when < armed_for_) arm(when);
         return timer;
@@ -154,7 +166,6 @@ private:
         std::deque<std::function<void()>> work;
         std::thread thread;
         std::condition_variable wake;  // not of the protocol lane, which sleeps in poll()
-        bool started = false;
         bool busy = false;
         bool asleep = false;
     };
@@ -171,14 +182,6 @@ private:
             if (lanes_[i].busy || !lanes_[i].work.empty()) return false;
         }
         return true;
-    }
-
-    void ensure_started(std::size_t index) {
-        LaneState& lane = lanes_[index];
-        if (lane.started) return;
-        const SignalMaskForNewThreads mask;
-        lane.thread = std::thread([self = shared_from_this(), index] { self->run(index); });
-        lane.started = true;
     }
 
     void wake(std::size_t index) noexcept {
@@ -272,6 +275,7 @@ private:
 
 class ThreadRuntime final : public Runtime {
 public:
+    ThreadRuntime() { lanes_->start(); }
     ~ThreadRuntime() override { lanes_->stop(); }
 
     Instant now() const noexcept override { return boot_now(); }

@@ -4,8 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <zookeeper/zookeeper.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -13,6 +13,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "base/default_logger.hpp"
+#include "base/session_timeout.hpp"
 #include "base/signal_mask.hpp"
 #include "client/resolver.hpp"
 
@@ -73,13 +74,10 @@ bool needs_lookup(const std::vector<HostPort>& servers) {
     return false;
 }
 
-int checked_timeout(std::chrono::milliseconds timeout) {
-    // The C client allows two thirds of it for each attempt to connect: with less than this it may never succeed, and
-    // tries without a pause.
-    if (timeout < std::chrono::milliseconds(100) || timeout.count() > INT_MAX) {
-        throw Error(Errc::bad_option, "connect", {}, "the session timeout must be between 100 ms and 24 days");
-    }
-    return static_cast<int>(timeout.count());
+/// The session has checked it, and says what was wrong; what would overflow inside the C client comes no further.
+int bounded_timeout(std::chrono::milliseconds timeout) {
+    return static_cast<int>(
+        std::clamp<std::chrono::milliseconds>(timeout, kShortestSessionTimeout, kLongestSessionTimeout).count());
 }
 
 class ZkClientFactory final : public ClientFactory {
@@ -105,7 +103,7 @@ ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& option
     : runtime_(std::move(runtime)),
       log_lines_(ClientLog::open(options.logger, runtime_)),
       logger_(options.logger ? options.logger : default_logger()),
-      timeout_ms_(checked_timeout(options.timeout)),
+      timeout_ms_(bounded_timeout(options.timeout)),
       events_(std::move(events)),
       servers_(parse_servers(options.hosts)) {}
 
@@ -118,6 +116,11 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
     } else {
         std::string problem;
         const std::vector<std::string> addresses = resolve_servers(handle->servers_, problem);
+        if (addresses.empty()) {
+            throw Error(Errc::bad_connect_string, "connect", {},
+                        "this machine can use none of the servers' addresses: " + problem);
+        }
+        handle->log_left_out(problem);
         if (const int error = handle->start(addresses); error != 0) {
             throw Error(Errc::out_of_resources, "connect", {},
                         "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
@@ -141,6 +144,7 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     static_cast<void>(quiet);
     // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
     const SignalMaskForNewThreads mask;
+    errno = 0;  // not every failure of it sets one
     zhandle_t* const zh = zookeeper_init2(joined(addresses).c_str(), &watcher, timeout_ms_, nullptr, this,
                                           ZOO_NO_LOG_CLIENTENV, log_lines_->function());
     if (zh == nullptr) return errno != 0 ? errno : EINVAL;
@@ -166,13 +170,17 @@ void ZkHandle::start_when_resolved() {
     }
     std::string problem;
     const std::vector<std::string> addresses = resolve_servers(servers, problem);
-    if (!problem.empty()) logger_->warn("ZooKeeper servers that cannot be looked up: {}", problem);
+    log_left_out(problem);
     if (!addresses.empty()) {
         const int error = start(addresses);
         if (error == 0) return;
         logger_->error("the ZooKeeper C client cannot make a handle: {}", std::generic_category().message(error));
     }
     look_up_again_later();
+}
+
+void ZkHandle::log_left_out(const std::string& problem) {
+    if (!problem.empty()) logger_->warn("ZooKeeper servers that cannot be looked up: {}", problem);
 }
 
 void ZkHandle::look_up_again_later() {

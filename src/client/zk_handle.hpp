@@ -77,6 +77,7 @@ private:
     int start(const std::vector<std::string>& addresses);
     void start_when_resolved();
     void apply_servers();
+    void log_left_out(const std::string& problem);
     void look_up_again_later();
     void send_auth_locked();
     void auth_answered(std::size_t index, Rc rc);

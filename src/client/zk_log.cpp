@@ -2,10 +2,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/default_logger.hpp"
 
@@ -30,16 +32,27 @@ spdlog::level::level_enum spdlog_level(ClientLogLevel level) {
 /// One function for the C client, and where its lines go.
 class Slot : public std::enable_shared_from_this<Slot> {
 public:
-    void bind(std::shared_ptr<spdlog::logger> logger, const std::shared_ptr<Runtime>& runtime) {
+    /// One more handle writes here.
+    void add(const std::shared_ptr<spdlog::logger>& logger, const std::shared_ptr<Runtime>& runtime) {
         const std::lock_guard lock(mutex_);
-        logger_ = std::move(logger);
-        runtime_ = runtime;
+        runtimes_.push_back({runtime.get(), runtime});
+        logger_ = logger;
+    }
+
+    void remove(const Runtime* runtime) {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find(runtimes_, runtime, &User::key);
+        if (found != runtimes_.end()) runtimes_.erase(found);
+        if (!runtimes_.empty()) return;
+        logger_ = nullptr;
         filter_ = {};
     }
 
     void take(std::string_view text) {
         const ClientLogLine line = parse_client_log_line(text);
+        // Destroyed after the lock was given back.
         std::shared_ptr<Runtime> runtime;
+        std::shared_ptr<Turn> turn;
         {
             const std::lock_guard lock(mutex_);
             if (!logger_) return;
@@ -50,11 +63,13 @@ public:
                 return;
             }
             queue_.push_back({logger_, level, std::string(line.message)});
-            if (queue_.size() > 1) return;  // somebody is on the way already
-            runtime = runtime_.lock();
+            if (scheduled_) return;
+            runtime = any_runtime();
+            if (!runtime) return;
+            turn = std::make_shared<Turn>(shared_from_this());
+            scheduled_ = true;
         }
-        // A runtime that has been stopped drops this: the lines of a handle that is closed too late are lost.
-        if (runtime) runtime->post(Lane::notifier, [self = shared_from_this()] { self->write(); });
+        runtime->post(Lane::notifier, [turn] { turn->run(); });
     }
 
 private:
@@ -63,12 +78,50 @@ private:
         spdlog::level::level_enum level;
         std::string message;
     };
+    struct User {
+        const Runtime* key;
+        std::weak_ptr<Runtime> runtime;
+    };
+
+    /// One post of write(). A runtime that has been stopped drops it: then the next line tries again, perhaps on the
+    /// runtime of another session, and the lines of a handle that is closed too late, and was alone, are lost.
+    class Turn {
+    public:
+        explicit Turn(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
+        ~Turn() {
+            if (!ran_) slot_->end_turn();
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+        void run() {
+            ran_ = true;
+            slot_->write();
+        }
+
+    private:
+        const std::shared_ptr<Slot> slot_;
+        bool ran_ = false;
+    };
+
+    void end_turn() {
+        const std::lock_guard lock(mutex_);
+        scheduled_ = false;
+    }
+
+    /// Of the latest session that is not gone. Nothing else is locked: it could be the last reference, and a runtime
+    /// must not end in here.
+    std::shared_ptr<Runtime> any_runtime() const {
+        std::shared_ptr<Runtime> out;
+        for (auto user = runtimes_.rbegin(); user != runtimes_.rend() && !out; ++user) out = user->runtime.lock();
+        return out;
+    }
 
     void write() {
         std::deque<Entry> queue;
         std::uint64_t dropped = 0;
         {
             const std::lock_guard lock(mutex_);
+            scheduled_ = false;
             queue.swap(queue_);
             dropped = std::exchange(dropped_, 0);
         }
@@ -78,9 +131,10 @@ private:
 
     std::mutex mutex_;  // guards what follows
     std::shared_ptr<spdlog::logger> logger_;
-    std::weak_ptr<Runtime> runtime_;
+    std::vector<User> runtimes_;  // of the handles that write here
     ClientLogFilter filter_;
     std::deque<Entry> queue_;
+    bool scheduled_ = false;  // a Turn is under way
     std::uint64_t dropped_ = 0;
 };
 
@@ -95,6 +149,7 @@ public:
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i + 1 < kSlots; ++i) {
             if (users_[i].count != 0 && users_[i].logger == logger.get() && users_[i].runtime == runtime.get()) {
+                slots_[i]->add(logger, runtime);
                 ++users_[i].count;
                 return i;
             }
@@ -102,16 +157,17 @@ public:
         std::size_t index = 0;
         while (index + 1 < kSlots && users_[index].count != 0) ++index;
         if (index + 1 == kSlots) logger = default_logger();
-        slots_[index]->bind(logger, runtime);
+        slots_[index]->add(logger, runtime);
         users_[index].logger = logger.get();
         users_[index].runtime = runtime.get();
         ++users_[index].count;
         return index;
     }
 
-    void release(std::size_t index) {
+    void release(std::size_t index, const Runtime* runtime) {
         const std::lock_guard lock(mutex_);
-        if (--users_[index].count == 0) slots_[index]->bind(nullptr, nullptr);
+        --users_[index].count;
+        slots_[index]->remove(runtime);
     }
 
     const std::shared_ptr<Slot>& at(std::size_t index) const { return slots_[index]; }
@@ -147,14 +203,15 @@ constexpr auto kFunctions = functions(std::make_index_sequence<kSlots>());
 
 class SlotLease final : public ClientLog {
 public:
-    explicit SlotLease(std::size_t index) : index_(index) {}
-    ~SlotLease() override { Slots::instance().release(index_); }
+    SlotLease(std::size_t index, const Runtime* runtime) : index_(index), runtime_(runtime) {}
+    ~SlotLease() override { Slots::instance().release(index_, runtime_); }
     SlotLease(const SlotLease&) = delete;
     SlotLease& operator=(const SlotLease&) = delete;
     ClientLogFunction function() const noexcept override { return kFunctions[index_]; }
 
 private:
     const std::size_t index_;
+    const Runtime* const runtime_;
 };
 
 }  // namespace
@@ -203,7 +260,7 @@ ClientLogLevel ClientLogFilter::level(const ClientLogLine& line) {
 
 std::shared_ptr<ClientLog> ClientLog::open(std::shared_ptr<spdlog::logger> logger, std::shared_ptr<Runtime> runtime) {
     if (!logger) logger = default_logger();
-    return std::make_shared<SlotLease>(Slots::instance().acquire(std::move(logger), runtime));
+    return std::make_shared<SlotLease>(Slots::instance().acquire(std::move(logger), runtime), runtime.get());
 }
 
 }  // namespace zkrecipes::internal

@@ -39,7 +39,7 @@ using ClientLogFunction = void (*)(const char* line);
 
 /// Carries the lines of a handle to its logger. The C client's function for that has no context, so that each logger in
 /// use takes one of a fixed number of functions; those that come when all are taken share the last one, which writes to
-/// spdlog's default logger.
+/// default_logger().
 ///
 /// The lines come from all threads of the C client, sometimes with its locks held. They are only queued there; the
 /// logger, whose sinks may be slow, is called on the notifier lane. When more lines are queued than anybody will

@@ -26,7 +26,7 @@ public:
     using HoldPtr = std::shared_ptr<Hold>;
     struct Entry {
         HoldPtr hold;
-        Instant checked;  // send time of the last committed write that proved the node
+        Instant checked;  // when it began, then send time of the last committed check of its nodes
         std::uint64_t serial = 0;
         std::vector<WatchId> watches;  // one for each of its nodes; 0: none
         bool wants_watch = false;      // held long enough, or told_of_revocation

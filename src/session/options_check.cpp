@@ -1,27 +1,24 @@
 #include "session/options_check.hpp"
 
 #include <chrono>
-#include <cstdint>
-#include <limits>
 
 #include <zkrecipes/error.hpp>
 
 #include "base/connect_string.hpp"
 #include "base/paths.hpp"
+#include "base/session_timeout.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongest{std::numeric_limits<std::int32_t>::max()};  // the protocol counts in 32 bits
-
 [[noreturn]] void refuse(const std::string& detail) { throw Error(Errc::bad_option, "session", {}, detail); }
 
 void check_time(const char* name, milliseconds value, milliseconds smallest) {
-    if (value >= smallest && value <= kLongest) return;
+    if (value >= smallest && value <= kLongestSessionTimeout) return;
     refuse(std::string("SessionOptions::") + name + " is " + std::to_string(value.count()) + " ms; choose from " +
-           std::to_string(smallest.count()) + " to " + std::to_string(kLongest.count()) + " ms");
+           std::to_string(smallest.count()) + " ms to " + std::to_string(kLongestSessionTimeout.count()) + " h");
 }
 
 void check_acl(const SessionOptions& options) {
@@ -60,7 +57,7 @@ void check_auth(const SessionOptions& options) {
 
 CheckedOptions check_options(const SessionOptions& options) {
     const ConnectString connect = parse_connect_string(options.hosts);
-    check_time("timeout", options.timeout, milliseconds(1));
+    check_time("timeout", options.timeout, kShortestSessionTimeout);
     check_time("auth_timeout", options.auth_timeout, milliseconds(1));
     check_time("server_tick", options.server_tick, milliseconds(0));
     check_time("close_timeout", options.close_timeout, milliseconds(0));

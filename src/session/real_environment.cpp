@@ -1,11 +1,30 @@
+#include <string>
+#include <system_error>
+
+#include <zkrecipes/error.hpp>
+
 #include "client/client.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+std::shared_ptr<Runtime> make_runtime() {
+    try {
+        return make_thread_runtime();
+    } catch (const std::system_error& error) {
+        throw Error(Errc::out_of_resources, "session", {},
+                    std::string("the system refuses the threads or descriptors of a session (") + error.what() +
+                        "); look at the limits of open files (ulimit -n) and of threads (ulimit -u, pids.max of the "
+                        "control group)");
+    }
+}
+
+}  // namespace
 
 SessionCore::Environment SessionCore::real_environment() {
     Environment out;
-    out.runtime = make_thread_runtime();
+    out.runtime = make_runtime();
     out.clients = make_zk_client_factory(out.runtime);
     out.probe = make_server_probe(out.runtime);
     return out;

@@ -64,8 +64,8 @@ SessionActions SessionFsm::on_status(std::uint64_t handle, const ClientStatus& s
         case ClientState::auth_failed:
             fail_auth("the servers refused the credentials; check SessionOptions::auth", out);
             break;
-        case ClientState::expired:
-        case ClientState::dead: handle_ended(status, now, out); break;
+        case ClientState::expired: handle_ended(now, out); break;
+        case ClientState::dead: handle_ended(now, out, "the client handle broke down"); break;
     }
     return out;
 }
@@ -92,7 +92,7 @@ void SessionFsm::link_down(Instant now, SessionActions& out) {
 void SessionFsm::link_up(const ClientStatus& status, Instant now, SessionActions& out) {
     if (link_up_) link_down(now, out);  // it changed servers without saying so
     // The C client never changes the id of a living handle without an expiry; if one did, what we held would be gone.
-    if (session_alive_ && status.session_id != incarnation_.session_id) return handle_ended(status, now, out);
+    if (session_alive_ && status.session_id != incarnation_.session_id) return handle_ended(now, out);
     link_up_ = true;
     give_up_at_ = Instant::max();
     pending_ = status;
@@ -111,7 +111,6 @@ void SessionFsm::become_usable(SessionActions& out) {
     const bool same = session_alive_;
     usable_ = true;
     lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
-    trouble_.clear();
     server_ = pending_.server;
     if (!same) {
         session_alive_ = true;
@@ -144,11 +143,10 @@ SessionActions SessionFsm::on_auth(std::uint64_t handle, Rc rc, Instant) {
     return out;
 }
 
-SessionActions SessionFsm::on_open_failed(std::uint64_t handle, const std::string& why, Instant now) {
+SessionActions SessionFsm::on_open_failed(std::uint64_t handle, Instant now) {
     SessionActions out;
     if (handle != handle_ || !handle_open_ || finished_) return out;
     handle_open_ = false;
-    trouble_ = why;
     const int step = std::min(short_lives_++, 10);
     reopen_at_ = now + std::min(kFirstReopenDelay * (1 << step), kLongestReopenDelay);
     if (closing_) {
@@ -158,9 +156,8 @@ SessionActions SessionFsm::on_open_failed(std::uint64_t handle, const std::strin
     return out;
 }
 
-void SessionFsm::handle_ended(const ClientStatus& status, Instant now, SessionActions& out) {
+void SessionFsm::handle_ended(Instant now, SessionActions& out, const char* trouble) {
     const bool short_life = up_since_ == Instant::min() || now - up_since_ < kShortLife;
-    if (status.state == ClientState::dead) trouble_ = "the client handle broke down";
     link_up_ = usable_ = false;
     server_.clear();
     if (closing_) {
@@ -174,6 +171,7 @@ void SessionFsm::handle_ended(const ClientStatus& status, Instant now, SessionAc
         become(SessionState::lost, out);
     }
     out.push_back(action(Kind::close_handle, handle_));
+    out.back().detail = trouble;
     handle_open_ = false;
     lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
     if (!short_life) short_lives_ = 0;
@@ -212,8 +210,7 @@ SessionActions SessionFsm::on_time(Instant now) {
         become(SessionState::lost, out);
     }
     if (now >= give_up_at_) {
-        trouble_ = "no server has taken the session back for long; making a new one";
-        handle_ended({}, now, out);
+        handle_ended(now, out, "no server has taken the session back for long");
         return out;
     }
     if (now >= auth_deadline_) {

@@ -18,7 +18,7 @@ namespace zkrecipes::internal {
 struct SessionAction {
     enum class Kind {
         open_handle,    ///< open a new client handle under the number `handle`
-        close_handle,   ///< close that handle; nothing more is expected of it
+        close_handle,   ///< close that handle, because of `detail`, if any; nothing more is expected of it
         add_auth,       ///< present all credentials on that handle (again)
         session_over,   ///< the incarnation has ended: holds, watches, reservations go with it
         state_changed,  ///< tell the listeners `state`
@@ -55,7 +55,7 @@ public:
     SessionActions start();
     SessionActions on_status(std::uint64_t handle, const ClientStatus& status, Instant now);
     SessionActions on_auth(std::uint64_t handle, Rc rc, Instant now);
-    SessionActions on_open_failed(std::uint64_t handle, const std::string& why, Instant now);
+    SessionActions on_open_failed(std::uint64_t handle, Instant now);
     /// A server answered a request.
     void on_answer(std::uint64_t handle, Instant now) noexcept;
     /// To be called at wake_at(), and harmless at any other time.
@@ -73,7 +73,6 @@ public:
     const Incarnation& incarnation() const noexcept { return incarnation_; }
     bool has_session() const noexcept { return session_alive_; }
     const std::string& server() const noexcept { return server_; }
-    const std::string& trouble() const noexcept { return trouble_; }  // why no handle could be opened, for people
     Instant wake_at() const noexcept;
 
 private:
@@ -82,7 +81,7 @@ private:
     void link_down(Instant now, SessionActions& out);
     void link_up(const ClientStatus& status, Instant now, SessionActions& out);
     void become_usable(SessionActions& out);
-    void handle_ended(const ClientStatus& status, Instant now, SessionActions& out);
+    void handle_ended(Instant now, SessionActions& out, const char* trouble = "");
     void fail_auth(std::string detail, SessionActions& out);
 
     const Config config_;
@@ -100,7 +99,6 @@ private:
     int short_lives_ = 0;      // handles in a row that ended within a second
     ClientStatus pending_;     // of the connect that waits for the credentials
     std::string server_;
-    std::string trouble_;
     Instant last_answer_ = Instant::min();
     Instant up_since_ = Instant::min();
     Instant lost_at_ = Instant::max();

@@ -115,6 +115,19 @@ public:
 private:
     class Link;
     struct ConnectWaiter;
+    /// This thread is inside the strand.
+    class Owner {
+    public:
+        explicit Owner(std::atomic<std::thread::id>& owner) noexcept : owner_(owner) {
+            owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+        }
+        ~Owner() { owner_.store(std::thread::id(), std::memory_order_relaxed); }
+        Owner(const Owner&) = delete;
+        Owner& operator=(const Owner&) = delete;
+
+    private:
+        std::atomic<std::thread::id>& owner_;
+    };
     struct UserTimer {
         TimerId runtime_timer = 0;
         std::function<void()> work;
@@ -140,7 +153,7 @@ private:
     // session_life.cpp
     void open_handle(std::uint64_t handle);
     void open_next_handle(std::uint64_t handle);
-    void close_handle();
+    void close_handle(const std::string& why);
     void handle_closed();
     void on_state(SessionState state);
     void on_connected(bool same_session);
@@ -176,6 +189,7 @@ private:
     void not_sent(Callback done);
 
     // session_lease.cpp
+    static constexpr const char* kNoHeartbeat = "no committed heartbeat within the lease";
     void lose(const Hold* hold, const char* why);
     void lose_all(const char* why);
     void lose_those_seen_to_end();
@@ -238,23 +252,26 @@ private:
     std::vector<std::string> narrowed_to_;  // empty: the client has the full list
     std::uint64_t outage_failures_ = 0;
     std::uint64_t open_failures_ = 0;
+    std::uint64_t replaced_handles_ = 0;  // since the last connect
 };
 
 template <class Work>
 void SessionImpl::inside(Work&& work) {
     std::vector<std::function<void()>> after;
     std::exception_ptr thrown;
+    const auto attempt = [&thrown](auto&& step) {
+        try {
+            step();
+        } catch (...) {
+            if (!thrown) thrown = std::current_exception();
+        }
+    };
     {
         assert(!is_inside() && "SessionCore::enter is not re-entrant");
         const std::lock_guard lock(strand_);
-        owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-        try {
-            work();
-        } catch (...) {
-            thrown = std::current_exception();
-        }
-        settle();
-        owner_.store(std::thread::id(), std::memory_order_relaxed);
+        const Owner owner(owner_);
+        attempt(work);
+        attempt([this] { settle(); });
         after.swap(deferred_);
     }
     for (const auto& action : after) action();

@@ -199,7 +199,7 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
         case Meaning::failed:
             if (worth_a_line(++check_refusals_)) {
                 logger_->error(
-                    "session {:#x}: the heartbeat of {} held node(s) was refused: {}. Without it they are lost when "
+                    "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
                     "the "
                     "lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
                     static_cast<std::uint64_t>(fsm_.incarnation().session_id), group.size(), to_string(rc));

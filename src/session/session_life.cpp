@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before anybody need be asked
+constexpr Nanoseconds kProbeAgain = 1s;    // when a probe could not be begun
 
 }  // namespace
 
@@ -83,7 +84,7 @@ void SessionImpl::apply(const SessionActions& actions) {
     for (const auto& action : actions) {
         switch (action.kind) {
             case Kind::open_handle: open_next_handle(action.handle); break;
-            case Kind::close_handle: close_handle(); break;
+            case Kind::close_handle: close_handle(action.detail); break;
             case Kind::add_auth:
                 if (client_) {
                     for (const auto& auth : options_.auth) client_->add_auth(auth);
@@ -109,7 +110,7 @@ void SessionImpl::open_next_handle(std::uint64_t handle) {
         if (worth_a_line(++open_failures_)) {
             logger_->error("session: cannot open a client handle ({} times): {}", open_failures_, error.what());
         }
-        apply(fsm_.on_open_failed(handle, error.what(), runtime_->now()));
+        apply(fsm_.on_open_failed(handle, runtime_->now()));
         return;
     }
     open_failures_ = 0;
@@ -127,7 +128,11 @@ void SessionImpl::open_handle(std::uint64_t handle) {
     plan_probe();
 }
 
-void SessionImpl::close_handle() {
+void SessionImpl::close_handle(const std::string& why) {
+    if (!why.empty() && worth_a_line(++replaced_handles_)) {
+        logger_->warn("session {:#x}: {}; making a new one ({} times)", printable(fsm_.incarnation().session_id), why,
+                      replaced_handles_);
+    }
     nudge_.forget();
     const auto client = std::exchange(client_, nullptr);
     if (!client) return;
@@ -177,10 +182,14 @@ void SessionImpl::on_state(SessionState state) {
 void SessionImpl::on_connected(bool same_session) {
     const Incarnation& incarnation = fsm_.incarnation();
     const Instant now = runtime_->now();
+    const bool had_passed = lease_.passed(now);
     lease_.connected(incarnation.timeout, ZKRECIPES_MUTATION("connect-counts-from-answer") ? now : before_connect_,
                      now);
     last_request_ = now;
-    if (!holds_.empty() && lease_.passed(now)) lose_all("the servers granted a shorter session timeout");
+    replaced_handles_ = 0;
+    if (!holds_.empty() && lease_.passed(now)) {
+        lose_all(had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
+    }
     lease_view_->sure_until_ns.store(
         lease_.sure_until() == Instant::min() ? 0 : lease_.sure_until().time_since_epoch().count(),
         std::memory_order_release);
@@ -306,12 +315,14 @@ void SessionImpl::plan_probe() {
 void SessionImpl::start_probe() {
     probe_at_ = Instant::max();
     if (!probe_ || probing_ || closing_ || fsm_.linked() || !client_) return;
-    probing_ = true;
+    probe_at_ = runtime_->now() + kProbeAgain;  // should the call below throw
     const auto timeout = fsm_.has_session() ? fsm_.incarnation().timeout : options_.timeout;
     const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
     probe_->probe(hosts_, limit, [self = shared_from_this(), round = probe_round_](const std::vector<std::string>& up) {
         self->internally([&] { self->on_probed(round, up); });
     });
+    probing_ = true;  // its answer cannot come earlier: that enters the strand
+    probe_at_ = Instant::max();
 }
 
 void SessionImpl::on_probed(std::uint64_t round, const std::vector<std::string>& answering) {

@@ -12,7 +12,7 @@ void SessionImpl::post_inside(std::function<void()> work) {
 }
 
 void SessionImpl::notify(std::function<void()> callback) {
-    runtime_->post(Lane::notifier, [logger = logger_, callback = std::move(callback)] {
+    runtime_->post(Lane::notifier, [logger = logger_, callback = std::move(callback)]() mutable {
         const NotifierThread mark;
         try {
             callback();
@@ -21,6 +21,7 @@ void SessionImpl::notify(std::function<void()> callback) {
         } catch (...) {
             logger->error("a callback threw");
         }
+        callback = nullptr;  // what it owns dies under the mark, too: it may be the last one to hold the session
     });
 }
 
@@ -67,9 +68,7 @@ void SessionImpl::settle() {
 
 void SessionImpl::arm(Instant when) {
     if (when >= housekeeping_at_) return;
-    if (housekeeping_ != 0) runtime_->cancel(housekeeping_);
-    housekeeping_at_ = when;
-    housekeeping_ = runtime_->at(when, [weak = weak_from_this(), when] {
+    const TimerId timer = runtime_->at(when, [weak = weak_from_this(), when] {
         const auto self = weak.lock();
         if (!self) return;
         self->internally([&] {
@@ -80,12 +79,16 @@ void SessionImpl::arm(Instant when) {
             self->on_time();
         });
     });
+    // Only now: when at() throws, the next stay in the strand arms again.
+    if (housekeeping_ != 0) runtime_->cancel(housekeeping_);
+    housekeeping_ = timer;
+    housekeeping_at_ = when;
 }
 
 void SessionImpl::on_time() {
     const Instant now = runtime_->now();
     // First of all: nothing that is done below may find a hold that is over.
-    if (now >= hold_ends_at()) lose_all("no committed heartbeat within the lease");
+    if (now >= hold_ends_at()) lose_all(kNoHeartbeat);
     apply(fsm_.on_time(now));
     if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);

@@ -33,8 +33,9 @@ public:
         const std::lock_guard lock(mutex_);
         if (cancelled_) return;
         pending_.push(std::move(value));
-        if (std::exchange(scheduled_, true)) return;
+        if (scheduled_) return;
         runtime_->post(Lane::notifier, [self = this->shared_from_this()] { self->deliver(); });
+        scheduled_ = true;  // not before: when post() throws, the next push tries again
     }
 
     /// Afterwards the listener is not running and will not run, unless this is called from within it.

@@ -14,15 +14,18 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "base/runtime.hpp"
+#include "support/refusals.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using zkrecipes::test::NoThreads;
 
 constexpr auto kMaxWait = 30s;
 
@@ -95,17 +98,24 @@ TEST(ThreadRuntimeTest, ALaneRunsItsPostsInOrderOnOneThreadOfItsOwn) {
     }
 }
 
-TEST(ThreadRuntimeTest, ThreadsStartWhenFirstUsedAndAreNamed) {
+TEST(ThreadRuntimeTest, AllThreadsStartWithTheRuntimeAndAreNamed) {
     ASSERT_TRUE(await([] { return our_threads().empty(); }));
     const auto runtime = make_thread_runtime();
-    EXPECT_TRUE(our_threads().empty());
-    Latch done(2);
-    runtime->post(Lane::notifier, [&] { done.down(); });
-    runtime->post(Lane::blocking, [&] { done.down(); });
-    ASSERT_TRUE(done.wait());
-    EXPECT_THAT(our_threads(), ElementsAre("zkr-blocking", "zkr-notifier"));
+    const std::set<std::string> all{"zkr-blocking", "zkr-notifier", "zkr-protocol"};
+    EXPECT_TRUE(await([&] { return our_threads() == all; }));
     runtime->stop();
     EXPECT_TRUE(await([] { return our_threads().empty(); }));
+}
+
+TEST(ThreadRuntimeTest, AThreadThatTheSystemRefusesIsKnownAtOnceAndNothingIsLeftBehind) {
+    const std::size_t descriptors = open_descriptors();
+    {
+        const NoThreads refused;
+        EXPECT_THROW(make_thread_runtime(), std::system_error);
+    }
+    EXPECT_EQ(open_descriptors(), descriptors);
+    EXPECT_TRUE(await([] { return our_threads().empty(); }));
+    EXPECT_NO_THROW(make_thread_runtime());
 }
 
 TEST(ThreadRuntimeTest, ABlockedLaneDoesNotHoldUpTheOthers) {

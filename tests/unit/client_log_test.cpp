@@ -147,6 +147,27 @@ TEST_F(ClientLogFunctionTest, MoreLoggersThanFunctionsWriteToTheDefaultLogger) {
     EXPECT_THAT(text.str(), HasSubstr("free again"));
 }
 
+TEST_F(ClientLogFunctionTest, ThoseThatShareTheLastFunctionOutliveEachOther) {
+    std::ostringstream text;
+    std::ostringstream shared_text;
+    const auto shared_logger =
+        std::make_shared<spdlog::logger>("zkrecipes", std::make_shared<spdlog::sinks::ostream_sink_mt>(shared_text));
+    spdlog::register_logger(shared_logger);
+    std::vector<std::shared_ptr<ClientLog>> logs;
+    for (int i = 0; i < 64; ++i) logs.push_back(ClientLog::open(make_logger(text), runtime_));
+    const auto other_runtime = make_thread_runtime();
+    auto other = ClientLog::open(make_logger(text), other_runtime);
+    spdlog::drop("zkrecipes");
+    ASSERT_EQ(other->function(), logs.back()->function());
+    other_runtime->stop();
+    other->function()(line("ERROR", "while it was stopped").c_str());
+    other.reset();
+    logs.back()->function()(line("ERROR", "after it was closed").c_str());
+    runtime_->stop();
+    EXPECT_THAT(shared_text.str(), HasSubstr("while it was stopped"));
+    EXPECT_THAT(shared_text.str(), HasSubstr("after it was closed"));
+}
+
 TEST_F(ClientLogFunctionTest, ALoggerThatIsSlowHoldsUpNobodyAndTheRestIsCounted) {
     std::ostringstream text;
     const auto log = ClientLog::open(make_logger(text), runtime_);

@@ -163,7 +163,9 @@ TEST_F(SessionFsmTest, HandlesThatDieAtOnceAreReopenedMoreAndMoreRarely) {
     Instant now = kStart;
     Nanoseconds last{0};
     for (int i = 0; i < 20; ++i) {
-        EXPECT_THAT(kinds(say(ClientState::dead, now)), ElementsAre(Kind::close_handle));
+        const auto actions = say(ClientState::dead, now);
+        EXPECT_THAT(kinds(actions), ElementsAre(Kind::close_handle));
+        EXPECT_EQ(actions.back().detail, "the client handle broke down");
         const Nanoseconds delay = fsm.wake_at() - now;
         EXPECT_GT(delay, 0ns);
         EXPECT_GE(delay, last);
