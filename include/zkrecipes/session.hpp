@@ -67,14 +67,20 @@ private:
 /// Safe for concurrent use. The constructor returns at once and connects behind; recipes may be used at once, they
 /// wait for the connection within their own deadlines. Recipes and grants keep what they need alive: they may
 /// outlive the Session object and then behave as on a closed session.
+///
+/// After fork() a child that does not exec must neither use nor destroy its copies of a Session and of grants: the
+/// session's threads are not in it, and its connection is the parent's. It ends with exec or _exit.
 class ZKRECIPES_API Session {
 public:
-    /// Throws Error (bad_connect_string, bad_option, bad_path) for options that cannot work. Does not block.
+    /// Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work; out_of_resources when the
+    /// system refuses the threads or descriptors of a session. Nothing is left behind then. Does not block.
     explicit Session(SessionOptions options);
     explicit Session(std::string hosts);
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
-    ~Session();  ///< close()
+    /// close(). Ends the session's threads, too, unless a recipe or grant still needs them; when a callback of the user
+    /// is running, or a name being looked up, it waits up to one second for that, beyond close_timeout.
+    ~Session();
 
     /// Blocks the fiber or thread until connected. False: the deadline passed, or a stop was requested.
     /// Throws Error: `closed`, or `auth_failed` with the reason.

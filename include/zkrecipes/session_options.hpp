@@ -38,7 +38,7 @@ struct SessionOptions {
     /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
     /// before every path.
     std::string hosts;
-    /// Asked of the servers, which may answer with another value; see Session::info().
+    /// From 100 ms to 24 h. Asked of the servers, which may answer with another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
     /// Put before every path, made when missing. Empty, or an absolute path.
     std::string name_space;
@@ -52,9 +52,11 @@ struct SessionOptions {
     /// allow by default. Must be set where an administrator lowered minSessionTimeout below two ticks. Setting it
     /// elsewhere makes leases a little longer and halves the heartbeats.
     std::chrono::milliseconds server_tick{0};
-    /// How long close() may take.
+    /// How long close() may take; the destructor, up to a second more.
     std::chrono::milliseconds close_timeout{3'000};
-    /// Where log lines go; null: the logger registered with spdlog as "zkrecipes", else standard error.
+    /// Where log lines go; null: the logger registered with spdlog as "zkrecipes", else standard error. Most lines are
+    /// written while the session's lock is held: a sink must not call into the session, and one that blocks delays the
+    /// heartbeats, so that holds end by our own clock.
     std::shared_ptr<spdlog::logger> logger;
 };
 
