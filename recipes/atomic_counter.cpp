@@ -123,9 +123,7 @@ void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_t
     const auto impl = impl_;
     constexpr const char* operation = "add_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-    if (impl->core->state() == SessionState::closed) {
-        throw Error(Errc::closed, operation, path(), "make a new Session");
-    }
+    impl->core->throw_if_closed(operation, path());
     const auto rule = impl->rule(NumberChange::Kind::add, delta);
     change_later(impl->core, impl->place, rule, operation, deadline, std::move(stop),
                  [rule, done = std::move(done)](ChangeAnswer answer) {

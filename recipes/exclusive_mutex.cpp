@@ -103,9 +103,7 @@ void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std:
         throw Error(Errc::bad_option, "acquire_async", impl->queue->user_path,
                     "the callback is empty; pass a callable");
     }
-    if (impl->core->state() == SessionState::closed) {
-        throw Error(Errc::closed, "acquire_async", impl->queue->user_path, "make a new Session");
-    }
+    impl->core->throw_if_closed("acquire_async", impl->queue->user_path);
     auto tell = [done = std::move(done)](AcquireAnswer answer) {
         AcquireResult result;
         if (answer.share) result.grant = Grant(std::move(answer.share));

@@ -170,9 +170,7 @@ void MultiLock::acquire_async(Deadline deadline, std::stop_token stop, std::func
     if (!done) {
         throw Error(Errc::bad_option, "acquire_async", impl->queue->name, "the callback is empty; pass a callable");
     }
-    if (impl->core->state() == SessionState::closed) {
-        throw Error(Errc::closed, "acquire_async", impl->queue->name, "make a new Session");
-    }
+    impl->core->throw_if_closed("acquire_async", impl->queue->name);
     internal::acquire_later(impl->core, impl->maker("acquire_async"), deadline, std::move(stop),
                             [done = std::move(done)](AcquireAnswer answer) {
                                 AcquireResult result;

@@ -91,9 +91,7 @@ public:
     void acquire_async(const Side& side, const char* operation, Deadline deadline, std::stop_token stop,
                        std::function<void(AcquireResult)> done) {
         if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-        if (core->state() == SessionState::closed) {
-            throw Error(Errc::closed, operation, path(), "make a new Session");
-        }
+        core->throw_if_closed(operation, path());
         acquire_later(core, side.queue, operation, deadline, std::move(stop),
                       [done = std::move(done)](AcquireAnswer answer) {
                           AcquireResult result;

@@ -82,9 +82,7 @@ void SemaphoreMutex::acquire_async(Deadline deadline, std::stop_token stop, std:
     const auto impl = impl_;
     constexpr const char* operation = "acquire_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-    if (impl->core->state() == SessionState::closed) {
-        throw Error(Errc::closed, operation, path(), "make a new Session");
-    }
+    impl->core->throw_if_closed(operation, path());
     acquire_later(impl->core, impl->acquisition(operation), deadline, std::move(stop),
                   [done = std::move(done)](AcquireAnswer answer) {
                       AcquireResult result;

@@ -69,14 +69,13 @@ public:
     /// What is known already; begins to follow.
     std::optional<FoundValue> known(const char* operation) const {
         std::optional<FoundValue> value;
-        bool closed = false;
+        std::optional<Error> closed;
         core->enter([&] {
-            closed = core->closed_because() != nullptr;
-            if (closed) return;
+            if ((closed = core->closed_error(operation, place->user_path))) return;
             follower->start(core, place->path);
             value = follower->known(*core);
         });
-        if (closed) throw Error(Errc::closed, operation, place->user_path, "make a new Session");
+        if (closed) throw *closed;
         return value;
     }
 
@@ -127,9 +126,7 @@ public:
         if (!done) {
             throw Error(Errc::bad_option, operation, place->user_path, "the callback is empty; pass a callable");
         }
-        if (core->state() == SessionState::closed) {
-            throw Error(Errc::closed, operation, place->user_path, "make a new Session");
-        }
+        core->throw_if_closed(operation, place->user_path);
         check_value_size(core, *place, rule->data(), operation);
         change_later(
             core, place, rule, operation, deadline, std::move(stop),

@@ -137,9 +137,7 @@ void Transaction::commit_async(Deadline deadline, std::stop_token stop, std::fun
     constexpr const char* operation = "commit_async";
     const std::string first = plan_->paths.empty() ? "" : plan_->paths.front();
     if (!done) throw Error(Errc::bad_option, operation, first, "the callback is empty; pass a callable");
-    if (plan_->core->state() == SessionState::closed) {
-        throw Error(Errc::closed, operation, first, "make a new Session");
-    }
+    plan_->core->throw_if_closed(operation, first);
     internal::check_size(*plan_, operation);
     internal::commit_later(*plan_, operation, deadline, std::move(stop),
                            [done = std::move(done)](internal::CommitAnswer answer) {

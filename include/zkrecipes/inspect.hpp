@@ -64,7 +64,9 @@ ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, De
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
 /// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: it was gone
-/// already. The owner is told if it is one of ours; Curator's and kazoo's do not watch their own nodes.
+/// already. The owner is told if it is one of ours; Curator's and kazoo's do not watch their own nodes. Throws Error as
+/// inspect_lock, and bad_data when the node's data have changed since it was read, but for a request to give way, which
+/// forbids nothing.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
 
 }  // namespace zkrecipes

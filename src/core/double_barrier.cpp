@@ -45,12 +45,10 @@ std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, 
     return place;
 }
 
-void check_barrier_callback(const SessionCore& core, const char* operation, const BarrierPlace& place,
+void check_barrier_callback(SessionCore& core, const char* operation, const BarrierPlace& place,
                             const std::function<void(BarrierResult)>& done) {
     if (!done) throw Error(Errc::bad_option, operation, place.user_path, "the callback is empty; pass a callable");
-    if (core.state() == SessionState::closed) {
-        throw Error(Errc::closed, operation, place.user_path, "make a new Session");
-    }
+    core.throw_if_closed(operation, place.user_path);
 }
 
 void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std::stop_token stop,

@@ -28,7 +28,7 @@ std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, 
                                                        const std::string& path, BarrierOptions options);
 
 /// Throws Error closed; bad_option for an empty callback.
-void check_barrier_callback(const SessionCore& core, const char* operation, const BarrierPlace& place,
+void check_barrier_callback(SessionCore& core, const char* operation, const BarrierPlace& place,
                             const std::function<void(BarrierResult)>& done);
 /// Starts an operation of which "done" means passed.
 void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std::stop_token stop,

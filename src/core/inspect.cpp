@@ -142,14 +142,25 @@ private:
                               removed = sent_;
                               return done();
                           }
-                          if (stat.version != version_) return changed();
-                          remove();
+                          stat.version == version_ ? remove(version_) : look_what_has_changed();
                       }));
     }
 
-    void remove() {
+    /// A request to give way says nothing new of its owner: whoever asked, and waited in vain, may remove it.
+    void look_what_has_changed() {
+        core().get(path_, guard([this](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       if (!usable(rc, "get", path_)) return;
+                       if (rc != Rc::ok || stat.czxid != token_) {
+                           removed = sent_;
+                           return done();
+                       }
+                       data == kRevocationRequest ? remove(stat.version) : changed();
+                   }));
+    }
+
+    void remove(std::int32_t version) {
         sent_ = true;
-        core().remove(path_, version_, guard([this](Rc rc, Instant) {
+        core().remove(path_, version, guard([this](Rc rc, Instant) {
                           if (!usable(rc, "delete", path_)) return;
                           if (rc == Rc::bad_version) return changed();
                           if (rc != Rc::ok && rc != Rc::no_node) {

@@ -36,16 +36,15 @@ PersistentNodeOp::PersistentNodeOp(std::shared_ptr<SessionCore> core, const char
 }
 
 void PersistentNodeOp::start() {
-    bool closed = false;
+    std::optional<Error> closed;
     SessionCore& core = *core_;
     core.enter([&] {
-        closed = core.closed_because() != nullptr;
-        if (closed) return;
+        if ((closed = core.closed_error(operation_, user_path_))) return;
         self_ = shared_from_this();
         core.add_observer(*this);
         fsm_.start();
     });
-    if (closed) throw Error(Errc::closed, operation_, user_path_, "make a new Session");
+    if (closed) throw *closed;
 }
 
 void PersistentNodeOp::on_closed(const Error& why) {

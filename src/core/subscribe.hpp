@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <zkrecipes/error.hpp>
@@ -11,17 +12,17 @@
 namespace zkrecipes::internal {
 
 /// Starts `watch`, which pushes what it sees to `listener`, a Subscriber, until the subscription ends. Throws Error
-/// closed.
+/// closed and auth_failed.
 template <class Watch, class Listener>
 StateSubscription subscribe(const std::shared_ptr<SessionCore>& core, const char* operation,
                             const std::string& user_path, const std::shared_ptr<Watch>& watch,
                             const std::shared_ptr<Listener>& listener) {
-    bool closed = false;
+    std::optional<Error> closed;
     core->enter([&] {
-        closed = core->closed_because() != nullptr;
+        closed = core->closed_error(operation, user_path);
         if (!closed) watch->start();
     });
-    if (closed) throw Error(Errc::closed, operation, user_path, "make a new Session");
+    if (closed) throw *closed;
     return StateSubscription([listener, watch, weak = std::weak_ptr<SessionCore>(core)] {
         if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
         listener->cancel();

@@ -41,6 +41,20 @@ bool SessionCore::connected() const { return impl_->connected(); }
 const Incarnation& SessionCore::incarnation() const { return impl_->fsm_.incarnation(); }
 const Error* SessionCore::closed_because() const { return impl_->closed_because(); }
 
+std::optional<Error> SessionCore::closed_error(const char* operation, const std::string& user_path) const {
+    const Error* why = closed_because();
+    if (why == nullptr) return std::nullopt;
+    const bool by_us = why->errc() == Errc::closed;
+    return Error(why->errc(), operation, user_path, by_us ? "make a new Session" : why->what());
+}
+
+void SessionCore::throw_if_closed(const char* operation, const std::string& user_path) {
+    if (state() != SessionState::closed) return;
+    std::optional<Error> error;
+    enter([&] { error = closed_error(operation, user_path); });
+    if (error) throw *std::move(error);
+}
+
 std::string SessionCore::server_path(const std::string& path, const char* operation) const {
     check_path(path, operation);
     std::string out = join_path(impl_->prefix_, path);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -85,6 +86,9 @@ public:
     bool connected() const;                  // *inside*
     const Incarnation& incarnation() const;  // *inside*
     const Error* closed_because() const;     // *inside*; null: not closed
+    /// What a call that comes too late is told: auth_failed where that closed the session. Empty: it is not closed.
+    std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;  // *inside*
+    void throw_if_closed(const char* operation, const std::string& user_path);                     // anywhere
     /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
     std::string server_path(const std::string& path, const char* operation) const;
     std::string user_path(const std::string& server_path) const;
@@ -179,7 +183,11 @@ private:
 
 /// The way from the public Session to its core, for the recipes and for the simulation.
 struct SessionAccess {
-    static const std::shared_ptr<SessionCore>& core(const Session& session) { return session.core_; }
+    /// Throws Error closed for a Session object that was moved from.
+    static const std::shared_ptr<SessionCore>& core(const Session& session) {
+        if (!session.core_) throw Error(Errc::closed, "session", {}, "this Session object was moved from");
+        return session.core_;
+    }
     static Session make(std::shared_ptr<SessionCore> core) { return Session(std::move(core)); }
 };
 

@@ -1,5 +1,9 @@
 // What a program does wrong, or too late, is told by an Error, and never changes what another call promises.
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/inspect.hpp>
+#include <zkrecipes/persistent_node.hpp>
 #include <zkrecipes/sequencer.hpp>
+#include <zkrecipes/shared_value.hpp>
 #include <zkrecipes/transaction.hpp>
 
 #include <optional>
@@ -57,6 +61,33 @@ TEST_F(MisuseTest, ASequencerThatWasMovedFromIsNoHoldToAskFor) {
     EXPECT_EQ(code_of([&] { still_held(*session, from, Deadline::never()); }), Errc::lock_lost);
     EXPECT_EQ(code_of([&] { (void)release_held(*session, from, Deadline::never()); }), Errc::lock_lost);
     EXPECT_TRUE(client().sent.empty());
+}
+
+TEST_F(MisuseTest, WhereCredentialsWereRefusedEveryCallSaysSo) {
+    options.auth.push_back({"digest", "u:p"});
+    connect();
+    ExclusiveMutex mutex(*session, "/l");
+    SharedValue value(*session, "/v", "");
+    Transaction write(*session, Sequencer::parse(kHold));
+    write.set("/a", "b");
+    client().answer_auth(Rc::auth_failed);
+    runtime->run();
+    const auto never = [](auto&&...) { FAIL(); };
+    EXPECT_EQ(code_of([&] { mutex.acquire_async({}, {}, never); }), Errc::auth_failed);
+    EXPECT_EQ(code_of([&] { value.set_async("c", {}, {}, never); }), Errc::auth_failed);
+    EXPECT_EQ(code_of([&] { (void)value.get(); }), Errc::auth_failed);
+    EXPECT_EQ(code_of([&] { (void)value.observe(never); }), Errc::auth_failed);
+    EXPECT_EQ(code_of([&] { write.commit_async({}, {}, never); }), Errc::auth_failed);
+    EXPECT_EQ(code_of([&] { PersistentNode(*session, "/n"); }), Errc::auth_failed);
+}
+
+TEST_F(MisuseTest, ASessionThatWasMovedFromIsClosedToEveryRecipe) {
+    connect();
+    Session to = std::move(*session);
+    EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l"); }), Errc::closed);
+    EXPECT_EQ(code_of([&] { SharedValue(*session, "/v", ""); }), Errc::closed);
+    EXPECT_EQ(code_of([&] { inspect_lock(*session, "/l", Deadline::never()); }), Errc::closed);
+    runtime->while_running([&] { to.close(); });
 }
 
 }  // namespace

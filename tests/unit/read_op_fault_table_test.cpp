@@ -143,6 +143,12 @@ const Scenario kScenarios[] = {
          return yes_or_no(remove_participant(s, seen_holder(), d));
      },
      "yes", false, [](const Nodes& nodes) { EXPECT_FALSE(nodes.all.contains(kHolder)); }},
+    {"RemoveAfterARequest",
+     [](Session& s, Deadline d, std::stop_token) -> std::string {
+         request_revocation(s, seen_holder(), d);
+         return yes_or_no(remove_participant(s, seen_holder(), d));
+     },
+     "yes", false, [](const Nodes& nodes) { EXPECT_FALSE(nodes.all.contains(kHolder)); }},
     {"LeasesAndWaiters",
      [](Session& s, Deadline d, std::stop_token) { return listed(Semaphore(s, "/s", 2).participants(d)); },
      "*10.0.0.3 10.0.0.2 "},
