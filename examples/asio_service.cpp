@@ -12,8 +12,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <cstdio>
@@ -69,7 +71,19 @@ private:
     }
 
     asio::awaitable<void> listen() {
-        for (;;) asio::co_spawn(io_, serve(co_await acceptor_.async_accept(asio::use_awaitable)), asio::detached);
+        for (;;) {
+            boost::system::error_code error;
+            tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
+            if (stop_.stop_requested()) co_return;
+            if (!error) {
+                asio::co_spawn(io_, serve(std::move(socket)), asio::detached);
+                continue;
+            }
+            // No descriptor is free, or the client has gone again: those who are connected are served on.
+            std::fprintf(stderr, "cannot accept a client: %s\n", error.message().c_str());
+            asio::steady_timer pause(io_, 100ms);
+            co_await pause.async_wait(asio::use_awaitable);
+        }
     }
 
     asio::awaitable<void> serve(tcp::socket socket) {

@@ -11,9 +11,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -141,7 +144,16 @@ asio::awaitable<void> serve(tcp::socket socket, Member& member) {
 asio::awaitable<void> listen(tcp::acceptor acceptor, Member& member) {
     const auto executor = acceptor.get_executor();
     for (;;) {
-        asio::co_spawn(executor, serve(co_await acceptor.async_accept(asio::use_awaitable), member), asio::detached);
+        boost::system::error_code error;
+        tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+        if (!error) {
+            asio::co_spawn(executor, serve(std::move(socket), member), asio::detached);
+            continue;
+        }
+        // No descriptor is free, or the client has gone again: those who are connected are served on.
+        std::fprintf(stderr, "cannot accept a client: %s\n", error.message().c_str());
+        asio::steady_timer pause(executor, std::chrono::milliseconds(100));
+        co_await pause.async_wait(asio::use_awaitable);
     }
 }
 

@@ -10,10 +10,15 @@
 namespace zkrecipes::zklock {
 namespace {
 
+/// A node goes by its name, by the path that status shows, or by the servers' path, which its holder is told.
 bool selected(const Options& options, const Participant& participant) {
     if (options.break_all) return true;
     if (options.break_holder) return participant.holder;
-    return participant.node == options.break_node || node_path(participant) == options.break_node;
+    const std::string path = node_path(participant);
+    for (const std::string& name : {participant.node, path, server_prefix(options) + path}) {
+        if (name == options.break_node) return true;
+    }
+    return false;
 }
 
 bool confirmed(const Options& options, std::size_t count) {

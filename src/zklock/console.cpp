@@ -1,9 +1,12 @@
 #include "zklock/console.hpp"
 
+#include <limits.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -16,17 +19,23 @@
 
 namespace zkrecipes::zklock {
 
-bool write_if_ready(int fd, std::string_view text) noexcept {
-    while (!text.empty()) {
+std::size_t write_ready(int fd, std::string_view text) noexcept {
+    struct stat status {};
+    // A pipe that is ready takes PIPE_BUF bytes without blocking; a file takes all there is, in one piece.
+    const bool file = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    const std::size_t most = file ? std::max<std::size_t>(text.size(), 1) : PIPE_BUF;
+    std::size_t done = 0;
+    while (done < text.size()) {
         pollfd ready{fd, POLLOUT, 0};
-        if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return false;
-        // A pipe that is ready takes PIPE_BUF bytes without blocking.
-        const ssize_t size = ::write(fd, text.data(), std::min<std::size_t>(text.size(), 4096));
-        if (size < 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(size));
+        if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) break;
+        const ssize_t size = ::write(fd, text.data() + done, std::min(text.size() - done, most));
+        if (size < 0) break;
+        done += static_cast<std::size_t>(size);
     }
-    return true;
+    return done;
 }
+
+bool write_if_ready(int fd, std::string_view text) noexcept { return write_ready(fd, text) == text.size(); }
 
 std::string timestamp_now() {
     timespec now{};

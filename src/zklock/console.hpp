@@ -13,8 +13,10 @@ namespace zkrecipes::zklock {
 
 struct Options;
 
-/// Writes to `fd` if that is possible at once. False: nobody reads, and the text is dropped; a terminal that was
-/// stopped with Ctrl-S or a full pipe must not keep us from watching the lock.
+/// Writes what `fd` takes at once, and answers how much that is: a terminal that was stopped with Ctrl-S or a full pipe
+/// must not keep us from watching the lock. What fits into PIPE_BUF goes out in one piece or not at all.
+std::size_t write_ready(int fd, std::string_view text) noexcept;
+/// The same. False: nobody reads, and what was not written is dropped.
 bool write_if_ready(int fd, std::string_view text) noexcept;
 
 /// Everything zklock says, on stderr: stdout is the command's. Safe for concurrent use.

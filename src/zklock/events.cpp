@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -30,30 +29,18 @@ EventLog::EventLog(const std::string& where) {
 
 void EventLog::write(const char* event, const nlohmann::json& fields) {
     if (fd_ < 0) return;
+    rest_.erase(0, write_ready(fd_, rest_));
+    if (!rest_.empty()) {
+        ++dropped_;
+        return;
+    }
     nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"event", event}};
     object.update(fields);
     if (dropped_ > 0) object["dropped"] = dropped_;  // lines before this one that nobody read
-    dropped_ = write_if_ready(fd_, dump(object) + "\n") ? 0 : dropped_ + 1;
-}
-
-bool write_result(const std::string& file, const nlohmann::json& object) {
-    const std::string draft = file + ".tmp" + std::to_string(::getpid());
-    const std::string text = dump(object) + "\n";
-    {
-        const UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-        if (!fd) return false;
-        if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-            const int error = errno ? errno : EIO;
-            ::unlink(draft.c_str());
-            errno = error;
-            return false;
-        }
-    }
-    if (std::rename(draft.c_str(), file.c_str()) == 0) return true;
-    const int error = errno;
-    ::unlink(draft.c_str());
-    errno = error;
-    return false;
+    rest_ = dump(object) + "\n";
+    const std::size_t written = write_ready(fd_, rest_);
+    dropped_ = written > 0 ? 0 : dropped_ + 1;
+    rest_.erase(0, written > 0 ? written : rest_.size());
 }
 
 std::string dump(const nlohmann::json& object, int indent) {

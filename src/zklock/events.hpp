@@ -8,7 +8,8 @@
 
 namespace zkrecipes::zklock {
 
-/// --events: what happens, as JSON Lines. Each line goes out in one write, or not at all when nobody reads.
+/// --events: what happens, as JSON Lines. Each line goes out in one write, or not at all when nobody reads; one that is
+/// longer than PIPE_BUF may go out in several, and the next line follows its end.
 class EventLog {
 public:
     EventLog() = default;
@@ -22,11 +23,9 @@ public:
 private:
     int fd_ = -1;
     UniqueFd owned_;
+    std::string rest_;  // of a line whose beginning is out
     unsigned dropped_ = 0;
 };
-
-/// --result: replaces `file` by this object in one step. False: could not; errno says why.
-bool write_result(const std::string& file, const nlohmann::json& object);
 
 /// One line of text; what is not UTF-8 is replaced.
 std::string dump(const nlohmann::json& object, int indent = -1);

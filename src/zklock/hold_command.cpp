@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "zklock/describe.hpp"
 #include "zklock/events.hpp"
 #include "zklock/lock_session.hpp"
+#include "zklock/result.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -44,11 +47,42 @@ void print_hold(const Options& options, const LockSession& lock) {
     write_if_ready(STDOUT_FILENO, line);
 }
 
+/// Tells of a connection that broke, and that it is over: when a check that was sent on a new one has come back, as
+/// Supervisor has it for a command.
+class Suspension {
+public:
+    Suspension(const LockSession& lock, EventLog& events) : lock_(lock), events_(events) {}
+
+    void note(const StateChange& change) {
+        if (change.state == SessionState::connecting) return;
+        verify_after_.reset();
+        if (change.state == SessionState::connected) {
+            verify_after_ = change.at;
+        } else if (!std::exchange(suspended_, true)) {
+            const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+            events_.write("suspended", {{"lease_left_ms", left.count() / 1'000'000}});
+        }
+    }
+    void look() {
+        const Nanoseconds lease = Nanoseconds(lock_.info().timeout) * 2 / 3;
+        if (!suspended_ || !verify_after_ || lock_.sure_until() - lease < *verify_after_) return;
+        suspended_ = false;
+        events_.write("resumed", nlohmann::json::object());
+    }
+
+private:
+    const LockSession& lock_;
+    EventLog& events_;
+    std::optional<Instant> verify_after_;
+    bool suspended_ = false;
+};
+
 /// Why the hold ended.
 enum class End { wanted, lost };
 
 End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
     const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    Suspension suspension(lock, events);
     for (;;) {
         // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
         const Instant until = lock.sure_until();
@@ -68,17 +102,15 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
         }
         const Inbox::Mail mail = lock.inbox().take();
         if (mail.lost) return End::lost;
-        for (const StateChange& change : mail.states) {
-            if (change.state == SessionState::suspended) events.write("suspended", nlohmann::json::object());
-        }
+        for (const StateChange& change : mail.states) suspension.note(change);
+        suspension.look();
         if ((fds[0].revents & (POLLERR | POLLNVAL)) || (fds[0].revents && !stdin_goes_on())) return End::wanted;
     }
 }
 
 }  // namespace
 
-int hold_command(const Options& options, Console& console, Signals& signals) {
-    EventLog events(options.events);
+int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals) {
     LockSession lock(options, console, events, signals);
     lock.acquire();
     print_hold(options, lock);
@@ -92,19 +124,10 @@ int hold_command(const Options& options, Console& console, Signals& signals) {
     }
     lock.release();
     events.write("released", {{"held_ms", held.count()}});
-    if (!options.result.empty()) {
-        nlohmann::json object = {{"v", 1},
-                                 {"ts", timestamp_now()},
-                                 {"outcome", end == End::lost ? "lost" : "released"},
-                                 {"exit_code", code},
-                                 {"token", lock.token()},
-                                 {"held_ms", held.count()}};
-        object.update(lock_fields(options, lock.nodes()));
-        if (!reason.empty()) object["reason"] = reason;
-        if (!write_result(options.result, object)) {
-            console.warning("cannot write " + options.result + ": " + std::strerror(errno));
-        }
-    }
+    nlohmann::json object = result_object(options, end == End::lost ? "lost" : "released", code, lock.nodes());
+    object.update({{"token", lock.token()}, {"held_ms", held.count()}});
+    if (!reason.empty()) object["reason"] = reason;
+    report(options, console, object);
     return code;
 }
 

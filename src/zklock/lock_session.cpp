@@ -117,8 +117,10 @@ void LockSession::connect() {
     }
     while (state_ != SessionState::connected) {
         if (until && BootClock::now() >= *until) {
-            throw Failure(kUnavailable, "no ZooKeeper server answered at " + printable(options_.connect) + " within " +
-                                            format_duration(*until - started_at_));
+            throw Failure(kUnavailable,
+                          "no ZooKeeper server answered at " + printable(options_.connect) + " within " +
+                              format_duration(*until - started_at_),
+                          "unavailable");
         }
         await(until);
     }
@@ -181,10 +183,11 @@ void LockSession::wait_for_grant() {
 void LockSession::give_up(bool connected) {
     stop_watching();
     if (!connected) {
-        throw Failure(kUnavailable, "not acquired: no ZooKeeper server answers while waiting for " + options_.lock);
+        throw Failure(kUnavailable, "not acquired: no ZooKeeper server answers while waiting for " + options_.lock,
+                      "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);
-    throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words());
+    throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words(), "busy");
 }
 
 /// Called in the handler of an error of the acquire. The library speaks of objects and what they were made for; who

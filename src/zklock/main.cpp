@@ -3,6 +3,7 @@
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/version.hpp>
@@ -12,6 +13,7 @@
 #include "zklock/hold_command.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/options.hpp"
+#include "zklock/result.hpp"
 #include "zklock/run_command.hpp"
 #include "zklock/signals.hpp"
 
@@ -46,10 +48,27 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::elect:
         case Command::hold: break;
     }
+    forget_result(options.result);
+    // Before anything of our own is open, or the number given to --events might stand for that.
+    EventLog events(options.events);
+    if (events.wanted()) inheritance.withhold(events.fd());
     // Signals are blocked before the session makes its threads, which inherit it: only the main thread gets them.
     Signals signals;
-    if (options.command == Command::hold) return hold_command(options, console, signals);
-    return run_command(options, console, std::move(inheritance), signals);
+    if (options.command == Command::hold) return hold_command(options, console, events, signals);
+    return run_command(options, console, inheritance, events, signals);
+}
+
+int parse_and_dispatch(int argc, char** argv, std::optional<Console>& console, Inheritance& inheritance) {
+    Options options;
+    try {
+        parse_options(argc, argv, options);
+        inheritance.withhold_closed();
+        console.emplace(options);
+        return dispatch(options, *console, inheritance);
+    } catch (...) {
+        report_failure(options);
+        throw;
+    }
 }
 
 int run_main(int argc, char** argv) {
@@ -57,10 +76,7 @@ int run_main(int argc, char** argv) {
     Inheritance inheritance = Inheritance::capture();
     std::optional<Console> console;
     try {
-        const Options options = parse_options(argc, argv);
-        inheritance.withhold_closed();
-        console.emplace(options);
-        return dispatch(options, *console, inheritance);
+        return parse_and_dispatch(argc, argv, console, inheritance);
     } catch (const Failure& failure) {
         const bool about_the_call = !console || failure.code == kUsage || failure.code == kConfig;
         if (about_the_call) {

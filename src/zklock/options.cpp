@@ -63,12 +63,21 @@ int exit_code(const std::string& option, const std::string& text) {
     return value;
 }
 
+std::string not_a_path(const std::string& lock) {
+    if (lock.empty()) return "the lock is missing";
+    for (const Word& word : kWords) {
+        if (lock == word.text) return "put the command first: zklock " + lock + " [OPTIONS] ...";
+    }
+    return "\"" + lock + "\" is neither a command of zklock nor an absolute path";
+}
+
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 /// One run over the command line: CLI11 fills the texts, finish() makes them an Options.
 class Parser {
 public:
-    explicit Parser(const Word& word) : app_(word.summary, std::string("zklock ") + word.text) {
+    Parser(const Word& word, Options& options)
+        : options_(options), app_(word.summary, std::string("zklock ") + word.text) {
         options_.command = word.command;
         app_.add_flag("--version", version_, "Shows the version, with --json also the client's");
         app_.add_flag("-v,--verbose", options_.verbose, "Says more; twice: each step");
@@ -78,7 +87,7 @@ public:
         for (const Setting& setting : kSettings) add_setting(setting.key);
     }
 
-    Options parse(std::vector<std::string> arguments) {
+    void parse(std::vector<std::string> arguments) {
         const Command command = options_.command;
         const bool runs = command == Command::run || command == Command::elect;
         if (command == Command::run || command == Command::hold) add_lock_options();
@@ -102,17 +111,16 @@ public:
         } catch (const CLI::CallForHelp&) {
             options_.command = Command::help;
             options_.help_text = app_.help();
-            return options_;
+            return;
         } catch (const CLI::ParseError& error) {
             usage(error.what());
         }
         if (version_) {
             options_.command = Command::version;
-            return options_;
+            return;
         }
         if (runs) take_command(app_.remaining());
         finish();
-        return options_;
     }
 
 private:
@@ -241,9 +249,7 @@ private:
         if (command == Command::run || command == Command::hold) take_locks();
         if (command == Command::elect) take_election();
         if (command != Command::ping && !options_.lock.starts_with('/')) {
-            usage(options_.lock.empty()
-                      ? "the lock is missing"
-                      : "\"" + options_.lock + "\" is neither a command of zklock nor an absolute path");
+            usage(not_a_path(options_.lock));
         }
         if (command == Command::break_lock &&
             int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
@@ -392,7 +398,7 @@ private:
         if (const auto auth = settings.find("auth-file")) options_.auth = read_auth_file(auth->value);
     }
 
-    Options options_;
+    Options& options_;
     CLI::App app_;
     std::map<std::string, std::string> settings_;
     std::vector<std::string> meta_, set_;
@@ -412,15 +418,14 @@ std::string general_help() {
 
 void usage(const std::string& text) { throw Failure(kUsage, text + "\nTry 'zklock --help'."); }
 
-Options parse_options(int argc, const char* const* argv) {
+void parse_options(int argc, const char* const* argv, Options& options) {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     if (arguments.empty()) usage(std::string("Usage:\n") + kSynopsis);
     const Word* word = &kWords[0];
     if (arguments.front() == "--help" || arguments.front() == "-h") {
-        Options help;
-        help.command = Command::help;
-        help.help_text = general_help();
-        return help;
+        options.command = Command::help;
+        options.help_text = general_help();
+        return;
     }
     for (const Word& candidate : kWords) {
         // A lock is an absolute path, so no lock can be mistaken for one of these.
@@ -430,7 +435,17 @@ Options parse_options(int argc, const char* const* argv) {
             break;
         }
     }
-    return Parser(*word).parse(std::move(arguments));
+    Parser(*word, options).parse(std::move(arguments));
+}
+
+std::string server_prefix(const Options& options) {
+    std::string result;
+    for (std::string part :
+         {options.connect.substr(std::min(options.connect.find('/'), options.connect.size())), options.prefix}) {
+        while (part.ends_with('/')) part.pop_back();
+        result += part;
+    }
+    return result;
 }
 
 int parse_signal(const std::string& text) {

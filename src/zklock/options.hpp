@@ -18,10 +18,13 @@
 
 namespace zkrecipes::zklock {
 
-/// Ends zklock: what to say on stderr, and the exit code.
+/// Ends zklock: what to say on stderr, the exit code, and the outcome for --result. The code does not tell it: -E and
+/// --lost-exit-code may name any.
 struct Failure : std::runtime_error {
-    Failure(int exit_code, const std::string& text) : std::runtime_error(text), code(exit_code) {}
+    Failure(int exit_code, const std::string& text, const char* result_outcome = "error")
+        : std::runtime_error(text), code(exit_code), outcome(result_outcome) {}
     int code;
+    const char* outcome;
 };
 
 enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, help, version };
@@ -84,9 +87,12 @@ struct Options {
 /// Throws Failure for a call that cannot be understood.
 [[noreturn]] void usage(const std::string& text);
 
-/// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure.
-Options parse_options(int argc, const char* const* argv);
+/// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure;
+/// then `options` is what was understood before, --result among it.
+void parse_options(int argc, const char* const* argv, Options& options);
 
+/// What the servers see before every path of ours: the path behind the servers' names, and the prefix; "": nothing.
+std::string server_prefix(const Options& options);
 /// "TERM", "SIGTERM" or "15". Throws Failure.
 int parse_signal(const std::string& text);
 /// "open", "creator", or "SCHEME:ID:PERMISSIONS" with letters of "rwcda". Throws Failure.

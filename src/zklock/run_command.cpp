@@ -13,31 +13,11 @@
 #include "zklock/events.hpp"
 #include "zklock/lock_session.hpp"
 #include "zklock/process_table.hpp"
+#include "zklock/result.hpp"
 #include "zklock/runner.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
-
-nlohmann::json result_object(const Options& options, const char* outcome, int code) {
-    nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"outcome", outcome}, {"exit_code", code}};
-    object.update(lock_fields(options, {}));
-    return object;
-}
-
-void report(const Options& options, Console& console, const nlohmann::json& object) {
-    if (options.result.empty() || write_result(options.result, object)) return;
-    console.warning("cannot write " + options.result + ": " + std::strerror(errno));
-}
-
-const char* outcome_of(const Options& options, int code) {
-    if (code == options.conflict_exit_code) return "busy";
-    switch (code) {
-        case kUnavailable: return "unavailable";
-        case kNoPermission: return "no_permission";
-        case kCannotCreate: return "cannot_create";
-        default: return "error";
-    }
-}
 
 struct Surroundings {
     Console& console;
@@ -95,34 +75,15 @@ void check_process_table() {
 
 }  // namespace
 
-int run_command(const Options& options, Console& console, Inheritance inheritance, Signals& signals) {
-    EventLog events(options.events);
-    if (events.wanted()) inheritance.withhold(events.fd());
+int run_command(const Options& options, Console& console, const Inheritance& inheritance, EventLog& events,
+                Signals& signals) {
     check_process_table();
     // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
     // whoever executed zklock had children already: theirs are none of our business.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
     const Surroundings around{console, inheritance, signals, events, whole_tree};
-    try {
-        if (options.command == Command::run) return *run_once(options, around);
-        return run_while_elected(options, around);
-    } catch (const Failure& failure) {
-        nlohmann::json object = result_object(options, outcome_of(options, failure.code), failure.code);
-        object["message"] = failure.what();
-        report(options, console, object);
-        throw;
-    } catch (const Error& error) {
-        const int code = exit_code_for(error.errc());
-        nlohmann::json object = result_object(options, outcome_of(options, code), code);
-        object["message"] = error.what();
-        report(options, console, object);
-        throw;
-    } catch (const Interrupted& interrupted) {
-        nlohmann::json object = result_object(options, "interrupted", 128 + interrupted.signal);
-        object["signal"] = interrupted.signal;
-        report(options, console, object);
-        throw;
-    }
+    if (options.command == Command::run) return *run_once(options, around);
+    return run_while_elected(options, around);
 }
 
 }  // namespace zkrecipes::zklock

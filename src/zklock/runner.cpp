@@ -92,7 +92,8 @@ void Runner::wait_for_a_lease_worth_starting() {
         if (now >= limit) {
             throw Failure(kUnavailable,
                           "the servers are too slow to confirm the lock in time: use a longer --session-timeout or a "
-                          "shorter --kill-after");
+                          "shorter --kill-after",
+                          "unavailable");
         }
         pollfd signals{signals_.fd(), POLLIN, 0};
         ::poll(&signals, 1, static_cast<int>(in_ms(pause)) + 1);
@@ -131,7 +132,7 @@ void Runner::start() {
         child_ =
             std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
     } catch (const std::system_error& error) {
-        throw Failure(kOsError, std::string("cannot start the command: ") + error.what());
+        throw Failure(kOsError, std::string("cannot start the command: ") + error.what(), "not_started");
     }
 }
 
@@ -218,19 +219,20 @@ void Runner::read_start() {
             perform(supervisor_.command_started(BootClock::now()));
             return;
         case ExecResult::too_late:
-            start_failure_ = options_.lost_exit_code;
             too_late_ = true;
-            console_.error("the lock was lost before the command was started");
-            return;
+            return fail_to_start(options_.lost_exit_code, "the lock was lost before the command was started");
         case ExecResult::setup:
-            start_failure_ = kOsError;
-            console_.error("cannot start the command: " + std::string(std::strerror(result.error)));
-            return;
+            return fail_to_start(kOsError, "cannot start the command: " + std::string(std::strerror(result.error)));
         case ExecResult::exec:
-            start_failure_ = result.error == ENOENT || result.error == ENOTDIR ? kNotFound : kNotExecutable;
-            console_.error("cannot run " + command + ": " + std::strerror(result.error));
-            return;
+            return fail_to_start(result.error == ENOENT || result.error == ENOTDIR ? kNotFound : kNotExecutable,
+                                 "cannot run " + command + ": " + std::strerror(result.error));
     }
+}
+
+void Runner::fail_to_start(int code, const std::string& why) {
+    start_failure_ = code;
+    start_problem_ = why;
+    console_.error(why);
 }
 
 void Runner::read_children() {
@@ -343,6 +345,7 @@ nlohmann::json Runner::details() const {
                              {"wait_ms", in_ms(lock_.waited())},
                              {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))}};
     object.update(lock_fields(options_, lock_.nodes()));
+    if (start_failure_) object["message"] = start_problem_;
     if (!start_failure_ && child_ && child_->exited()) {
         const ExitStatus& status = *child_->exited();
         object["child"] = {{status.signalled ? "signal" : "code", status.number}};

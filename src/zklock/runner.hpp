@@ -14,7 +14,8 @@
 namespace zkrecipes::zklock {
 
 struct LostBeforeStart : Failure {
-    explicit LostBeforeStart(int exit_code) : Failure(exit_code, "the lock was lost before the command was started") {}
+    explicit LostBeforeStart(int exit_code)
+        : Failure(exit_code, "the lock was lost before the command was started", "lost") {}
 };
 
 /// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on
@@ -44,6 +45,7 @@ private:
     void read_inbox();
     void read_signals();
     void read_start();
+    void fail_to_start(int code, const std::string& why);
     void read_children();
     void give_the_terminal();
     void stop_with_the_job(int signal);
@@ -70,6 +72,7 @@ private:
     bool start_spoke_ = false;  // something can be read from it
     UniqueFd timer_;
     std::optional<int> start_failure_;  // exit code
+    std::string start_problem_;         // and why
     bool too_late_ = false;             // it was the lock
     std::optional<Nanoseconds> held_;
     Nanoseconds drain_pause_ = std::chrono::milliseconds(5);

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/Config.hpp>
-#include <CLI/Error.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "zklock/config_file.hpp"
 #include "zklock/options.hpp"
 #include "zklock/unique_fd.hpp"
 
@@ -66,21 +65,9 @@ void Settings::read_file(const std::string& path, bool must_exist) {
         if (!must_exist && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
         throw Failure(kConfig, "cannot read the configuration file " + path + ": " + std::strerror(errno));
     }
-    std::map<std::string, std::string> values;
-    try {
-        for (const CLI::ConfigItem& item : CLI::ConfigINI().from_config(stream)) {
-            if (item.name == "++" || item.name == "--") continue;  // how CLI11 reports the limits of a section
-            const bool ours = item.parents.empty() || (item.parents.size() == 1 && item.parents[0] == "zklock");
-            if (!ours || !setting(item.name) || item.name == "config") {
-                throw Failure(kConfig, path + ": unknown setting \"" + item.fullname() + "\"");
-            }
-            // CLI11 splits at commas that stand in brackets or quotes only; the list of servers comes through whole.
-            std::string value;
-            for (const std::string& part : item.inputs) value += (value.empty() ? "" : ",") + part;
-            values[item.name] = value;
-        }
-    } catch (const CLI::Error& error) {
-        throw Failure(kConfig, path + ": " + error.what());
+    std::map<std::string, std::string> values = read_config(stream, path);
+    for (const auto& [key, value] : values) {
+        if (!setting(key) || key == "config") throw Failure(kConfig, path + ": unknown setting \"" + key + "\"");
     }
     files_.emplace_back(path, std::move(values));
 }

@@ -150,6 +150,15 @@ TEST_F(ZkenvTest, WrongUsageAndFailuresHaveCodesOfTheirOwn) {
     EXPECT_NE(missing.errors.find("apt-get install"), std::string::npos);
 }
 
+TEST_F(ZkenvTest, AKeeperThatCannotStartIsTheReasonThatIsTold) {
+    if (::geteuid() != 0) {
+        GTEST_SKIP() << "/proc is passed over by those who may not write there";
+    }
+    const auto outcome = run("start", "ZKRECIPES_TESTENV_DIR=/proc");
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.errors.find("cannot make a directory in /proc"), std::string::npos) << outcome.errors;
+}
+
 TEST_F(ZkenvTest, EndsWithTheProcessThatItIsToldAndLeavesNothingBehind) {
     const pid_t patron = ::fork();
     if (patron == 0) {

@@ -3,15 +3,18 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "zklock/console.hpp"
 #include "zklock/options.hpp"
+#include "zklock/result.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -81,6 +84,69 @@ TEST_F(EventsTest, AResultReplacesTheFileInOneStep) {
     EXPECT_EQ(entries, 1);
     EXPECT_FALSE(write_result("/nonexistent/result", {}));
     EXPECT_EQ(errno, ENOENT);
+}
+
+TEST_F(EventsTest, AResultInAPipeOrBehindALinkLeavesThemWhatTheyAre) {
+    const std::string pipe = (directory_ / "pipe").string();
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    EXPECT_FALSE(write_result(pipe, {{"exit_code", 1}})) << "nobody reads, and nobody is waited for";
+    EXPECT_EQ(errno, ENXIO);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    forget_result(pipe);
+    EXPECT_TRUE(write_result(pipe, {{"exit_code", 7}}));
+    char text[100] = {};
+    EXPECT_GT(::read(reader, text, sizeof text - 1), 0);
+    ::close(reader);
+    EXPECT_EQ(Json::parse(text)["exit_code"], 7);
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+
+    std::ofstream(directory_ / "file") << "a long line of yesterday, longer than what is written today";
+    std::filesystem::create_symlink("file", directory_ / "link");
+    EXPECT_TRUE(write_result((directory_ / "link").string(), {{"exit_code", 7}}));
+    EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "link"));
+    std::ifstream stream(directory_ / "file");
+    EXPECT_EQ(Json::parse(stream)["exit_code"], 7);
+}
+
+TEST_F(EventsTest, AnOldResultIsForgottenAndNothingElse) {
+    for (const char* name : {"old", "target"}) std::ofstream(directory_ / name) << "old";
+    std::filesystem::create_symlink("target", directory_ / "link");
+    ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+    for (const char* name : {"old", "link", "pipe", "missing"}) forget_result((directory_ / name).string());
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "old"));
+    EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "link"));
+    EXPECT_EQ(std::filesystem::file_size(directory_ / "target"), 0u);
+    EXPECT_TRUE(std::filesystem::is_fifo(directory_ / "pipe"));
+    EXPECT_FALSE(std::filesystem::exists(directory_ / "missing"));
+}
+
+TEST_F(EventsTest, TheRestOfALongLineComesBeforeTheNextOne) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    ASSERT_GT(::fcntl(ends[1], F_SETPIPE_SZ, 8192), 0);
+    const std::string path(10'000, 'x');
+    EventLog log(std::to_string(ends[1]));
+    log.write("acquired", {{"path", path}});
+    log.write("child_started", Json::object());  // dropped: the pipe is full, in the middle of the line before
+    std::string text;
+    const auto read_some = [&] {
+        char buffer[16384];
+        const ssize_t size = ::read(ends[0], buffer, sizeof buffer);
+        ASSERT_GT(size, 0);
+        text.append(buffer, static_cast<std::size_t>(size));
+    };
+    read_some();
+    log.write("released", Json::object());
+    read_some();
+    ::close(ends[0]);
+    ::close(ends[1]);
+    std::istringstream stream(text);
+    std::vector<Json> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+    ASSERT_EQ(lines.size(), 2u) << text;
+    EXPECT_EQ(lines[0]["path"], path);
+    EXPECT_EQ(lines[1]["event"], "released");
+    EXPECT_EQ(lines[1]["dropped"], 1);
 }
 
 TEST_F(EventsTest, AFullPipeTakesNothing) {

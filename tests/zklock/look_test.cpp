@@ -109,7 +109,16 @@ TEST_F(ZklockLookTest, HoldHoldsUntilStdinEnds) {
     ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
     EXPECT_THAT(hold.out(), testing::MatchesRegex(".*/lock/_c_[^ ]* [0-9]+\n"));
     EXPECT_EQ(run({"-n", lock(), "true"}).code, 75);
-    EXPECT_EQ(zklock({"hold", "-n", "-E", "3", "--connect", connect_string(), lock()}).code, 3);
+    const std::string result = scratch_ / "result";
+    const Outcome busy = zklock({"hold", "-n", "-E", "3", "--result", result, "--connect", connect_string(), lock()});
+    EXPECT_EQ(busy.code, 3);
+    EXPECT_EQ(nlohmann::json::parse(read_file(result))["outcome"], "busy");
+    ZklockProcess waiting({"hold", "--result", result, "--connect", connect_string(), lock()}, open);
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    EXPECT_FALSE(exists(result)) << "that one is over";
+    waiting.signal(SIGTERM);
+    EXPECT_EQ(waiting.wait(), -SIGTERM);
+    EXPECT_EQ(nlohmann::json::parse(read_file(result))["outcome"], "interrupted");
     hold.end_input();
     EXPECT_EQ(hold.wait(), 0);
     EXPECT_EQ(queue_length(), 0u);
@@ -129,6 +138,42 @@ TEST_F(ZklockLookTest, HoldEndsWithASignalOrWithTheLock) {
     EXPECT_EQ(zklock({"break", "--all", "--yes", "--connect", connect_string(), lock()}).code, 0);
     EXPECT_EQ(lost.wait(), 79);
     EXPECT_THAT(lost.err(), HasSubstr("is gone"));
+}
+
+TEST_F(ZklockLookTest, HoldTellsOfABrokenConnection) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    testenv::Gate gate(server().endpoint());
+    ZklockProcess::Setup open;
+    open.keep_input = true;
+    const std::string events = scratch_ / "events";
+    ZklockProcess hold(
+        {"hold", "--events", events, "--session-timeout", "20s", "--connect", gate.connect_string(), lock()}, open);
+    ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
+    gate.reset_all();
+    ASSERT_TRUE(await([&] { return !events_named(events, "suspended").empty(); }));
+    EXPECT_GT(events_named(events, "suspended")[0]["lease_left_ms"], 0);
+    EXPECT_TRUE(await([&] { return !events_named(events, "resumed").empty(); }));
+    hold.end_input();
+    EXPECT_EQ(hold.wait(), 0);
+}
+
+TEST_F(ZklockLookTest, BreakTakesTheNodeThatZklockPrints) {
+    ZklockProcess::Setup open;
+    open.keep_input = true;
+    const std::vector<std::string> where = {"--connect", connect_string() + root(), "--prefix", "/p", "/l"};
+    const auto with_where = [&](std::vector<std::string> words) {
+        words.insert(words.end(), where.begin(), where.end());
+        return words;
+    };
+    testenv::RawClient(connect_string()).create(root());
+    ZklockProcess hold(with_where({"hold"}), open);
+    ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
+    const std::string node = hold.out().substr(0, hold.out().find(' '));
+    EXPECT_THAT(node, testing::StartsWith(root() + "/p/l/_c_"));
+    EXPECT_EQ(zklock(with_where({"break", "--yes", "--node", "/elsewhere" + node})).code, 65);
+    const Outcome broken = zklock(with_where({"break", "--yes", "--node", node}));
+    EXPECT_EQ(broken.code, 0) << broken.err;
+    EXPECT_FALSE(testenv::RawClient(connect_string()).exists(node));
 }
 
 TEST_F(ZklockLookTest, BreakWarnsAboutHoldersThatDoNotWatchTheirNode) {

@@ -25,7 +25,9 @@ protected:
 
     static Options parse(std::vector<const char*> arguments) {
         arguments.insert(arguments.begin(), "zklock");
-        return parse_options(static_cast<int>(arguments.size()), arguments.data());
+        Options options;
+        parse_options(static_cast<int>(arguments.size()), arguments.data(), options);
+        return options;
     }
     /// The exit code and the text of the refusal.
     static std::pair<int, std::string> refusal(std::vector<const char*> arguments) {
@@ -73,6 +75,8 @@ TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
 TEST_F(OptionsTest, ALockIsAnAbsolutePath) {
     EXPECT_EQ(refusal({"lead", "/l"}).first, 64);
     EXPECT_THAT(refusal({"locks/x", "cmd"}).second, HasSubstr("neither a command of zklock nor an absolute path"));
+    EXPECT_THAT(refusal({"--connect", "a:1", "status", "/l"}).second,
+                HasSubstr("put the command first: zklock status"));
     EXPECT_EQ(refusal({"status", "x"}).first, 64);
     EXPECT_EQ(refusal({"-n"}).first, 64);
     EXPECT_EQ(refusal({"/l"}).first, 64);
@@ -251,6 +255,27 @@ TEST_F(OptionsTest, TlsIsRefusedWithTheRemedy) {
     EXPECT_THAT(text, HasSubstr("stunnel"));
     ::setenv("ZKLOCK_TLS_CA", "x", 1);
     EXPECT_EQ(refusal({"status", "/l"}).first, 78);
+}
+
+TEST_F(OptionsTest, WhatTheServersSeeBeforeAPathIsKnown) {
+    EXPECT_EQ(server_prefix(parse({"break", "/l", "--holder"})), "");
+    EXPECT_EQ(server_prefix(parse({"break", "--prefix", "/p/q", "/l", "--holder"})), "/p/q");
+    EXPECT_EQ(server_prefix(parse({"break", "--connect", "a:1,b:1/", "/l", "--holder"})), "");
+    EXPECT_EQ(server_prefix(parse({"break", "--connect", "a:1/r/s", "--prefix", "/p", "/l", "--holder"})), "/r/s/p");
+}
+
+TEST_F(OptionsTest, WhereTheResultGoesIsKnownAlsoOfACallThatIsRefused) {
+    const std::vector<const char*> refused[] = {
+        {"zklock", "--result", "r", "-s", "-x", "/l", "c"},
+        {"zklock", "--result", "r", "--bogus", "/l", "c"},
+        {"zklock", "hold", "--result", "r", "--bogus", "/l"},
+        {"zklock", "--result", "r", "--config", "/nonexistent", "/l", "c"},
+    };
+    for (const auto& arguments : refused) {
+        Options options;
+        EXPECT_THROW(parse_options(static_cast<int>(arguments.size()), arguments.data(), options), Failure);
+        EXPECT_EQ(options.result, "r");
+    }
 }
 
 TEST_F(OptionsTest, BreakNeedsToKnowWhom) {

@@ -252,6 +252,47 @@ TEST_F(ZklockRunTest, EventsAndResultTellTheWholeStory) {
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "busy");
 }
 
+TEST_F(ZklockRunTest, TheResultTellsWhyNothingRanWhateverTheExitCodeIs) {
+    const auto result_of = [&](const Outcome& outcome) {
+        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"), nullptr, false);
+        EXPECT_EQ(result.value("exit_code", -1), outcome.code);
+        std::ofstream(scratch_ / "result") << R"({"outcome":"exited","exit_code":0})";  // of yesterday
+        return result;
+    };
+    const std::string result = scratch_ / "result";
+    const auto never = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), {"--result", result});
+        options.insert(options.end(), {lock(), "touch", scratch_ / "ran"});
+        return result_of(run(std::move(options)));
+    };
+    EXPECT_EQ(never({"-s", "-x"})["message"], "-s excludes -x and --rw");
+    EXPECT_EQ(never({"--bogus"})["outcome"], "error");
+    EXPECT_EQ(never({"--config", "/nonexistent"})["exit_code"], 78);
+    EXPECT_THAT(never({"--events", "99"})["message"].get<std::string>(), HasSubstr("no such descriptor"));
+    for (const std::string command : {"run", "elect", "hold"}) {
+        std::vector<std::string> arguments = {command,    "--connect", "127.0.0.1:1", "--connect-timeout",
+                                              "100ms",    "-E",        "69",          "-q",
+                                              "--result", result,      lock()};
+        if (command != "hold") arguments.emplace_back("true");
+        EXPECT_EQ(result_of(zklock(arguments))["outcome"], "unavailable") << command;
+    }
+    const Outcome missing = run({"-q", "--result", result, lock(), "/nonexistent/command"});
+    const auto not_started = result_of(missing);
+    EXPECT_EQ(missing.err, "");
+    EXPECT_EQ(not_started["outcome"], "not_started");
+    EXPECT_THAT(not_started["message"].get<std::string>(), HasSubstr("/nonexistent/command"));
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+    EXPECT_EQ(run({"--result", result, lock(), "test", "!", "-e", result}).code, 0) << "while it runs, there is none";
+}
+
+TEST_F(ZklockRunTest, ADescriptorOfZklocksOwnIsNoPlaceForEvents) {
+    ZklockProcess::Setup closed;
+    closed.launcher = {"sh", "-c", "exec 3>&-; exec \"$@\"", "sh"};
+    const Outcome outcome = run({"--events", "3", lock(), "true"}, closed);
+    EXPECT_EQ(outcome.code, 64);
+    EXPECT_THAT(outcome.err, HasSubstr("no such descriptor"));
+}
+
 TEST_F(ZklockRunTest, EventsOnADescriptorAreNotTheCommands) {
     const std::string file = scratch_ / "events";
     ZklockProcess::Setup setup;
@@ -318,9 +359,10 @@ TEST_F(ZklockRunTest, WithoutProcItRefusesToStart) {
     if (std::system(unshare.c_str()) != 0) GTEST_SKIP() << "needs the right to make a mount namespace";
     ZklockProcess::Setup setup;
     setup.launcher = {"unshare", "-m", "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"};
-    const Outcome outcome = run({lock(), "true"}, setup);
+    const Outcome outcome = run({"--result", scratch_ / "result", lock(), "true"}, setup);
     EXPECT_EQ(outcome.code, 71);
     EXPECT_THAT(outcome.err, HasSubstr("is it mounted?"));
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["exit_code"], 71);
 }
 
 TEST_F(ZklockRunTest, ASessionTimeoutThatTheServersChangedIsSaid) {

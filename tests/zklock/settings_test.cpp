@@ -74,6 +74,42 @@ TEST_F(SettingsTest, ListsOfServersSurviveTheFileFormat) {
     EXPECT_EQ(settings.find("prefix")->value, "/a b");
 }
 
+TEST_F(SettingsTest, ACommentStandsBehindABlankAndOutsideQuotes) {
+    write(".config/zklock.conf",
+          "  # all of it\n[zklock]  # of this program\nconnect = [::1]:1, b:2;c#d/x y\t# digest:user:password, mode "
+          "0600\r\n"
+          "prefix = '/a # b ; c'  ; quoted\nacl = \"digest:a;b#c:r, ip:x:r\"\nauth-file =/etc/a#b;c ; here\n"
+          "session-timeout = 15 # s\nconnect-timeout = # none\n");
+    const Settings settings(kNoOptions);
+    EXPECT_EQ(settings.find("connect")->value, "[::1]:1,b:2;c#d/x y");
+    EXPECT_EQ(settings.find("prefix")->value, "/a # b ; c");
+    EXPECT_EQ(settings.find("acl")->value, "digest:a;b#c:r, ip:x:r");
+    EXPECT_EQ(settings.find("auth-file")->value, "/etc/a#b;c");
+    EXPECT_EQ(settings.find("session-timeout")->value, "15");
+    EXPECT_EQ(settings.find("connect-timeout")->value, "");
+}
+
+TEST_F(SettingsTest, ALineThatMeansNothingIsNamed) {
+    const std::vector<std::pair<std::string, std::string>> wrong = {
+        {"connect\n", "line 1: expected \"setting = value\""},
+        {"\n[other]\nconnect = a:1\n", "line 2: unknown section [other]"},
+        {"prefix = \"/a\n", "line 1: the closing quote is missing"},
+        {"prefix = \"/a\" b\n", "line 1: only a comment"},
+        {"connect = a:1\nprefix = /a\nconnect = b:1\n", "line 3: \"connect\" stands there twice"},
+        {"= a:1\n", "unknown setting \"\""},
+    };
+    for (const auto& [text, problem] : wrong) {
+        const std::string config = write("c.conf", text);
+        try {
+            const Settings settings(std::map<std::string, std::string>{{"config", config}});
+            ADD_FAILURE() << text;
+        } catch (const Failure& failure) {
+            EXPECT_EQ(failure.code, 78);
+            EXPECT_THAT(failure.what(), HasSubstr(problem));
+        }
+    }
+}
+
 TEST_F(SettingsTest, XdgConfigHomeReplacesTheHomeDirectory) {
     write(".config/zklock.conf", "connect = home:1\n");
     write("xdg/zklock.conf", "connect = xdg:1\n");

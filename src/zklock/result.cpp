@@ -1,0 +1,138 @@
+#include "zklock/result.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <zkrecipes/error.hpp>
+
+#include "zklock/ask.hpp"
+#include "zklock/console.hpp"
+#include "zklock/events.hpp"
+#include "zklock/exit_codes.hpp"
+#include "zklock/options.hpp"
+#include "zklock/signals.hpp"
+#include "zklock/unique_fd.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+/// /dev/stdout and its like lead to a file that others write to as well, the command among them.
+bool names_a_descriptor(const std::string& file) noexcept {
+    return file.starts_with("/dev/std") || file.starts_with("/dev/fd/") || file.starts_with("/proc/");
+}
+
+bool is_regular(const struct stat& status) { return S_ISREG(status.st_mode); }
+
+/// Emptied, if it is a regular file behind a link.
+UniqueFd open_in_place(const std::string& file) noexcept {
+    // Not blocking: a pipe that nobody reads must not keep zklock from ending.
+    UniqueFd fd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                       static_cast<mode_t>(0644)));
+    struct stat status {};
+    if (fd && !names_a_descriptor(file) && ::fstat(fd.get(), &status) == 0 && is_regular(status)) {
+        if (::ftruncate(fd.get(), 0) != 0) fd.reset();
+    }
+    return fd;
+}
+
+bool write_whole(const UniqueFd& fd, std::string_view text) noexcept {
+    errno = 0;
+    if (::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return true;
+    if (errno == 0) errno = EIO;
+    return false;
+}
+
+bool replace(const std::string& file, std::string_view text) {
+    const std::string draft = file + ".tmp" + std::to_string(::getpid());
+    UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd) return false;
+    const bool written = write_whole(fd, text);
+    if (written && std::rename(draft.c_str(), file.c_str()) == 0) return true;
+    const int error = errno;
+    ::unlink(draft.c_str());
+    errno = error;
+    return false;
+}
+
+const char* outcome_of(int code) noexcept {
+    switch (code) {
+        case kUnavailable: return "unavailable";
+        case kNoPermission: return "no_permission";
+        case kCannotCreate: return "cannot_create";
+        case kLost: return "lost";
+        default: return "error";
+    }
+}
+
+nlohmann::json with_message(nlohmann::json object, const char* message) {
+    const std::string_view text = message;
+    object["message"] = std::string(text.substr(0, text.find('\n')));  // without the advice to read the help
+    return object;
+}
+
+/// Of the exception that is being handled.
+nlohmann::json failure_object(const Options& options) {
+    try {
+        throw;
+    } catch (const Failure& failure) {
+        return with_message(result_object(options, failure.outcome, failure.code), failure.what());
+    } catch (const Error& error) {
+        const int code = exit_code_for(error.errc());
+        return with_message(result_object(options, outcome_of(code), code), error.what());
+    } catch (const Interrupted& interrupted) {
+        nlohmann::json object = result_object(options, "interrupted", kSignalBase + interrupted.signal);
+        object["signal"] = interrupted.signal;
+        return object;
+    } catch (const std::system_error& error) {
+        return with_message(result_object(options, "error", kOsError), error.what());
+    } catch (const std::exception& error) {
+        return with_message(result_object(options, "error", kInternal), error.what());
+    }
+}
+
+}  // namespace
+
+bool write_result(const std::string& file, const nlohmann::json& object) {
+    const std::string text = dump(object) + "\n";
+    struct stat status {};
+    if (::lstat(file.c_str(), &status) != 0 || is_regular(status)) return replace(file, text);
+    const UniqueFd fd = open_in_place(file);
+    return fd && write_whole(fd, text);
+}
+
+void forget_result(const std::string& file) noexcept {
+    struct stat status {};
+    if (file.empty() || ::lstat(file.c_str(), &status) != 0) return;
+    if (is_regular(status)) {
+        ::unlink(file.c_str());
+    } else if (S_ISLNK(status.st_mode) && ::stat(file.c_str(), &status) == 0 && is_regular(status)) {
+        open_in_place(file);
+    }
+}
+
+nlohmann::json result_object(const Options& options, const char* outcome, int code,
+                             const std::vector<std::string>& nodes) {
+    nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"outcome", outcome}, {"exit_code", code}};
+    object.update(lock_fields(options, nodes));
+    return object;
+}
+
+void report(const Options& options, Console& console, const nlohmann::json& object) {
+    if (options.result.empty() || write_result(options.result, object)) return;
+    console.warning("cannot write " + options.result + ": " + std::strerror(errno));
+}
+
+void report_failure(const Options& options) {
+    if (options.result.empty()) return;
+    Console console(options);  // there may be none yet
+    report(options, console, failure_object(options));
+}
+
+}  // namespace zkrecipes::zklock
