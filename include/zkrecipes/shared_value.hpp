@@ -45,8 +45,9 @@ struct SetResult {
 /// A small value that many programs share: the same as Curator's SharedValue on that path. It is read and observed
 /// without asking the servers each time, and written on the condition that nobody else has written meanwhile.
 ///
-/// The seed is what it is while nobody has written: get() and observe() make a missing node with it, also one that was
-/// deleted later. Safe for concurrent use. Calls wait for the connection within their deadline.
+/// The seed is what it is while nobody has written: get() makes a missing node with it, also one that was deleted
+/// later; observe() once, when it begins, for as long as SessionOptions::retry goes on. Safe for concurrent use. Calls
+/// wait for the connection within their deadline.
 class ZKRECIPES_API SharedValue {
 public:
     using Observer = std::function<void(const std::optional<VersionedValue>& value)>;
