@@ -118,7 +118,11 @@ void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std:
     internal::acquire_later(impl->core, impl->queue, operation, deadline, std::move(stop), std::move(tell));
 }
 
-void ExclusiveMutex::lock() { lock_before(Deadline::never()); }
+void ExclusiveMutex::lock() {
+    [[maybe_unused]] const bool locked = lock_before(Deadline::never());
+    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+}
+
 bool ExclusiveMutex::try_lock() { return lock_before(Deadline::passed()); }
 
 bool ExclusiveMutex::lock_before(Deadline deadline, std::stop_token stop) {

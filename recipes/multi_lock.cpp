@@ -180,7 +180,11 @@ void MultiLock::acquire_async(Deadline deadline, std::stop_token stop, std::func
                             });
 }
 
-void MultiLock::lock() { lock_before(Deadline::never()); }
+void MultiLock::lock() {
+    [[maybe_unused]] const bool locked = lock_before(Deadline::never());
+    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+}
+
 bool MultiLock::try_lock() { return lock_before(Deadline::passed()); }
 
 bool MultiLock::lock_before(Deadline deadline, std::stop_token stop) {

@@ -192,7 +192,11 @@ void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::
     impl->acquire_async(impl->alone, "acquire_async", deadline, std::move(stop), std::move(done));
 }
 
-void ReadWriteLock::lock() { lock_before(Deadline::never()); }
+void ReadWriteLock::lock() {
+    [[maybe_unused]] const bool locked = lock_before(Deadline::never());
+    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+}
+
 bool ReadWriteLock::try_lock() { return lock_before(Deadline::passed()); }
 
 bool ReadWriteLock::lock_before(Deadline deadline, std::stop_token stop) {
@@ -221,7 +225,11 @@ void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop
     impl->acquire_async(impl->shared, "acquire_shared_async", deadline, std::move(stop), std::move(done));
 }
 
-void ReadWriteLock::lock_shared() { lock_shared_before(Deadline::never()); }
+void ReadWriteLock::lock_shared() {
+    [[maybe_unused]] const bool locked = lock_shared_before(Deadline::never());
+    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+}
+
 bool ReadWriteLock::try_lock_shared() { return lock_shared_before(Deadline::passed()); }
 
 bool ReadWriteLock::lock_shared_before(Deadline deadline, std::stop_token stop) {

@@ -92,7 +92,11 @@ void SemaphoreMutex::acquire_async(Deadline deadline, std::stop_token stop, std:
                   });
 }
 
-void SemaphoreMutex::lock() { lock_before(Deadline::never()); }
+void SemaphoreMutex::lock() {
+    [[maybe_unused]] const bool locked = lock_before(Deadline::never());
+    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+}
+
 bool SemaphoreMutex::try_lock() { return lock_before(Deadline::passed()); }
 
 bool SemaphoreMutex::lock_before(Deadline deadline, std::stop_token stop) {

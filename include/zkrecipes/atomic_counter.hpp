@@ -92,14 +92,16 @@ public:
     /// Empty: the deadline passed or a stop was requested; nothing was written. A passed deadline makes one attempt.
     /// Throws as add(), and outcome_unknown when the deadline passes or a stop is requested while a write is on its
     /// way.
-    std::optional<CounterChange> add_before(std::int64_t delta, Deadline deadline, std::stop_token stop = {});
+    [[nodiscard]] std::optional<CounterChange> add_before(std::int64_t delta, Deadline deadline,
+                                                          std::stop_token stop = {});
     /// As add_before without blocking; the result comes on the session's notifier thread, exactly once. Throws Error at
     /// once where nothing can follow: closed; bad_option for an empty callback. What the callback throws is logged.
     void add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                    std::function<void(CounterResult)> done);
     /// Writes `next`, if the number is `expected`; otherwise `changed` is false. As add_before.
-    std::optional<CounterChange> compare_and_set(std::int64_t expected, std::int64_t next,
-                                                 Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    [[nodiscard]] std::optional<CounterChange> compare_and_set(std::int64_t expected, std::int64_t next,
+                                                               Deadline deadline = Deadline::never(),
+                                                               std::stop_token stop = {});
     /// Writes `next`, and tells what it was. As add_before.
     std::optional<CounterChange> exchange(std::int64_t next, Deadline deadline = Deadline::never(),
                                           std::stop_token stop = {});

@@ -17,7 +17,7 @@ enum class Errc {
     connection_lost,     ///< the connection broke and the retry policy gave up; what was begun is being undone
     session_lost,        ///< the session ended while the call needed it
     closed,              ///< the session was closed, by close() or by its destructor
-    auth_failed,         ///< the servers refused the credentials, or did not answer them
+    auth_failed,         ///< the servers refused the credentials, or did not answer them: told instead of `closed`
     no_permission,       ///< an ACL forbids it
     lock_lost,           ///< this hold has ended, and with it the right to act
     not_owner,           ///< the caller does not hold what it tries to give back

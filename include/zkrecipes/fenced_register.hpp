@@ -66,10 +66,10 @@ public:
         return run_if(let_in, std::forward<Act>(act));
     }
     /// Only the look: for a resource that compares and writes in one step itself.
-    bool admit_alone(std::string_view resource, FencingToken token) {
+    [[nodiscard]] bool admit_alone(std::string_view resource, FencingToken token) {
         return run_alone(resource, token, [] {});
     }
-    bool admit_shared(std::string_view resource, FencingToken token) {
+    [[nodiscard]] bool admit_shared(std::string_view resource, FencingToken token) {
         return run_shared(resource, token, [] {});
     }
 

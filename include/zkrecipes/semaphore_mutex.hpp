@@ -51,17 +51,17 @@ public:
     /// logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    void lock();      ///< acquire(), given back by unlock() of whoever calls it
-    bool try_lock();  ///< one attempt; false also when no server answers
+    void lock();                    ///< acquire(), given back by unlock() of whoever calls it
+    [[nodiscard]] bool try_lock();  ///< one attempt; false also when no server answers
     template <class Rep, class Period>
-    bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
         return lock_before(deadline_in(internal::saturated(wait)));
     }
     template <class Clock, class Duration>
-    bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
+    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
         return lock_before(Deadline(at));
     }
-    bool lock_before(Deadline deadline, std::stop_token stop = {});
+    [[nodiscard]] bool lock_before(Deadline deadline, std::stop_token stop = {});
     /// Gives back one lock() of this object, the oldest: after a loss there may be one that is lost beside one that is
     /// held, and each needs its unlock(). Does not block. Without a lock() (a grant does not count): an assertion in
     /// debug builds; logged and ignored otherwise.

@@ -34,8 +34,8 @@ public:
     /// As SharedValue; throws Error bad_data, too, where something else stands in the node.
     VersionedCount get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
     void set(std::int32_t count, Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    bool try_set(std::int32_t version, std::int32_t count, Deadline deadline = Deadline::never(),
-                 std::stop_token stop = {});
+    [[nodiscard]] bool try_set(std::int32_t version, std::int32_t count, Deadline deadline = Deadline::never(),
+                               std::stop_token stop = {});
     void set_async(std::int32_t count, Deadline deadline, std::stop_token stop, std::function<void(SetResult)> done);
     void try_set_async(std::int32_t version, std::int32_t count, Deadline deadline, std::stop_token stop,
                        std::function<void(SetResult)> done);

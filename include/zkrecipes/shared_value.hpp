@@ -74,8 +74,8 @@ public:
     void set(std::string value, Deadline deadline = Deadline::never(), std::stop_token stop = {});
     /// Writes it, if the version is still the one of get(); false: somebody has written, or deleted the node. Throws
     /// unsupported for version -1, which the servers would take for any: docs/recipes/shared_value.md.
-    bool try_set(std::int32_t version, std::string value, Deadline deadline = Deadline::never(),
-                 std::stop_token stop = {});
+    [[nodiscard]] bool try_set(std::int32_t version, std::string value, Deadline deadline = Deadline::never(),
+                               std::stop_token stop = {});
     /// The same without blocking; the result comes on the session's notifier thread, exactly once. Throw Error at once
     /// where nothing can follow: closed; too_large; bad_option for an empty callback. What the callback throws is
     /// logged.

@@ -101,7 +101,7 @@ public:
     /// Empty: the deadline passed or a stop was requested before anything was sent; nothing was written. A passed
     /// deadline makes one attempt: empty when not connected, otherwise it waits for the answer. Throws as commit(), and
     /// outcome_unknown when the deadline passes or a stop is requested before the answer came.
-    std::optional<TransactionResult> commit_before(Deadline deadline, std::stop_token stop = {});
+    [[nodiscard]] std::optional<TransactionResult> commit_before(Deadline deadline, std::stop_token stop = {});
     /// As commit_before without blocking; the result comes on the session's notifier thread, exactly once. What was
     /// added so far is what is sent. Throws Error at once where nothing can follow: closed; too_large; bad_option for
     /// an empty callback. What the callback throws is logged.

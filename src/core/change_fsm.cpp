@@ -76,6 +76,7 @@ void ChangeFsm::on_timer() {
 }
 
 void ChangeFsm::on_connected() {
+    outage_.connected();
     if (step_ == Step::awaiting_session) request(request_);
 }
 
@@ -84,7 +85,7 @@ void ChangeFsm::on_connected() {
 bool ChangeFsm::usable(Rc rc, const char* what) {
     switch (meaning(rc)) {
         case Meaning::done:
-        case Meaning::refused: outage_.over(); return true;
+        case Meaning::refused: outage_.answered(); return true;
         case Meaning::failed:
             fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc) + "; nothing was written");
             return false;

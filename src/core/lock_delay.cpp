@@ -73,7 +73,9 @@ private:
     }
 
     // ---- SessionObserver
-    void on_connected(bool) override {}
+    void on_connected(bool) override {
+        if (const auto fsm = fsm_) fsm->on_connected();
+    }
     void on_suspended() override {}
     void on_session_lost() override {
         if (const auto fsm = fsm_) fsm->on_session_lost();

@@ -41,7 +41,7 @@ void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const 
     if (!current(ticket, Step::reading)) return;
     if (rc == Rc::no_node) return lose();  // the directory is gone, and our node with it
     if (meaning(rc) != Meaning::done) return trouble(rc, "get");
-    outage_.over();
+    outage_.answered();
     const auto last = read_holder_mark(data);
     if (!last) {
         return leave(

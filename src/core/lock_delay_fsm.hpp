@@ -73,6 +73,7 @@ public:
     void start();
     void deadline() { leave(Ended::timed_out); }
     void stop() { leave(Ended::stopped); }
+    void on_connected() noexcept { outage_.connected(); }
     void on_session_lost();
     void on_closed(Errc why, std::string detail) { leave(Ended::failed, why, std::move(detail)); }
 

@@ -94,6 +94,7 @@ void ReadOp::broken() {
 }
 
 void ReadOp::on_connected(bool) {
+    outage_.connected();
     if (std::exchange(waiting_for_session_, false)) begin();
 }
 
@@ -114,7 +115,7 @@ void ReadOp::on_closed(const Error& why) {
 bool ReadOp::usable(Rc rc, const char* request, const std::string& path) {
     switch (meaning(rc)) {
         case Meaning::done:
-        case Meaning::refused: outage_.over(); return true;  // the policy counts the failures of one outage
+        case Meaning::refused: outage_.answered(); return true;
         case Meaning::failed:
             fail(error_of(rc), std::string(request) + " of " + path + " was answered: " + to_string(rc));
             return false;

@@ -20,6 +20,7 @@ public:
     template <class Policy>
     std::optional<std::chrono::milliseconds> failed(Instant now, std::uint64_t random, const Policy& policy) {
         using std::chrono::milliseconds;
+        connected_since_ = false;
         if (state_.failures++ == 0) {
             began_ = now;
             state_.last_delay = milliseconds(0);
@@ -33,6 +34,12 @@ public:
         return state_.last_delay;
     }
     void over() noexcept { state_.failures = 0; }
+    /// A connection was made; the first answer on it ends the outage. An answer alone does not: a server that throttles
+    /// (-127) answers some requests of a call and not others, and the policy must see that as one trouble.
+    void connected() noexcept { connected_since_ = true; }
+    void answered() noexcept {
+        if (connected_since_) over();
+    }
     std::string gave_up() const {
         return "the retry policy gave up after " + std::to_string(state_.failures) +
                (state_.failures == 1 ? " attempt" : " attempts");
@@ -41,6 +48,7 @@ public:
 private:
     RetryState state_;
     Instant began_{};
+    bool connected_since_ = false;  // the last failure
 };
 
 /// Doubling delays between two bounds, with jitter: for what the session tries for ever on its own account.

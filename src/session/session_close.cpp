@@ -73,19 +73,22 @@ void SessionImpl::close() noexcept {
 /// The core was destroyed, on any thread, perhaps inside the strand.
 void SessionImpl::core_is_gone() noexcept {
     try {
-        const auto mark = [self = shared_from_this()] {
-            self->core_gone_ = true;
-            self->begin_close();
-            return self->closed_;
+        const auto mark = [](SessionImpl& self) {
+            self.core_gone_ = true;
+            return self.closed_;
         };
         if (is_inside()) {
             post_inside([mark, self = shared_from_this()] {
-                if (mark()) self->stop_lanes(false);
+                self->begin_close();
+                if (mark(*self)) self->stop_lanes(false);
             });
             return;
         }
+        // A stay of its own: where there is no handle to wait for, as after a constructor that has thrown, the session
+        // is closed at its end, and the threads can be waited for.
+        inside([&] { begin_close(); });
         bool closed = false;
-        inside([&] { closed = mark(); });
+        inside([&] { closed = mark(*this); });
         if (closed) stop_lanes(!InternalThread::here() && !NotifierThread::here());
     } catch (const std::exception& error) {
         logger_->critical("session: shutdown failed: {}", error.what());

@@ -34,7 +34,11 @@ public:
         if (cancelled_) return;
         pending_.push(std::move(value));
         if (scheduled_) return;
-        runtime_->post(Lane::notifier, [self = this->shared_from_this()] { self->deliver(); });
+        runtime_->post(Lane::notifier, [self = this->shared_from_this()]() mutable {
+            const NotifierThread mark;  // it may be the last that knows the listener, and that may own the session
+            self->deliver();
+            self.reset();
+        });
         scheduled_ = true;  // not before: when post() throws, the next push tries again
     }
 
@@ -49,7 +53,6 @@ public:
 
 private:
     void deliver() {
-        const NotifierThread mark;
         std::unique_lock lock(mutex_);
         while (!cancelled_ && !pending_.empty()) {
             const Value value = pending_.pop();

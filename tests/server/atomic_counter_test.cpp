@@ -305,7 +305,7 @@ TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
         EXPECT_TRUE(held_back.wait_reached());
         stop.request_stop();
     });
-    EXPECT_EQ(error_of([&] { counter.add_before(1, kMaxWait, stop.get_token()); }).errc(), Errc::outcome_unknown);
+    EXPECT_EQ(error_of([&] { (void)counter.add_before(1, kMaxWait, stop.get_token()); }).errc(), Errc::outcome_unknown);
     stopper.join();
     held_back.release();
     EXPECT_EQ(number(), 2);

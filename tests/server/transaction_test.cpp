@@ -355,7 +355,7 @@ TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
         alone = gate().cut_after(Match::op(Opcode::multi));
         gate().pass();
     });
-    const Error error = error_of([&] { transaction.commit_before(kMaxWait); });
+    const Error error = error_of([&] { (void)transaction.commit_before(kMaxWait); });
     holder.join();
     EXPECT_EQ(error.errc(), Errc::lock_lost) << error.what();
     EXPECT_TRUE(alone->reached());
@@ -373,7 +373,7 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
 
     auto held_back = gate().hold_reply(commit());
     // Long enough for a busy machine to send it, or nothing would have been sent.
-    EXPECT_EQ(error_of([&] { transaction.commit_before(500ms); }).errc(), Errc::outcome_unknown);
+    EXPECT_EQ(error_of([&] { (void)transaction.commit_before(500ms); }).errc(), Errc::outcome_unknown);
     EXPECT_TRUE(held_back.wait_reached());
     EXPECT_EQ(version(), 1);
     held_back.release();
@@ -385,7 +385,8 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
         EXPECT_TRUE(held_back.wait_reached());
         stop.request_stop();
     });
-    EXPECT_EQ(error_of([&] { transaction.commit_before(kMaxWait, stop.get_token()); }).errc(), Errc::outcome_unknown);
+    EXPECT_EQ(error_of([&] { (void)transaction.commit_before(kMaxWait, stop.get_token()); }).errc(),
+              Errc::outcome_unknown);
     stopper.join();
     held_back.release();
     EXPECT_FALSE(transaction.commit_before(kMaxWait, stop.get_token())) << "stopped before it began";

@@ -625,6 +625,16 @@ TEST(ChangeFsmTest, BeforeTheFirstConnectNoPolicyGivesUpAndAPassedDeadlineWaitsF
     EXPECT_EQ(once.end->how, ChangeHow::nothing);
 }
 
+TEST(ChangeFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
+    NumberChange rule(NumberChange::Kind::add, kEight, 1);
+    ChangeWorld world(rule);
+    world.attempts_allowed = 1;
+    world.plans = {{0, ChangeEvent::lost}, {2, ChangeEvent::parents_gone}, {3, ChangeEvent::lost}};  // a look, a create
+    world.run();
+    EXPECT_EQ(world.end->how, ChangeHow::changed);
+    EXPECT_EQ(world.made_directories.size(), 2u);
+}
+
 TEST(ChangeFsmTest, WhenThePolicyForConnectionsGivesUpNothingWasWritten) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
     ChangeWorld world(rule);

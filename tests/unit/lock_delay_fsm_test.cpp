@@ -23,7 +23,8 @@ enum class Trouble {
     session_lost,
     timed_out,
     stopped,
-    closed
+    closed,
+    throttled  // not executed, and the connection stays; not among kTroubles
 };
 constexpr Trouble kTroubles[] = {Trouble::lost_before, Trouble::lost_after,   Trouble::moved,
                                  Trouble::hold_lost,   Trouble::node_deleted, Trouble::session_lost,
@@ -50,7 +51,7 @@ public:
     bool ended() const { return answers != 0 || restarts != 0; }
     bool pump() {
         if (!pending && !timer && !is_connected) {
-            is_connected = true;
+            connect();
             return true;
         }
         if (!pending && !timer) return false;
@@ -65,7 +66,7 @@ public:
             return true;
         }
         const auto wait = *std::exchange(timer, std::nullopt);
-        is_connected = true;
+        connect();
         if (trouble) disturb(*trouble);
         if (ended()) return true;
         if (wait == kDelay) delayed = true;
@@ -117,6 +118,9 @@ public:
     LockDelayFsm fsm;
 
 private:
+    void connect() {
+        if (!std::exchange(is_connected, true)) fsm.on_connected();
+    }
     void disturb(Trouble trouble) {
         switch (trouble) {
             case Trouble::hold_lost: is_held = false; break;
@@ -132,11 +136,13 @@ private:
         }
     }
     void meet(const std::optional<Trouble>& trouble, const Request& request) {
-        const bool before = trouble == Trouble::lost_before || trouble == Trouble::moved;
+        const bool before =
+            trouble == Trouble::lost_before || trouble == Trouble::moved || trouble == Trouble::throttled;
         if (trouble) disturb(*trouble);
         const auto [rc, index] = before ? std::pair{Rc::ok, std::size_t{0}} : execute(request);
         Rc told = rc;
         if (trouble == Trouble::lost_before || trouble == Trouble::lost_after) told = Rc::connection_loss;
+        if (trouble == Trouble::throttled) told = Rc::throttled;
         if (trouble == Trouble::moved) told = Rc::session_moved;
         if (trouble == Trouble::session_lost) told = Rc::session_expired;
         if (told == Rc::connection_loss) is_connected = false;
@@ -258,6 +264,15 @@ TEST(LockDelayFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
     world.plans = {{0, Trouble::lost_before}, {4, Trouble::lost_before}};  // the read, and, after the delay, the mark
     world.run();
     EXPECT_EQ(world.how, Ended::granted);
+}
+
+TEST(LockDelayFsmTest, ThePolicySeesAServerThatThrottlesEveryMarkAsOneTrouble) {
+    DelayWorld world(kGivenBack);
+    world.failures_allowed = 3;
+    for (int at = 1; at < 20; at += 3) world.plans.push_back({at, Trouble::throttled});  // a read, the mark, the pause
+    world.run();
+    EXPECT_EQ(world.how, Ended::failed);
+    EXPECT_EQ(world.error, Errc::connection_lost);
 }
 
 TEST(LockDelayFsmTest, OtherDataAreAnError) {

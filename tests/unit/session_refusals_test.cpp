@@ -1,7 +1,9 @@
 #include <spdlog/sinks/ostream_sink.h>
 
+#include <atomic>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "session/internal_thread.hpp"
 #include "session/state_notifier.hpp"
@@ -33,10 +35,14 @@ public:
         refuse(posts);
         real_->post(lane, std::move(work));
     }
-    void stop() noexcept override { real_->stop(); }
+    void stop() noexcept override {
+        stopped_by = std::this_thread::get_id();
+        real_->stop();
+    }
 
     int timers = 0;
     int posts = 0;
+    std::atomic<std::thread::id> stopped_by;
 
 private:
     static void refuse(int& left) {
@@ -53,6 +59,10 @@ protected:
     SessionRefusalTest() {
         options.logger =
             std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+    }
+    ~SessionRefusalTest() override {
+        core.reset();  // it writes to the log
+        runtime->run();
     }
     void open_refusing(std::shared_ptr<ServerProbe> with_probe = nullptr) {
         core = SessionCore::open(options, {refusing, clients, std::move(with_probe)});
@@ -77,6 +87,16 @@ TEST_F(SessionRefusalTest, ThreadsAndDescriptorsThatTheSystemRefusesAreToldWithA
     }
     const test::NoDescriptors refused;
     expect_refused();
+}
+
+TEST_F(SessionRefusalTest, AConstructorThatThrowsHasEndedItsThreadsItself) {
+    auto environment = SessionCore::real_environment();
+    const auto real = std::make_shared<RefusingRuntime>(environment.runtime);
+    environment.runtime = real;
+    environment.clients = clients;
+    clients->refuse = true;
+    EXPECT_THROW((void)SessionCore::open(options, environment), Error);
+    EXPECT_EQ(real->stopped_by.load(), std::this_thread::get_id());
 }
 
 TEST_F(SessionRefusalTest, ATimerThatCannotBeSetLeavesTheStrandUsableAndIsSetByTheNextStep) {

@@ -83,6 +83,21 @@ TEST(OutageTest, ThePolicyIsToldHowFarItIs) {
     EXPECT_EQ(told.back().elapsed, 0ms);
 }
 
+TEST(OutageTest, AnAnswerEndsItOnlyOnANewConnection) {
+    const auto policy = [](const RetryState& state) { return std::optional(1ms * state.failures); };
+    Outage outage;
+    EXPECT_EQ(outage.failed(kBegin, 0, policy), 1ms);
+    outage.answered();  // a server that throttles answers some requests
+    EXPECT_EQ(outage.failed(kBegin, 0, policy), 2ms);
+    outage.connected();
+    EXPECT_EQ(outage.failed(kBegin, 0, policy), 3ms);
+    outage.answered();
+    EXPECT_EQ(outage.failed(kBegin, 0, policy), 4ms);
+    outage.connected();
+    outage.answered();
+    EXPECT_EQ(outage.failed(kBegin, 0, policy), 1ms);
+}
+
 TEST(OutageTest, AnEndlessDelayFitsOnTheClock) {
     Outage outage;
     const auto endless = [](const RetryState&) { return std::optional(std::chrono::milliseconds::max()); };
