@@ -1,14 +1,16 @@
 #include "zklock/config_file.hpp"
 
-#include <istream>
-#include <string_view>
+#include <algorithm>
+#include <sstream>
 
 #include "zklock/options.hpp"
+#include "zklock/settings.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string_view trim(std::string_view text) {
     const std::size_t begin = text.find_first_not_of(kBlanks);
@@ -34,12 +36,22 @@ std::string without_blanks_behind_commas(std::string_view text) {
     return result;
 }
 
+/// Else it may be part of a credential, in a file that was meant for --auth-file.
+bool may_be_shown(const std::string& key) {
+    return key.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
+}
+
+bool is_setting(const std::string& key) {
+    const auto same = [&](const Setting& setting) { return key == setting.key; };
+    return key != "config" && std::any_of(kSettings.begin(), kSettings.end(), same);
+}
+
 class Line {
 public:
     Line(std::string_view text, const std::string& path, int number) : text_(text), path_(path), number_(number) {}
 
     [[noreturn]] void refuse(const std::string& problem) const {
-        throw Failure(kConfig, path_ + ", line " + std::to_string(number_) + ": " + problem);
+        throw Failure(kConfig, at_line(path_, number_) + ": " + problem);
     }
     bool empty() const { return text_.empty() || is_comment(text_); }
     bool is_section() const {
@@ -48,15 +60,25 @@ public:
         if (section != "[zklock]") refuse("unknown section " + std::string(section));
         return true;
     }
-    std::string key() const { return std::string(trim(text_.substr(0, equals()))); }
+    std::string key() const {
+        std::string key(trim(text_.substr(0, equals())));
+        if (is_setting(key)) return key;
+        refuse("unknown setting" + (may_be_shown(key) ? " \"" + key + "\"" : ""));
+    }
+    ConfigValue value_of(const std::string& key) const {
+        ConfigValue found{value(), number_};
+        // It would hide what another file says; that there is no prefix is worth saying.
+        if (found.text.empty() && key != "prefix") refuse("\"" + key + "\" has no value");
+        return found;
+    }
+
+private:
     std::string value() const {
         const std::string_view rest = text_.substr(equals() + 1);
         const std::string_view value = trim(rest);
         if (value.starts_with('"') || value.starts_with('\'')) return quoted(value);
         return without_blanks_behind_commas(trim(without_comment(rest)));
     }
-
-private:
     std::size_t equals() const {
         const std::size_t at = text_.find('=');
         if (at == std::string_view::npos) refuse("expected \"setting = value\"");
@@ -77,14 +99,18 @@ private:
 
 }  // namespace
 
-std::map<std::string, std::string> read_config(std::istream& stream, const std::string& path) {
-    std::map<std::string, std::string> values;
+std::string at_line(const std::string& path, int line) { return path + ", line " + std::to_string(line); }
+
+std::map<std::string, ConfigValue> read_config(std::string_view text, const std::string& path) {
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+    std::map<std::string, ConfigValue> values;
+    std::istringstream lines{std::string(text)};
     int number = 0;
-    for (std::string text; std::getline(stream, text);) {
-        const Line line(trim(text), path, ++number);
+    for (std::string one; std::getline(lines, one);) {
+        const Line line(trim(one), path, ++number);
         if (line.empty() || line.is_section()) continue;
-        if (!values.try_emplace(line.key(), line.value()).second)
-            line.refuse("\"" + line.key() + "\" stands there twice");
+        const std::string key = line.key();
+        if (!values.try_emplace(key, line.value_of(key)).second) line.refuse("\"" + key + "\" stands there twice");
     }
     return values;
 }

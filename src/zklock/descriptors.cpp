@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "zklock/proc_directory.hpp"
 
 namespace zkrecipes::zklock {
@@ -28,6 +30,15 @@ bool close_from(unsigned first) noexcept {
 bool close_on_exec(unsigned first, unsigned last) noexcept {
     if (first > last || ::close_range(first, last, CLOSE_RANGE_CLOEXEC) == 0) return true;
     return for_each_descriptor(first, last, [](int fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
+}
+
+bool fill_standard_descriptors() noexcept {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(fd, F_GETFD) >= 0) continue;
+        // The lowest number that is free: this one.
+        if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
 }
 
 }  // namespace zkrecipes::zklock

@@ -11,4 +11,11 @@ bool close_from(unsigned first) noexcept;
 /// Marks the descriptors `first` to `last` close-on-exec.
 bool close_on_exec(unsigned first, unsigned last) noexcept;
 
+// Not only there:
+
+/// Puts /dev/null in the place of those of 0, 1 and 2 that are closed, or what is opened next would be stdin, stdout or
+/// stderr. Turned the wrong way: reading from it, or writing to it, fails as it would have. False: there is no
+/// /dev/null.
+bool fill_standard_descriptors() noexcept;
+
 }  // namespace zkrecipes::zklock

@@ -19,7 +19,9 @@ EventLog::EventLog(const std::string& where) {
     const bool number = std::all_of(where.begin(), where.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (number) {
         fd_ = where.size() < 7 ? std::atoi(where.c_str()) : -1;
-        if (fd_ < 0 || ::fcntl(fd_, F_GETFD) < 0) throw Failure(kUsage, "--events " + where + ": no such descriptor");
+        const int flags = ::fcntl(fd_, F_GETFL);
+        if (flags < 0) throw Failure(kUsage, "--events " + where + ": no such descriptor");
+        if ((flags & O_ACCMODE) == O_RDONLY) throw Failure(kUsage, "--events " + where + ": not open for writing");
         return;
     }
     owned_ = UniqueFd(::open(where.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));

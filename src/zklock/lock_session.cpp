@@ -19,6 +19,14 @@ namespace zkrecipes::zklock {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+    return text;
+}
+
 SessionOptions session_options(const Options& options, Console& console) {
     SessionOptions result;
     result.hosts = options.connect;
@@ -31,19 +39,31 @@ SessionOptions session_options(const Options& options, Console& console) {
     return result;
 }
 
-namespace {
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-    return text;
+/// The setting that this refusal of a session's options is about.
+const char* setting_of(const Error& error) {
+    switch (error.errc()) {
+        case Errc::bad_connect_string: return "connect";
+        case Errc::bad_path: return error.operation() == "connect" ? "connect" : "prefix";
+        case Errc::bad_option: return "acl";  // the others were looked at before
+        default: return "";
+    }
 }
 
 }  // namespace
 
+Session open_session(const Options& options, Console& console) {
+    try {
+        return Session(session_options(options, console));
+    } catch (const Error& error) {
+        const auto origin = options.origins.find(setting_of(error));
+        if (origin == options.origins.end()) throw;
+        throw Failure(kConfig, origin->second + ": " + error.what());
+    }
+}
+
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
     : options_(options), console_(console), events_(events), signals_(signals) {
-    session_.emplace(session_options(options, console));
+    session_.emplace(open_session(options, console));
     subscription_.emplace(session_->watch_state([inbox = inbox_](SessionState state) { inbox->post_state(state); }));
     ask_ = ask_for_lock(*session_, options);
 }

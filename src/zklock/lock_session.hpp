@@ -23,7 +23,9 @@
 
 namespace zkrecipes::zklock {
 
-SessionOptions session_options(const Options& options, Console& console);
+/// Not connected yet. Throws Error, or Failure 78 with the place where the refused option stands, if that is not the
+/// command line.
+Session open_session(const Options& options, Console& console);
 
 /// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.
 class LockSession {

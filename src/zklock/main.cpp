@@ -9,6 +9,7 @@
 #include <zkrecipes/version.hpp>
 
 #include "zklock/console.hpp"
+#include "zklock/descriptors.hpp"
 #include "zklock/events.hpp"
 #include "zklock/hold_command.hpp"
 #include "zklock/look_commands.hpp"
@@ -48,7 +49,6 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::elect:
         case Command::hold: break;
     }
-    forget_result(options.result);
     // Before anything of our own is open, or the number given to --events might stand for that.
     EventLog events(options.events);
     if (events.wanted()) inheritance.withhold(events.fd());
@@ -72,6 +72,10 @@ int parse_and_dispatch(int argc, char** argv, std::optional<Console>& console, I
 }
 
 int run_main(int argc, char** argv) {
+    if (!fill_standard_descriptors()) {
+        std::cerr << "zklock: stdin, stdout or stderr is closed, and /dev/null cannot be opened\n";
+        return kOsError;
+    }
     // Before anything is opened or blocked.
     Inheritance inheritance = Inheritance::capture();
     std::optional<Console> console;

@@ -12,7 +12,9 @@
 
 #include <zkrecipes/version.hpp>
 
+#include "zklock/connection.hpp"
 #include "zklock/duration.hpp"
+#include "zklock/result.hpp"
 #include "zklock/settings.hpp"
 
 namespace zkrecipes::zklock {
@@ -47,11 +49,6 @@ constexpr const char* kSynopsis =
     "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n"
     "zklock leader [--watch] [--json] ELECTION\n"
     "zklock ping [--json]\n";
-
-Nanoseconds duration(const std::string& option, const std::string& text, int code = kUsage) {
-    if (const auto value = parse_duration(text)) return *value;
-    throw Failure(code, option + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h)");
-}
 
 int exit_code(const std::string& option, const std::string& text) {
     int value = -1;
@@ -105,6 +102,7 @@ public:
         } else if (command != Command::ping) {
             app_.add_option("LOCK", options_.lock, command == Command::ls ? "Where to look" : "Path of the lock");
         }
+        refuse_lone_equals(arguments, runs);
         std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
         try {
             app_.parse(arguments);
@@ -113,17 +111,48 @@ public:
             options_.help_text = app_.help();
             return;
         } catch (const CLI::ParseError& error) {
+            forget_result(options_.result);
             usage(error.what());
         }
         if (version_) {
             options_.command = Command::version;
             return;
         }
+        // Credentials may come from a pipe, and a signal before them.
+        forget_result(options_.result);
         if (runs) take_command(app_.remaining());
         finish();
     }
 
 private:
+    /// CLI11 takes the next word, perhaps the lock, for the value of "--option=".
+    void refuse_lone_equals(const std::vector<std::string>& arguments, bool up_to_lock) const {
+        for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+            const std::string& word = arguments[i];
+            if (!word.starts_with('-')) {
+                if (up_to_lock) return;
+                continue;
+            }
+            const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+            const std::string name = word.substr(0, equals);
+            const CLI::Option* option = app_.get_option_no_throw(name);
+            if (!option || option->get_expected_min() == 0) continue;
+            if (equals == std::string::npos) {
+                ++i;  // its value
+            } else if (equals + 1 == word.size()) {
+                usage(word + " has no value; if the empty one is meant: " + name + " ''");
+            }
+        }
+    }
+
+    void take_result(const std::string& file) {
+        if (!options_.result.empty()) {
+            for (const std::string& former : {options_.result, file}) forget_result(former);
+            usage("--result was given twice");
+        }
+        options_.result = file;
+    }
+
     void add_setting(const std::string& key) {
         static const std::map<std::string, std::pair<const char*, const char*>> kTexts = {
             {"connect", {"HOSTS", "Servers: host:port,host:port[/path]"}},
@@ -174,7 +203,11 @@ private:
         app_.add_flag("--no-create", no_create_, "Does not create the lock's directory");
         app_.add_option("--progress", progress_, "The waiting line: auto, never, always")->type_name("WHEN");
         app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")->type_name("FD|FILE");
-        app_.add_option("--result", options_.result, "Writes one JSON object at the end")->type_name("FILE");
+        // At once, not when all is read: the result tells also of a command line that is refused behind it.
+        app_.add_option_function<std::string>(
+                "--result", [this](const std::string& file) { take_result(file); }, "Writes one JSON object at the end")
+            ->type_name("FILE")
+            ->trigger_on_parse();
     }
 
     void add_run_options() {
@@ -257,7 +290,7 @@ private:
         }
         if (given("--conflict-exit-code")) options_.conflict_exit_code = exit_code("-E", conflict_);
         if (given("--lost-exit-code")) options_.lost_exit_code = exit_code("--lost-exit-code", lost_);
-        if (given("--timeout")) options_.wait_limit = duration("--timeout", wait_);
+        if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
         options_.create_parents = !no_create_;
@@ -342,10 +375,10 @@ private:
 
     void take_supervision() {
         if (given("--signal")) options_.stop_signal = parse_signal(signal_);
-        if (given("--kill-after")) options_.kill_after = duration("--kill-after", kill_after_);
-        if (given("--max-run")) options_.max_run = duration("--max-run", max_run_);
+        if (given("--kill-after")) options_.kill_after = duration_of("--kill-after", kill_after_);
+        if (given("--max-run")) options_.max_run = duration_of("--max-run", max_run_);
         if (options_.max_run == Nanoseconds(0)) options_.max_run.reset();  // as timeout(1)
-        if (given("--min-hold")) options_.min_hold = duration("--min-hold", min_hold_);
+        if (given("--min-hold")) options_.min_hold = duration_of("--min-hold", min_hold_);
         if (on_suspend_ == "stop") {
             options_.on_suspend = OnSuspend::stop;
         } else if (on_suspend_ == "pause") {
@@ -360,42 +393,11 @@ private:
         for (const auto& [key, value] : settings_) {
             if (app_.get_option("--" + key)->count() > 0) given[key] = value;
         }
-        const Settings settings(std::move(given));
-        for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
-            if (const auto tls = settings.find(key)) {
-                throw Failure(kConfig,
-                              tls->origin +
-                                  ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
-                                  "zklock and connect to that");
-            }
-        }
-        if (const auto timeout = settings.find("session-timeout")) {
-            const int code = timeout->origin == "--session-timeout" ? kUsage : kConfig;
-            const Nanoseconds value = duration(timeout->origin, timeout->value, code);
-            if (value < std::chrono::milliseconds(100) || value > std::chrono::hours(24)) {
-                throw Failure(code, timeout->origin + ": must be between 100ms and 24h");
-            }
-            options_.session_timeout = std::chrono::ceil<std::chrono::milliseconds>(value);
-        }
+        read_connection(Settings(std::move(given)), options_);
         if (options_.kill_after && *options_.kill_after >= options_.session_timeout / 2) {
             usage("--kill-after must be less than half the session timeout (" +
                   format_duration(options_.session_timeout) + "): the command has to be dead before the lock is free");
         }
-        if (const auto timeout = settings.find("connect-timeout")) {
-            const int code = timeout->origin == "--connect-timeout" ? kUsage : kConfig;
-            options_.connect_timeout = duration(timeout->origin, timeout->value, code);
-            if (options_.connect_timeout == Nanoseconds(0)) options_.connect_timeout.reset();
-        }
-        if (const auto prefix = settings.find("prefix")) options_.prefix = prefix->value;
-        if (const auto acl = settings.find("acl")) options_.acl = parse_acl(acl->value);
-        const auto connect = settings.find("connect");
-        if (!connect || connect->value.empty()) {
-            throw Failure(kConfig,
-                          "no ZooKeeper servers are configured: use --connect host:port, ZKLOCK_CONNECT, or a line "
-                          "\"connect = host:port\" in /etc/zklock.conf");
-        }
-        options_.connect = connect->value;
-        if (const auto auth = settings.find("auth-file")) options_.auth = read_auth_file(auth->value);
     }
 
     Options& options_;
@@ -459,33 +461,6 @@ int parse_signal(const std::string& text) {
         if (abbreviation && name == abbreviation) return candidate;
     }
     usage("\"" + text + "\" is not a signal");
-}
-
-std::vector<Acl> parse_acl(const std::string& text) {
-    if (text == "open") return Acl::open();
-    if (text == "creator") return Acl::creator_all();
-    std::vector<Acl> result;
-    std::size_t begin = 0;
-    while (begin <= text.size()) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        const std::string entry = text.substr(begin, end - begin);
-        begin = end + 1;
-        const std::size_t first = entry.find(':');
-        const std::size_t last = entry.rfind(':');
-        if (first == std::string::npos || first == last || first == 0 || last + 1 == entry.size()) {
-            usage("--acl: \"" + entry + "\" is not open, creator or SCHEME:ID:rwcda");
-        }
-        Acl acl{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
-        for (const char letter : entry.substr(last + 1)) {
-            static const std::map<char, int> kLetters = {
-                {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
-            const auto permission = kLetters.find(letter);
-            if (permission == kLetters.end()) usage("--acl: \"" + entry + "\": permissions are letters of rwcda");
-            acl.permissions |= permission->second;
-        }
-        result.push_back(acl);
-    }
-    return result;
 }
 
 }  // namespace zkrecipes::zklock

@@ -41,6 +41,8 @@ struct Options {
     std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: for ever
     std::vector<Auth> auth;
     std::vector<Acl> acl = Acl::open();
+    /// Of settings that the environment or a file gave, by key: where they stand, for what is found wrong later.
+    std::map<std::string, std::string> origins;
 
     // The lock.
     std::string lock;           ///< ls: where to look; of a set: all of them, for people
@@ -88,14 +90,13 @@ struct Options {
 [[noreturn]] void usage(const std::string& text);
 
 /// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure;
-/// then `options` is what was understood before, --result among it.
+/// then `options` is what was understood before, --result among it. What a former run left there is forgotten then, and
+/// before any other file is read.
 void parse_options(int argc, const char* const* argv, Options& options);
 
 /// What the servers see before every path of ours: the path behind the servers' names, and the prefix; "": nothing.
 std::string server_prefix(const Options& options);
 /// "TERM", "SIGTERM" or "15". Throws Failure.
 int parse_signal(const std::string& text);
-/// "open", "creator", or "SCHEME:ID:PERMISSIONS" with letters of "rwcda". Throws Failure.
-std::vector<Acl> parse_acl(const std::string& text);
 
 }  // namespace zkrecipes::zklock

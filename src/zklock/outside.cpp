@@ -10,7 +10,7 @@
 
 namespace zkrecipes::zklock {
 
-Outside::Outside(const Options& options, Console& console) : session_(session_options(options, console)) {
+Outside::Outside(const Options& options, Console& console) : session_(open_session(options, console)) {
     const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
     if (session_.wait_connected(deadline)) return;
     throw Failure(kUnavailable, "no ZooKeeper server answered at " + printable(options.connect) + " within " +

@@ -30,11 +30,13 @@ bool names_a_descriptor(const std::string& file) noexcept {
 
 bool is_regular(const struct stat& status) { return S_ISREG(status.st_mode); }
 
-/// Emptied, if it is a regular file behind a link.
+/// Emptied, if it is a regular file.
 UniqueFd open_in_place(const std::string& file) noexcept {
     // Not blocking: a pipe that nobody reads must not keep zklock from ending.
-    UniqueFd fd(::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-                       static_cast<mode_t>(0644)));
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    UniqueFd fd(::open(file.c_str(), kFlags));
+    // Made only if it is not there: of another user's file in /tmp the kernel refuses O_CREAT.
+    if (!fd && errno == ENOENT) fd = UniqueFd(::open(file.c_str(), kFlags | O_CREAT, static_cast<mode_t>(0644)));
     struct stat status {};
     if (fd && !names_a_descriptor(file) && ::fstat(fd.get(), &status) == 0 && is_regular(status)) {
         if (::ftruncate(fd.get(), 0) != 0) fd.reset();
@@ -49,16 +51,22 @@ bool write_whole(const UniqueFd& fd, std::string_view text) noexcept {
     return false;
 }
 
+bool write_in_place(const std::string& file, std::string_view text) noexcept {
+    const UniqueFd fd = open_in_place(file);
+    return fd && write_whole(fd, text);
+}
+
+/// In one step where the directory takes another file; the file itself may be all that we may write, or a mount point.
 bool replace(const std::string& file, std::string_view text) {
     const std::string draft = file + ".tmp" + std::to_string(::getpid());
     UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-    if (!fd) return false;
+    if (!fd) return write_in_place(file, text);
     const bool written = write_whole(fd, text);
     if (written && std::rename(draft.c_str(), file.c_str()) == 0) return true;
     const int error = errno;
     ::unlink(draft.c_str());
     errno = error;
-    return false;
+    return written && write_in_place(file, text);
 }
 
 const char* outcome_of(int code) noexcept {
@@ -103,18 +111,15 @@ bool write_result(const std::string& file, const nlohmann::json& object) {
     const std::string text = dump(object) + "\n";
     struct stat status {};
     if (::lstat(file.c_str(), &status) != 0 || is_regular(status)) return replace(file, text);
-    const UniqueFd fd = open_in_place(file);
-    return fd && write_whole(fd, text);
+    return write_in_place(file, text);
 }
 
 void forget_result(const std::string& file) noexcept {
     struct stat status {};
     if (file.empty() || ::lstat(file.c_str(), &status) != 0) return;
-    if (is_regular(status)) {
-        ::unlink(file.c_str());
-    } else if (S_ISLNK(status.st_mode) && ::stat(file.c_str(), &status) == 0 && is_regular(status)) {
-        open_in_place(file);
-    }
+    if (is_regular(status) && (::unlink(file.c_str()) == 0 || errno == ENOENT)) return;
+    // Behind a link, or in a directory that keeps it: emptied.
+    if (::stat(file.c_str(), &status) == 0 && is_regular(status)) open_in_place(file);
 }
 
 nlohmann::json result_object(const Options& options, const char* outcome, int code,

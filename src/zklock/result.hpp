@@ -10,10 +10,11 @@ namespace zkrecipes::zklock {
 class Console;
 struct Options;
 
-/// Makes `file` hold this object: a regular file, or none, is replaced in one step; a device, a pipe or a link is
-/// written to, and stays what it is. False: could not; errno says why.
+/// Makes `file` hold this object: a regular file, or none, is replaced in one step if its directory allows that; else,
+/// and if it is a device, a pipe or a link, it is written to, and stays what it is. False: could not; errno says why.
 bool write_result(const std::string& file, const nlohmann::json& object);
-/// What stands in `file` is of another run: takes it away, so that nobody mistakes it for this one's.
+/// What stands in `file` is of another run: takes it away, or empties it, so that nobody mistakes it for this
+/// one's.
 void forget_result(const std::string& file) noexcept;
 
 /// What every result has.

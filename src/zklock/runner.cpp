@@ -204,8 +204,13 @@ void Runner::read_signals() {
     while (const auto signal = signals_.next()) {
         if (*signal == SIGCHLD) continue;  // read_children looks anyway
         if (*signal == SIGCONT) give_the_terminal();
-        perform(supervisor_.signal(BootClock::now(), *signal));
+        if (*signal == SIGTTIN || *signal == SIGTTOU) {
+            our_group_waits_ = true;
+        } else {
+            perform(supervisor_.signal(BootClock::now(), *signal));
+        }
     }
+    if (our_group_waits_) let_our_group_have_the_terminal();
 }
 
 void Runner::read_start() {
@@ -245,6 +250,7 @@ void Runner::read_children() {
     if (!child_->exited()) return;
     // Also while others of the group, or --min-hold, keep the lock: Ctrl-C is for us from now on.
     terminal_.take_back(child_->group(), child_->exited()->signalled);
+    read_signals();  // whoever of our group asked for it until now is stopped, and we may be about to end
     perform(supervisor_.leader_exited(BootClock::now()));
     if (!child_->finish_if_gone()) return;
     if (starting_) {  // ended, and the pipe with it, before we read what it had to say
@@ -265,7 +271,19 @@ void Runner::read_children() {
 
 /// After fg.
 void Runner::give_the_terminal() {
-    if (command_has_terminal_ && !child_->exited()) terminal_.give(child_->group());
+    if (command_comes_first_ && !child_->exited()) terminal_.give(child_->group());
+}
+
+/// Another process of our group, a pager, asked for the terminal while the command had it, and the kernel stopped the
+/// group: only we know that it can go on. A command that still wants the terminal asks again, so each change takes a
+/// read or a write of one of them. While somebody else is in the foreground, whoever asked stays stopped, as in any
+/// job; the shell's fg does not continue it, as it sees us running.
+void Runner::let_our_group_have_the_terminal() {
+    if (!child_->exited()) terminal_.take_back(child_->group(), false);
+    if (!terminal_.ours()) return;
+    our_group_waits_ = false;
+    command_comes_first_ = false;
+    ::kill(0, SIGCONT);
 }
 
 /// Ctrl-Z in the command stops only the command's group. The shell that waits for us must see us stop, too.
@@ -274,7 +292,6 @@ void Runner::stop_with_the_job(int signal) {
     if ((signal != SIGTSTP && !wants_terminal) || !terminal_.present()) return;
     // Its input or output is something else, and now it asks for the terminal all the same: for a password, say.
     if (wants_terminal && terminal_.give(child_->group())) {
-        command_has_terminal_ = true;
         perform(supervisor_.signal(BootClock::now(), SIGCONT));
         return;
     }

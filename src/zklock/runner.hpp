@@ -48,6 +48,7 @@ private:
     void fail_to_start(int code, const std::string& why);
     void read_children();
     void give_the_terminal();
+    void let_our_group_have_the_terminal();
     void stop_with_the_job(int signal);
     void perform(const Actions& actions);
     int exit_code() const;
@@ -64,7 +65,9 @@ private:
     Nanoseconds session_timeout_;
     Nanoseconds kill_after_;
     Terminal terminal_;
-    bool command_has_terminal_ = terminal_.for_the_command();  // when it is ours to give
+    // Gets the terminal, when it is ours to give, without asking.
+    bool command_comes_first_ = terminal_.for_the_command();
+    bool our_group_waits_ = false;  // somebody in it has asked for the terminal
     bool told_of_stop_ = false;
     Supervisor supervisor_;
     std::unique_ptr<SupervisedChild> child_;

@@ -9,10 +9,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 
-#include "zklock/config_file.hpp"
 #include "zklock/options.hpp"
 #include "zklock/unique_fd.hpp"
 
@@ -51,6 +49,22 @@ std::string user_file() {
     return {};
 }
 
+/// Nothing more can be known of a file in a directory that may not be searched, such as the home of somebody else.
+bool is_missing(const std::string& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES);
+}
+
+/// Up to its end. False: could not; errno says why.
+bool read_all(int file, std::string& text) {
+    char buffer[4096];
+    for (ssize_t size = 0; (size = ::read(file, buffer, sizeof buffer)) != 0;) {
+        if (size > 0) text.append(buffer, static_cast<std::size_t>(size));
+        if (size < 0 && errno != EINTR) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 Settings::Settings(std::map<std::string, std::string> options) : options_(std::move(options)) {
@@ -60,30 +74,47 @@ Settings::Settings(std::map<std::string, std::string> options) : options_(std::m
 }
 
 void Settings::read_file(const std::string& path, bool must_exist) {
-    std::ifstream stream(path);
-    if (!stream) {
-        if (!must_exist && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) return;
-        throw Failure(kConfig, "cannot read the configuration file " + path + ": " + std::strerror(errno));
+    if (!must_exist && is_missing(path)) return;
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    if (!file || !read_all(file.get(), text)) {
+        throw Failure(kConfig, "cannot read the configuration file " + path + ": " + std::strerror(errno) +
+                                   "; what it says is not guessed, or zklock might ask other servers");
     }
-    std::map<std::string, std::string> values = read_config(stream, path);
-    for (const auto& [key, value] : values) {
-        if (!setting(key) || key == "config") throw Failure(kConfig, path + ": unknown setting \"" + key + "\"");
-    }
-    files_.emplace_back(path, std::move(values));
+    files_.emplace_back(path, read_config(text, path));
 }
 
 std::optional<Found> Settings::find(const std::string& key) const {
-    if (const auto option = options_.find(key); option != options_.end()) return Found{option->second, "--" + key};
+    if (const auto option = options_.find(key); option != options_.end())
+        return Found{option->second, "--" + key, kUsage};
     if (const Setting* known = setting(key)) {
         for (const char* name : known->environment) {
             if (const std::string value = environment(name); !value.empty()) return Found{value, name};
         }
     }
     for (const auto& [path, values] : files_) {
-        if (const auto value = values.find(key); value != values.end()) return Found{value->second, path + ": " + key};
+        if (const auto found = values.find(key); found != values.end()) {
+            return Found{found->second.text, at_line(path, found->second.line) + ": " + key};
+        }
     }
     return std::nullopt;
 }
+
+namespace {
+
+/// A descriptor that becomes ours, and so is not the command's. In the place of stdin, stdout or stderr comes
+/// /dev/null, or what is opened next would be that.
+UniqueFd take_over(int fd) {
+    if (fd > STDERR_FILENO) return UniqueFd(fd);
+    UniqueFd taken(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!taken || !null || ::dup2(null.get(), fd) < 0) {
+        throw Failure(kOsError, "--auth-file fd:" + std::to_string(fd) + ": " + std::strerror(errno));
+    }
+    return taken;
+}
+
+}  // namespace
 
 std::vector<Auth> read_auth_file(const std::string& where) {
     UniqueFd file;
@@ -92,9 +123,9 @@ std::vector<Auth> read_auth_file(const std::string& where) {
         const char* const end = where.data() + where.size();
         const auto [rest, error] = std::from_chars(where.data() + 3, end, fd);
         if (error != std::errc() || rest != end || fd < 0 || ::fcntl(fd, F_GETFD) < 0) {
-            throw Failure(kConfig, "--auth-file " + where + ": no such descriptor");
+            throw Failure(kConfig, "the auth file " + where + ": no such descriptor");
         }
-        file = UniqueFd(fd);  // and so not the command's
+        file = take_over(fd);
     } else {
         file = UniqueFd(::open(where.c_str(), O_RDONLY | O_CLOEXEC));
         if (!file) throw Failure(kConfig, "cannot read the auth file " + where + ": " + std::strerror(errno));
@@ -104,11 +135,8 @@ std::vector<Auth> read_auth_file(const std::string& where) {
         }
     }
     std::string text;
-    char buffer[4096];
-    for (ssize_t size = 0; (size = ::read(file.get(), buffer, sizeof buffer)) != 0;) {
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) throw Failure(kConfig, "cannot read the auth file " + where + ": " + std::strerror(errno));
-        text.append(buffer, static_cast<std::size_t>(size));
+    if (!read_all(file.get(), text)) {
+        throw Failure(kConfig, "cannot read the auth file " + where + ": " + std::strerror(errno));
     }
     std::vector<Auth> result;
     std::istringstream lines(text);
@@ -119,9 +147,14 @@ std::vector<Auth> read_auth_file(const std::string& where) {
         if (line.empty() || line.front() == '#') continue;
         const std::size_t colon = line.find(':');
         // The line itself is a secret: it is not repeated.
+        const auto refuse = [&](const char* problem) {
+            throw Failure(kConfig, "the auth file " + at_line(where, number) + ": " + problem);
+        };
         if (colon == 0 || colon == std::string::npos || colon + 1 == line.size()) {
-            throw Failure(kConfig, "the auth file " + where + ", line " + std::to_string(number) +
-                                       ": expected scheme:credential, for example digest:user:password");
+            refuse("expected scheme:credential, for example digest:user:password");
+        }
+        if (line.starts_with("digest:") && line.find(':', colon + 1) == std::string::npos) {
+            refuse("a digest credential is digest:user:password");
         }
         result.push_back({line.substr(0, colon), line.substr(colon + 1)});
     }

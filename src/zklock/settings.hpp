@@ -7,6 +7,9 @@
 
 #include <zkrecipes/session_options.hpp>
 
+#include "zklock/config_file.hpp"
+#include "zklock/exit_codes.hpp"
+
 namespace zkrecipes::zklock {
 
 /// What may stand in the environment or in a configuration file instead of on the command line.
@@ -16,17 +19,19 @@ struct Setting {
 };
 extern const std::vector<Setting> kSettings;
 
-/// A value, and where it comes from, for error messages.
+/// A value, and where it comes from, for error messages: "--key", a variable, or "FILE, line N: key".
 struct Found {
     std::string value;
     std::string origin;
+    int exit_code = kConfig;  ///< of a refusal; kUsage when the command line says it
 };
 
 /// Finds settings in the order: options, environment, --config, the user's file, the system's file. Each setting is
 /// looked up by itself, so that a file may give the servers and the environment the rest.
 class Settings {
 public:
-    /// `options`: what the command line said, by key. Throws Failure 78 when a file cannot be read.
+    /// `options`: what the command line said, by key. Throws Failure 78 when a file is there and cannot be read: taken
+    /// for an empty one, it would let the next file choose the servers.
     explicit Settings(std::map<std::string, std::string> options);
     std::optional<Found> find(const std::string& key) const;
 
@@ -34,7 +39,7 @@ private:
     void read_file(const std::string& path, bool must_exist);
 
     std::map<std::string, std::string> options_;
-    std::vector<std::pair<std::string, std::map<std::string, std::string>>> files_;
+    std::vector<std::pair<std::string, std::map<std::string, ConfigValue>>> files_;
 };
 
 /// Reads "scheme:credential" lines from a file that only its owner may read, or from "fd:N". Throws Failure.

@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -10,7 +11,8 @@
 namespace zkrecipes::zklock {
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGCHLD};
+constexpr int kHandled[] = {SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
+                            SIGCONT, SIGWINCH, SIGCHLD, SIGTTIN, SIGTTOU};
 
 }  // namespace
 
@@ -29,7 +31,7 @@ Signals::Signals() {
     sigset_t blocked = handled;
     ::sigaddset(&blocked, SIGPIPE);  // a write to a reader that is gone fails, no more
     // In the background a read from the terminal fails, and a write comes through, but neither stops us: the lock would
-    // be lost while whoever started us believes that he has it.
+    // be lost while whoever started us believes that he has it. (Blocked also where they are ignored.)
     ::sigaddset(&blocked, SIGTTIN);
     ::sigaddset(&blocked, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -39,7 +41,10 @@ Signals::Signals() {
 
 std::optional<int> Signals::next() noexcept {
     signalfd_siginfo info{};
-    if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+    do {
+        if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+    } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER &&
+             info.ssi_pid == static_cast<unsigned>(::getpid()));
     return static_cast<int>(info.ssi_signo);
 }
 

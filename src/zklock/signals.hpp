@@ -15,7 +15,7 @@ public:
     Signals();
 
     int fd() const noexcept { return fd_.get(); }
-    /// The next one that has come; empty: none. Does not block.
+    /// The next one that has come; empty: none. Does not block. Passes over the SIGCONT that we send to our own group.
     std::optional<int> next() noexcept;
 
     /// Whether it ends a process that does nothing about it: TERM, INT, HUP, QUIT, USR1, USR2.

@@ -34,7 +34,8 @@ bool Terminal::give(pid_t group) {
 void Terminal::take_back(pid_t group, bool repair) {
     if (!present() || ::tcgetpgrp(fd()) != group) return;
     set_foreground(::getpgrp());
-    if (repair && settings_) ::tcsetattr(fd(), TCSADRAIN, &*settings_);
+    // Not TCSADRAIN: that waits for output which Ctrl-S may hold back for ever.
+    if (repair && settings_) ::tcsetattr(fd(), TCSANOW, &*settings_);
 }
 
 /// With SIGTTOU blocked, as a group in the background must be to change who is in the foreground.

@@ -27,12 +27,13 @@ public:
     void take_back(pid_t group, bool repair);
 
     bool present() const noexcept { return fd() >= 0; }
+    /// Whether our own group is in the foreground.
+    bool ours() const;
     /// Whether a shell is there that would continue us after we stopped.
     static bool job_control();
 
 private:
     int fd() const noexcept { return own_ ? own_.get() : on_stdin_ ? STDIN_FILENO : -1; }
-    bool ours() const;
     void remember_settings();
     void set_foreground(pid_t group) const;
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
+#include "modes_count.hpp"
 #include "zklock/console.hpp"
 #include "zklock/options.hpp"
 #include "zklock/result.hpp"
@@ -118,6 +119,32 @@ TEST_F(EventsTest, AnOldResultIsForgottenAndNothingElse) {
     EXPECT_EQ(std::filesystem::file_size(directory_ / "target"), 0u);
     EXPECT_TRUE(std::filesystem::is_fifo(directory_ / "pipe"));
     EXPECT_FALSE(std::filesystem::exists(directory_ / "missing"));
+}
+
+TEST_F(EventsTest, WhereTheDirectoryTakesNoFileAResultIsForgottenAndWrittenInPlace) {
+    const std::filesystem::path shut = directory_ / "shut";
+    const std::string file = (shut / "result").string();
+    std::filesystem::create_directory(shut);
+    std::ofstream(file) << "a long line of yesterday, longer than what is written today";
+    const test::ModesCount count;
+    ASSERT_TRUE(count);
+    std::filesystem::permissions(shut, std::filesystem::perms(0555));
+    forget_result(file);
+    EXPECT_EQ(std::filesystem::file_size(file), 0u);
+    EXPECT_TRUE(write_result(file, {{"exit_code", 70000}}));
+    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    std::ifstream stream(file);
+    EXPECT_EQ(Json::parse(stream)["exit_code"], 7);
+    EXPECT_FALSE(write_result((shut / "other").string(), {}));
+    EXPECT_EQ(errno, EACCES);
+    std::filesystem::permissions(shut, std::filesystem::perms(0755));
+}
+
+TEST_F(EventsTest, AResultWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {
+    const std::string file = (directory_ / std::string(255, 'r')).string();
+    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    std::ifstream stream(file);
+    EXPECT_EQ(Json::parse(stream, nullptr, false).value("exit_code", -1), 7);
 }
 
 TEST_F(EventsTest, TheRestOfALongLineComesBeforeTheNextOne) {

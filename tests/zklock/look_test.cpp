@@ -140,6 +140,35 @@ TEST_F(ZklockLookTest, HoldEndsWithASignalOrWithTheLock) {
     EXPECT_THAT(lost.err(), HasSubstr("is gone"));
 }
 
+TEST_F(ZklockLookTest, NothingOfZklocksOwnBecomesStdin) {
+    ZklockProcess::Setup secret;
+    secret.input = "digest:u:p\n";
+    Outcome outcome = zklock({"hold", "--connect", connect_string(), "--auth-file", "fd:0", lock()}, secret);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("/lock/_c_")) << "held until stdin ended: at once";
+    outcome = run({"--auth-file", "fd:0", lock(), "readlink", "/proc/self/fd/0"}, secret);
+    EXPECT_EQ(outcome.out, "/dev/null\n");
+    ZklockProcess::Setup closed;
+    closed.launcher = {"sh", "-c", "exec <&-; exec \"$@\"", "sh"};
+    outcome = zklock({"hold", "--connect", connect_string(), lock()}, closed);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("/lock/_c_"));
+}
+
+TEST_F(ZklockLookTest, TheCommandFindsDevNullInPlaceOfWhatIsClosedAndCannotUseIt) {
+    ZklockProcess::Setup closed;
+    closed.launcher = {"sh", "-c", "exec <&- >&-; exec \"$@\"", "sh"};
+    const Outcome outcome =
+        run({lock(), "-c",
+             // By way of a variable: dash turns its own stdout round while it runs `readlink ... >&2`.
+             "found=$(readlink /proc/$$/fd/0 /proc/$$/fd/1); echo \"$found\" >&2; "
+             "(read x; echo x) 2>/dev/null && echo used >&2"},
+            closed);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.err, "/dev/null\n/dev/null\n");
+    EXPECT_EQ(run({"--events", "1", lock(), "true"}, closed).code, 64);
+}
+
 TEST_F(ZklockLookTest, HoldTellsOfABrokenConnection) {
     ZKRECIPES_NEEDS_OWN_SERVER();
     testenv::Gate gate(server().endpoint());

@@ -5,12 +5,22 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
+
+#include "zklock/connection.hpp"
+#include "zklock/console.hpp"
+#include "zklock/lock_session.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class OptionsTest : public testing::Test {
 protected:
@@ -61,6 +71,17 @@ TEST_F(OptionsTest, EverythingAfterTheLockIsTheCommandUntouched) {
     EXPECT_THAT(parse({"/l", "status"}).argv, ElementsAre("status"));
     EXPECT_THAT(parse({"/l", "/bin/cmd", "-c", "x"}).argv, ElementsAre("/bin/cmd", "-c", "x"));
     EXPECT_THAT(parse({"--", "/l", "cmd"}).argv, ElementsAre("cmd"));
+}
+
+TEST_F(OptionsTest, AnOptionWithALoneEqualsSignDoesNotTakeTheLockForItsValue) {
+    EXPECT_EQ(refusal({"--result=", "/l", "true"}).first, 64);
+    EXPECT_THAT(refusal({"-v", "-w", "5", "--name=", "/l", "true"}).second,
+                StartsWith("--name= has no value; if the empty one is meant: --name ''"));
+    EXPECT_EQ(refusal({"hold", "/l", "--meta", "a=b", "--prefix="}).first, 64);
+    EXPECT_EQ(parse({"hold", "/l", "--prefix", ""}).prefix, "");
+    EXPECT_THAT(parse({"-w", "5", "/l", "cmd", "--name=", "x"}).argv, ElementsAre("cmd", "--name=", "x"));
+    EXPECT_THAT(parse({"--name=n", "-n", "/l", "--", "--name="}).argv, ElementsAre("--name="));
+    EXPECT_EQ(parse({"--name", "--name=", "/l", "cmd"}).name, "--name=");
 }
 
 TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
@@ -265,17 +286,43 @@ TEST_F(OptionsTest, WhatTheServersSeeBeforeAPathIsKnown) {
 }
 
 TEST_F(OptionsTest, WhereTheResultGoesIsKnownAlsoOfACallThatIsRefused) {
+    const testenv::Scratch scratch;
+    const std::string file = scratch / "result";
+    const char* const r = file.c_str();
     const std::vector<const char*> refused[] = {
-        {"zklock", "--result", "r", "-s", "-x", "/l", "c"},
-        {"zklock", "--result", "r", "--bogus", "/l", "c"},
-        {"zklock", "hold", "--result", "r", "--bogus", "/l"},
-        {"zklock", "--result", "r", "--config", "/nonexistent", "/l", "c"},
+        {"zklock", "--result", r, "-s", "-x", "/l", "c"},
+        {"zklock", "--result", r, "--bogus", "/l", "c"},
+        {"zklock", "hold", "--result", r, "--bogus", "/l"},
+        {"zklock", "--result", r, "--config", "/nonexistent", "/l", "c"},
+        {"zklock", "run", "--result", r, "-w", "10", "-w", "20", "/l", "--", "true"},
+        {"zklock", "run", "-w", "10", "-w", "20", "--result", r, "/l", "--", "true"},
+        {"zklock", "run", "--result", r, "-w"},
+        {"zklock", "hold", "--result", r, "/l", "-j"},
+        {"zklock", "hold", "/l", "--bogus", "--result", r},
+        {"zklock", "elect", "--result", r, "--result", "/nonexistent", "/l", "c"},
     };
     for (const auto& arguments : refused) {
         Options options;
         EXPECT_THROW(parse_options(static_cast<int>(arguments.size()), arguments.data(), options), Failure);
-        EXPECT_EQ(options.result, "r");
+        EXPECT_EQ(options.result, file);
     }
+}
+
+TEST_F(OptionsTest, AFormerResultIsForgottenBeforeAnythingElseIsReadAndNoOtherFileIs) {
+    const testenv::Scratch scratch;
+    const std::string file = scratch / "result";
+    const char* const r = file.c_str();
+    std::ofstream(file) << "old";
+    const std::vector<const char*> others[] = {{"/l", "c", "--result", r},
+                                               {"--name", "--result", "/l", r},
+                                               {"--result", r, "--help"},
+                                               {"--result", r, "--version"}};
+    for (const auto& arguments : others) {
+        parse(arguments);
+        EXPECT_TRUE(std::filesystem::exists(file));
+    }
+    EXPECT_EQ(refusal({"--result", r, "--config", "/nonexistent", "/l", "c"}).first, 78);
+    EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 TEST_F(OptionsTest, BreakNeedsToKnowWhom) {
@@ -293,15 +340,70 @@ TEST_F(OptionsTest, LsLooksFromTheRootUnlessTold) {
 }
 
 TEST_F(OptionsTest, AccessLists) {
-    EXPECT_EQ(parse_acl("open"), Acl::open());
-    EXPECT_EQ(parse_acl("creator"), Acl::creator_all());
-    const std::vector<Acl> acl = parse_acl("digest:ops:Vzwq=:rwcda,ip:10.0.0.0/8:r");
+    EXPECT_EQ(parse_acl({"open", "--acl"}), Acl::open());
+    EXPECT_EQ(parse_acl({"creator", "--acl"}), Acl::creator_all());
+    const std::vector<Acl> acl = parse_acl({"digest:ops:Vzwq=:rwcda,ip:10.0.0.0/8:r", "--acl"});
     ASSERT_EQ(acl.size(), 2u);
     EXPECT_EQ(acl[0], (Acl{Acl::all, "digest", "ops:Vzwq="}));
     EXPECT_EQ(acl[1], (Acl{Acl::read, "ip", "10.0.0.0/8"}));
     for (const char* text : {"", "world", "world:anyone", "world:anyone:", "world:anyone:x", "open,open"}) {
-        EXPECT_THROW(parse_acl(text), Failure) << text;
+        EXPECT_THROW(parse_acl({text, "--acl"}), Failure) << text;
     }
+}
+
+TEST_F(OptionsTest, AValueOfAFileIsRefusedWithItsLine) {
+    ::unsetenv("ZKLOCK_CONNECT");
+    const testenv::Scratch scratch;
+    const std::string file = scratch / "c.conf";
+    const std::pair<const char*, const char*> wrong[] = {
+        {"acl = bogus", "acl: \"bogus\" is not open, creator or"},
+        {"acl = ip:x:q", "acl: \"ip:x:q\": permissions are"},
+        {"prefix = app", "prefix: \"app\" is not an absolute path"},
+        {"auth-file = /nonexistent", "auth-file: cannot read the auth file /nonexistent"},
+        {"auth-file = fd:x", "auth-file: the auth file fd:x"},
+        {"session-timeout = x", "session-timeout: \"x\" is not a duration"},
+        {"connect-timeout = x", "connect-timeout: \"x\" is not a duration"},
+    };
+    for (const auto& [line, problem] : wrong) {
+        std::ofstream(file) << "connect = a:1\n" << line << "\n";
+        const auto [code, text] = refusal({"--config", file.c_str(), "/l", "c"});
+        EXPECT_EQ(code, 78);
+        EXPECT_THAT(text, HasSubstr(file + ", line 2: " + problem));
+    }
+    ::setenv("ZKLOCK_CONNECT", "zk:2181", 1);
+    for (const char* text : {"bogus", ""}) {
+        EXPECT_EQ(refusal({"--acl", text, "/l", "c"}).first, 64);
+        EXPECT_THAT(refusal({"--acl", text, "/l", "c"}).second, HasSubstr("--acl: \""));
+    }
+    EXPECT_EQ(refusal({"--prefix", "app", "/l", "c"}).first, 64);
+    EXPECT_EQ(parse({"--prefix", "", "/l", "c"}).prefix, "");
+}
+
+TEST_F(OptionsTest, WhatASessionRefusesIsToldWithThePlaceWhereItStands) {
+    ::unsetenv("ZKLOCK_CONNECT");
+    const testenv::Scratch scratch;
+    const std::string file = scratch / "c.conf";
+    const std::pair<const char*, const char*> wrong[] = {
+        {"connect = a:1:2", "line 1: connect: "},
+        {"connect = a:1/p//q", "line 1: connect: "},
+        {"connect = a:1\nprefix = /p//q", "line 2: prefix: "},
+        {"connect = a:1\nacl = creator", "line 2: acl: "},
+    };
+    for (const auto& [text, place] : wrong) {
+        std::ofstream(file) << text << "\n";
+        const Options options = parse({"--config", file.c_str(), "/l", "c"});
+        Console console(options);
+        try {
+            open_session(options, console);
+            ADD_FAILURE() << text;
+        } catch (const Failure& failure) {
+            EXPECT_EQ(failure.code, 78);
+            EXPECT_THAT(failure.what(), StartsWith(file + ", " + place));
+        }
+    }
+    const Options options = parse({"--connect", "a:1:2", "/l", "c"});
+    Console console(options);
+    EXPECT_THROW(open_session(options, console), Error) << "nothing but the command line is to blame";
 }
 
 TEST_F(OptionsTest, HelpAndVersionNeedNoServers) {
