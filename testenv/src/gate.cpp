@@ -232,7 +232,7 @@ std::string Gate::password(std::int64_t session_id) const {
     return found->second;
 }
 
-void Gate::expire(std::int64_t session_id) const {
+bool Gate::expire(std::int64_t session_id) const {
     const std::string known_password = password(session_id);
     // The server lets go of the client's connection first. A client that were back before the session is over would be
     // left with a connection on which the server answers nothing any more, and would notice only by its own timeout.
@@ -250,7 +250,7 @@ void Gate::expire(std::int64_t session_id) const {
         core_->let_newcomers_wait();
     }
     const Pause pause{*core_};
-    (void)expire_session(target, session_id, known_password);
+    return expire_session(target, session_id, known_password);
 }
 
 }  // namespace zkrecipes::testenv

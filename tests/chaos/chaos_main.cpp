@@ -138,6 +138,7 @@ private:
             const auto result = Round(*arena_, options).run();
             tally_.add(result, Clock::now() - begun);
             report(options, result);
+            if (!result.disagreed.empty()) arena_.reset();
         } catch (const zkrecipes::testenv::MissingDependency&) {
             throw;
         } catch (const std::exception& error) {
@@ -212,10 +213,12 @@ private:
         return {{nemesis_named("kill-leader"), nemesis_named("stop-clients")}};
     }
 
+    static bool is_kept(const RoundResult& result) { return !result.clean() || !result.disagreed.empty(); }
+
     void report(const RoundOptions& options, const RoundResult& result) {
         mkdir(arguments_.history.c_str(), 0755);
         std::string file = arguments_.history + "/chaos-last.jsonl";
-        if (!result.clean())
+        if (is_kept(result))
             file = arguments_.history + "/chaos-" + std::to_string(arguments_.seed) + "-" +
                    std::to_string(options.number) + ".jsonl";
         write_history(file, options, result);
@@ -225,10 +228,12 @@ private:
         for (const auto& finding : result.verdict.findings)
             std::printf("  VIOLATION %s: lock %d (%s): %s\n", to_string(finding.violation), finding.lock,
                         to_string(recipe_of(finding.lock)), finding.text.c_str());
-        for (const auto& text : result.stuck) std::printf("  STUCK %s\n", text.c_str());
+        for (const auto& stuck : result.stuck) std::printf("  STUCK %s\n", stuck.text.c_str());
+        for (const auto& text : result.disagreed) std::printf("  servers disagree: %s\n", text.c_str());
+        for (const auto& text : result.excused) std::printf("  waited there: %s\n", text.c_str());
         for (const auto& text : result.left) std::printf("  LEFT BEHIND %s\n", text.c_str());
         for (const auto& text : result.errors) std::printf("  ERROR %s\n", text.c_str());
-        if (!result.clean()) std::printf("  its history: %s\n", file.c_str());
+        if (is_kept(result)) std::printf("  its history: %s\n", file.c_str());
         std::fflush(stdout);
     }
 

@@ -86,7 +86,9 @@ private:
     void write_findings() {
         for (const auto& finding : result_.verdict.findings)
             line({{"finding", to_string(finding.violation)}, {"lock", finding.lock}, {"text", finding.text}});
-        for (const auto& text : result_.stuck) line({{"finding", "stuck"}, {"text", text}});
+        for (const auto& stuck : result_.stuck) line({{"finding", "stuck"}, {"text", stuck.text}});
+        for (const auto& text : result_.disagreed) line({{"servers disagree", text}});
+        for (const auto& text : result_.excused) line({{"waited there", text}});
         for (const auto& text : result_.left) line({{"finding", "left behind"}, {"text", text}});
         for (const auto& text : result_.errors) line({{"finding", "error"}, {"text", text}});
     }

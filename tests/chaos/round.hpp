@@ -38,15 +38,23 @@ struct Met {
     std::string failed;   // it could not be done, and why
 };
 
+/// Somebody who waited for too long after all was well.
+struct Stuck {
+    int lock;  // -1: nobody knows
+    std::string text;
+};
+
 struct RoundResult {
     RoundRecord record;
     RoundVerdict verdict;
     std::vector<Met> met;
-    std::vector<std::string> stuck;   // who waited for too long after all was well
-    std::vector<std::string> left;    // nodes and processes
-    std::vector<std::string> errors;  // of clients
-    int controls = 0;                 // naive clients that were tried …
-    int caught = 0;                   // … and that were caught
+    std::vector<Stuck> stuck;
+    std::vector<std::string> left;       // nodes and processes
+    std::vector<std::string> disagreed;  // nodes that some servers show and others do not, for good
+    std::vector<std::string> excused;    // who was stuck on the locks of such a recipe
+    std::vector<std::string> errors;     // of clients
+    int controls = 0;                    // naive clients that were tried …
+    int caught = 0;                      // … and that were caught
 
     bool clean() const { return verdict.clean() && stuck.empty() && left.empty() && errors.empty(); }
 };
@@ -64,6 +72,7 @@ private:
     bool await_grants_since(Stamp since);
     void finish();
     void look_for_leftovers();
+    void excuse_waiters_where_servers_disagree();
     void judge();
     void wait_a_little(int at_most_ms);
 

@@ -81,10 +81,11 @@ private:
             for (const auto& excuse : record_.excuses) {
                 if (!is_about(excuse, hold)) continue;
                 const Stamp at = std::max(excuse.at, hold.granted_at);
-                const bool too_long = hold.last_true_at > excuse.at + record_.longest_belief;
+                const Stamp surely_at = std::max(excuse.at, excuse.sure_at);
+                const bool too_long = hold.last_true_at > surely_at + record_.longest_belief;
                 if (too_long && is_surely_about(excuse, hold) && record_.longest_belief != 0) {
                     find(Violation::outlived_node, hold.lock,
-                         describe_hold(hold) + " believed for " + std::to_string(to_ms(hold.last_true_at - excuse.at)) +
+                         describe_hold(hold) + " believed for " + std::to_string(to_ms(hold.last_true_at - surely_at)) +
                              " ms after it was taken from it by force");
                 }
                 plain = plain && hold.last_write_at <= at;

@@ -20,6 +20,7 @@ struct Excuse {
     Stamp at = 0;
     std::int64_t session = 0;  // that was ended; 0: unknown
     bool surely = true;        // the servers said so; otherwise it may have happened or not
+    Stamp sure_at = 0;         // since when it surely had, if later: without a quorum that takes a while
 };
 
 /// What is known after a round: what everybody believed, what the registers contain, and what was done on purpose.

@@ -39,6 +39,8 @@ void Tally::add(const RoundResult& result, std::chrono::nanoseconds took) {
     stuck_ += result.stuck.size();
     left_ += result.left.size();
     errors_ += result.errors.size();
+    if (!result.disagreed.empty()) ++disagreed_;
+    excused_ += result.excused.size();
 }
 
 bool Tally::clean() const {
@@ -58,6 +60,10 @@ void Tally::print() const {
     } else {
         std::printf("Naive clients caught: %d of %d%s\n", caught_, controls_,
                     caught_ == 0 ? ". BLIND: this run proves nothing" : "");
+    }
+    if (disagreed_ != 0) {
+        std::printf("Servers that disagreed for good about a node: in %d rounds; who waited there: %zu, not judged.\n",
+                    disagreed_, excused_);
     }
     for (const auto& [nemesis, reason] : missing_) std::printf("not here: %s: %s\n", nemesis.c_str(), reason.c_str());
     std::printf(clean() ? "PASSED\n" : "FAILED\n");

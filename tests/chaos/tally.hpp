@@ -45,6 +45,8 @@ private:
     int caught_ = 0;
     std::size_t findings_ = 0;
     std::size_t stuck_ = 0;
+    std::size_t excused_ = 0;
+    int disagreed_ = 0;
     std::size_t left_ = 0;
     std::size_t errors_ = 0;
     int failures_ = 0;

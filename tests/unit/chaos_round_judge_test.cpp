@@ -167,6 +167,16 @@ TEST(RoundJudgeTest, WhereNobodyKnowsWhetherALockWasTakenAwayItsHolderIsExcusedA
     EXPECT_THAT(violations(record), IsEmpty());
 }
 
+TEST(RoundJudgeTest, AnEndThatTheServersConfirmedLateCountsFromThen) {
+    auto record = recorded({held(kMutex, 1, 0, 60)});
+    record.longest_belief = from_ms(5);
+    record.excuses = {{-1, "", 1, on(10)}};
+    record.excuses[0].sure_at = on(58);
+    EXPECT_THAT(violations(record), IsEmpty());
+    record.excuses[0].sure_at = on(40);
+    EXPECT_THAT(violations(record), Contains(Violation::outlived_node));
+}
+
 TEST(RoundJudgeTest, AnUnfencedCounterIsNotJudgedWhenSomebodyWroteAfterItsLockWasTakenAway) {
     auto record = recorded({held(kMutex, 1, 0, 30), held(kMutex, 2, 20, 40)});
     record.counters[kMutex] = 1;

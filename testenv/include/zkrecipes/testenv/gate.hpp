@@ -122,8 +122,8 @@ public:
     [[nodiscard]] std::vector<std::int64_t> sessions() const;
     [[nodiscard]] std::string password(std::int64_t session_id) const;  ///< Throws Error for one it has not seen.
     /// Ends a session that was opened through this gate, at once: expire_session() at the gate's target. Who connects
-    /// meanwhile waits until it is over.
-    void expire(std::int64_t session_id) const;
+    /// meanwhile waits until it is over. False: it was over already.
+    bool expire(std::int64_t session_id) const;
 
 private:
     std::shared_ptr<internal::GateCore> core_;
