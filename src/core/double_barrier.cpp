@@ -87,18 +87,43 @@ BarrierWait next_to_wait_for(const std::vector<std::string>& names, const std::s
     return first == own ? BarrierWait{What::stay_for, last} : BarrierWait{What::leave_then, first};
 }
 
-// ---- enter --------------------------------------------------------------------------------------------------------
-
 namespace {
 
-class BarrierEntry final : public ReadOp {
+class BarrierOp : public ReadOp {
+protected:
+    BarrierOp(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const BarrierPlace> place,
+              std::shared_ptr<BarrierMember> member)
+        : ReadOp(std::move(core), operation, place->user_path), place_(std::move(place)), member_(std::move(member)) {}
+
+    std::string ready_path() const { return join_path(place_->path, kBarrierReady); }
+
+    /// Deletes the `ready` that was seen, if it is still there, and not the next one, which may have been made in its
+    /// place meanwhile by members who have counted us: they would be in and wait for our going, and we for a `ready`.
+    /// A delete can be bound to a version, but each `ready` begins with version 0; so the version is raised first,
+    /// which is answered with the czxid of what it was raised of.
+    template <class Wrap>
+    void remove_ready(const NodeStat& seen, const Wrap& wrap, std::function<void()> then) {
+        core().set(ready_path(), "", seen.version,
+                   wrap([this, wrap, czxid = seen.czxid, then = std::move(then)](Rc rc, const NodeStat& now, Instant) {
+                       if (!usable(rc, "set", "ready")) return;
+                       if (rc != Rc::ok || now.czxid != czxid) return then();
+                       core().remove(ready_path(), now.version, wrap([this, then](Rc removed, Instant) {
+                                         if (usable(removed, "delete", "ready")) then();
+                                     }));
+                   }));
+    }
+
+    const std::shared_ptr<const BarrierPlace> place_;
+    const std::shared_ptr<BarrierMember> member_;
+};
+
+// ---- enter --------------------------------------------------------------------------------------------------------
+
+class BarrierEntry final : public BarrierOp {
 public:
     BarrierEntry(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const BarrierPlace> place,
                  std::shared_ptr<BarrierMember> member, std::size_t members)
-        : ReadOp(std::move(core), operation, place->user_path),
-          place_(std::move(place)),
-          member_(std::move(member)),
-          members_(members) {}
+        : BarrierOp(std::move(core), operation, std::move(place), std::move(member)), members_(members) {}
 
 private:
     void begin() override {
@@ -106,7 +131,7 @@ private:
         clean_up();
         if (!own_name()) return;
         ready_known_ = made_ = false;
-        ready_czxid_ = 0;
+        ready_.reset();
         // The watch on `ready` first: who is the last to come, and makes it, is not to be missed.
         watch_ready();
         if (over_budget_) return;
@@ -114,7 +139,6 @@ private:
     }
 
     std::string own_path() const { return join_path(place_->path, member_->name); }
-    std::string ready_path() const { return join_path(place_->path, kBarrierReady); }
 
     /// A name is used for creates of one session. False: this was the end.
     bool own_name() {
@@ -147,7 +171,7 @@ private:
         watcher.ready = step([this](Rc rc, const std::string&, const NodeStat& stat) {
             if (!usable(rc, "get", "ready")) return;
             ready_known_ = true;
-            ready_czxid_ = rc == Rc::ok ? stat.czxid : 0;
+            if (rc == Rc::ok) ready_ = stat;
             decide();
         });
         watcher.fired = step([this](WatchEventType type) {
@@ -202,7 +226,7 @@ private:
     /// When it is known whether `ready` is there, and who is.
     void decide() {
         if (!made_ || !ready_known_) return;
-        if (ready_czxid_ != 0) return ZKRECIPES_MUTATION("old-ready-believed") ? enter() : check_ready(0);
+        if (ready_) return ZKRECIPES_MUTATION("old-ready-believed") ? enter() : check_ready(0);
         const bool all = names_.size() + (ZKRECIPES_MUTATION("enters-one-short") ? 1 : 0) >= members_;
         if (all) return make_ready();
         if (once()) return timed_out();
@@ -215,16 +239,15 @@ private:
         if (from == names_.size()) return remove_stale_ready();
         core().exists(join_path(place_->path, names_[from]), step([this, from](Rc rc, const NodeStat& stat, Instant) {
                           if (!usable(rc, "exists", user_path_)) return;
-                          if (rc == Rc::ok && stat.czxid < ready_czxid_) return enter();
+                          if (rc == Rc::ok && stat.czxid < ready_->czxid) return enter();
                           check_ready(from + 1);
                       }));
     }
 
     void remove_stale_ready() {
-        ready_czxid_ = 0;
-        core().remove(ready_path(), -1, step([this](Rc rc, Instant) {
-                          if (usable(rc, "delete", "ready")) begin();
-                      }));
+        clean_up();  // no news of what we do ourselves
+        remove_ready(
+            *ready_, [this](auto answer) { return step(std::move(answer)); }, [this] { begin(); });
     }
 
     void make_ready() {
@@ -268,8 +291,6 @@ private:
         }
     }
 
-    const std::shared_ptr<const BarrierPlace> place_;
-    const std::shared_ptr<BarrierMember> member_;
     const std::size_t members_;
     std::uint64_t pass_ = 0;
     SessionCore::WatchId ready_watch_ = 0;
@@ -277,8 +298,8 @@ private:
     bool over_budget_ = false;
     bool surely_made_ = false;
     bool ready_known_ = false;
-    std::int64_t ready_czxid_ = 0;  // 0: not there
-    bool made_ = false;             // our node is there, and names_ are known
+    std::optional<NodeStat> ready_;  // empty: not there
+    bool made_ = false;              // our node is there, and names_ are known
     bool entered_ = false;
     int directories_made_ = 0;
     std::vector<std::string> names_;
@@ -286,14 +307,11 @@ private:
 
 // ---- leave --------------------------------------------------------------------------------------------------------
 
-class BarrierExit final : public ReadOp {
+class BarrierExit final : public BarrierOp {
 public:
     BarrierExit(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const BarrierPlace> place,
                 std::shared_ptr<BarrierMember> member)
-        : ReadOp(std::move(core), operation, place->user_path),
-          place_(std::move(place)),
-          member_(std::move(member)),
-          own_(member_->name) {}
+        : BarrierOp(std::move(core), operation, std::move(place), std::move(member)), own_(member_->name) {}
 
 private:
     void begin() override {
@@ -313,10 +331,9 @@ private:
         // Whose node is gone already was not waited for by the others; it does not wait for them either.
         if (lost_ && next.what != What::all_gone) return fail_lost();
         switch (next.what) {
-            case What::all_gone: {
-                const bool last = nobody_else(names);
-                return there ? remove_own([this, last] { finish(last); }) : finish(last);
-            }
+            case What::all_gone:
+                if (!nobody_else(names)) return there ? remove_own([this] { end_well(); }) : end_well();
+                return there ? remove_all() : look_after_ready(names);
             case What::stay_for: return once() ? give_up() : await_end_of(next.name);
             case What::leave_then:
                 return remove_own([this, name = next.name] {
@@ -363,12 +380,38 @@ private:
                       }));
     }
 
-    /// The last one takes `ready` away.
-    void finish(bool last) {
-        if (!last) return end_well();
-        core().remove(join_path(place_->path, kBarrierReady), -1, guard([this](Rc rc, Instant) {
-                          if (usable(rc, "delete", "ready")) end_well();
+    /// The last one takes `ready` along, in one step: while its node is there, nobody makes another.
+    void remove_all() {
+        deleted_ = true;
+        std::vector<MultiOp> ops(2);
+        ops[0].path = join_path(place_->path, own_);
+        ops[1].path = ready_path();
+        ops[0].kind = ops[1].kind = MultiOp::Kind::remove;
+        core().multi(std::move(ops), guard([this](Rc rc, const std::vector<MultiResult>&, Instant) {
+                         if (!usable(rc, "delete", user_path_)) return;
+                         if (rc != Rc::ok) return remove_own([this] { end_well(); });  // one of them has gone
+                         removed_ = true;
+                         end_well();
+                     }));
+    }
+
+    /// The last one to go has not deleted it: its session has ended.
+    void look_after_ready(const std::vector<std::string>& names) {
+        if (std::ranges::find(names, kBarrierReady) == names.end()) return end_well();
+        // First which one it is, then that nobody is there: in the other order it could be that of the next round.
+        core().exists(ready_path(), guard([this](Rc rc, const NodeStat& ready, Instant) {
+                          if (!usable(rc, "exists", "ready")) return;
+                          rc == Rc::ok ? remove_if_empty(ready) : end_well();
                       }));
+    }
+    void remove_if_empty(const NodeStat& ready) {
+        core().children(
+            place_->path, guard([this, ready](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                if (!usable(rc, "list", user_path_)) return;
+                if (!nobody_else(names)) return end_well();
+                remove_ready(
+                    ready, [this](auto answer) { return guard(std::move(answer)); }, [this] { end_well(); });
+            }));
     }
     void end_well() { lost_ ? fail_lost() : done(); }
     void give_up() { timed_out(); }
@@ -391,8 +434,6 @@ private:
         abandon_barrier(core(), *place_, *member_, true);
     }
 
-    const std::shared_ptr<const BarrierPlace> place_;
-    const std::shared_ptr<BarrierMember> member_;
     const std::string own_;  // name of our node
     SessionCore::WatchId watch_ = 0;
     bool deleted_ = false;  // we have sent that

@@ -180,7 +180,7 @@ private:
 
     // session_requests.cpp
     Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc);
-    void send_harmless_read();
+    void send_nudge();
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
     template <class Callback>

@@ -94,8 +94,7 @@ void SessionImpl::remove_watches(const std::string& path, Done<> done) {
     client_->remove_watches(path, answer_to(std::move(done), runtime_->now()));
 }
 
-void SessionImpl::send_harmless_read() {
-    if (!connected()) return;
+void SessionImpl::send_nudge() {
     last_request_ = runtime_->now();
     // Not counted among those that are waited for: it is only there to be heard.
     client_->exists(

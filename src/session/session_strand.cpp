@@ -90,7 +90,10 @@ void SessionImpl::on_time() {
     // First of all: nothing that is done below may find a hold that is over.
     if (now >= hold_ends_at()) lose_all(kNoHeartbeat);
     apply(fsm_.on_time(now));
-    if (connected() && (nudge_.due(now) || now >= touch_due_at())) send_harmless_read();
+    if (connected() && nudge_.due(now)) send_nudge();
+    // Waited for, as every request: left unanswered for seconds it would be no touch for a lock that is taken
+    // meanwhile.
+    if (now >= touch_due_at()) exists("/", {}, false);
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);
     if (now >= heartbeat_at_) {
         heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect

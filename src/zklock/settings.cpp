@@ -65,6 +65,18 @@ bool read_all(int file, std::string& text) {
     return true;
 }
 
+/// A descriptor that becomes ours, and so is not the command's. In the place of stdin, stdout or stderr comes
+/// /dev/null, or what is opened next would be that.
+UniqueFd take_over(int fd) {
+    if (fd > STDERR_FILENO) return UniqueFd(fd);
+    UniqueFd taken(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!taken || !null || ::dup2(null.get(), fd) < 0) {
+        throw Failure(kOsError, "--auth-file fd:" + std::to_string(fd) + ": " + std::strerror(errno));
+    }
+    return taken;
+}
+
 }  // namespace
 
 Settings::Settings(std::map<std::string, std::string> options) : options_(std::move(options)) {
@@ -99,22 +111,6 @@ std::optional<Found> Settings::find(const std::string& key) const {
     }
     return std::nullopt;
 }
-
-namespace {
-
-/// A descriptor that becomes ours, and so is not the command's. In the place of stdin, stdout or stderr comes
-/// /dev/null, or what is opened next would be that.
-UniqueFd take_over(int fd) {
-    if (fd > STDERR_FILENO) return UniqueFd(fd);
-    UniqueFd taken(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-    const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!taken || !null || ::dup2(null.get(), fd) < 0) {
-        throw Failure(kOsError, "--auth-file fd:" + std::to_string(fd) + ": " + std::strerror(errno));
-    }
-    return taken;
-}
-
-}  // namespace
 
 std::vector<Auth> read_auth_file(const std::string& where) {
     UniqueFd file;

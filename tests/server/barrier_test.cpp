@@ -284,7 +284,8 @@ TEST_F(DoubleBarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H
     };
     for (const auto [op, entering] :
          {Row{Opcode::create2, true}, Row{Opcode::get_children2, true}, Row{Opcode::get_data, true},
-          Row{Opcode::exists, true}, Row{Opcode::get_children2, false}, Row{Opcode::remove, false}}) {
+          Row{Opcode::exists, true}, Row{Opcode::set_data, true}, Row{Opcode::remove, true},
+          Row{Opcode::get_children2, false}, Row{Opcode::remove, false}, Row{Opcode::multi, false}}) {
         for (int nth = 1; nth <= 2; ++nth) {
             for (const bool after : {false, true}) {
                 SCOPED_TRACE(to_string(op) + (after ? " after " : " before ") + std::to_string(nth));
@@ -295,6 +296,8 @@ TEST_F(DoubleBarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H
                 Later entered, left;
                 std::optional<testenv::Fault> fault;
                 if (entering) fault = cut();
+                const bool old_one = entering && (op == Opcode::set_data || op == Opcode::remove);
+                if (old_one) observer().create(barrier_path() + "/ready");
                 a->enter_async(Deadline::never(), {}, entered.writer());
                 ASSERT_TRUE(b->enter(kMaxWait));
                 ASSERT_TRUE(entered.passed());
@@ -381,7 +384,9 @@ TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeavi
     observer().make_path(barrier_path());
     auto s = gated_session(60s), other = session();
     for (const auto op : {Opcode::get_data, Opcode::exists, Opcode::create2, Opcode::get_children2}) {
-        for (int round = 0; round < 4; ++round) {  // who is the first by name is chance
+        for (int round = 0; round < 8; ++round) {  // who is the first by name is chance
+            // Of a former round: b takes it away while a has seen it and has not done anything about it yet.
+            if (round % 2 == 1) observer().create(barrier_path() + "/ready");
             const auto a = member(s, 2), b = member(other, 2);
             const auto held = gate().hold_reply(Match::op(op).path(barrier_path()));
             Later entered, left;

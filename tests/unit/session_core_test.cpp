@@ -7,6 +7,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 using SessionCoreTest = SessionTest;
 
@@ -283,6 +284,21 @@ TEST_F(SessionCoreTest, ALateAnswerIsNudgedEveryHundredMilliseconds) {
     client().take("sync").answer({});
     runtime->advance(1s);
     EXPECT_EQ(client().touches, 3);
+}
+
+TEST_F(SessionCoreTest, ATouchThatIsNotAnsweredIsNudgedToo) {  // ZOOKEEPER-4537 leaves lone requests lying
+    open_connected();
+    client().answers_touches = false;
+    runtime->advance(1499ms);
+    EXPECT_THAT(client().sent, IsEmpty());
+    runtime->advance(1ms);
+    EXPECT_THAT(client().sent, SizeIs(1));
+    runtime->advance(100ms);
+    EXPECT_THAT(client().sent, SizeIs(2));
+    client().take("exists").answer({});
+    client().take("exists").answer({});
+    runtime->advance(1s);
+    EXPECT_THAT(client().sent, SizeIs(2));
 }
 
 TEST_F(SessionCoreTest, AnIdleSessionIsHeardOfEveryQuarterOfItsTimeout) {
