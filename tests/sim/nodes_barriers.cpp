@@ -212,6 +212,14 @@ void NodesWorkload::a_last_round(const Place& place) {
         ++members;
     }
     if (members < place.members) return;
+    // Who gave up while it was cut off is counted until it is back and has taken its node away.
+    const auto nobody_inside = [&] {
+        return std::ranges::none_of(history_.paths_below(place.path), [&](const std::string& path) {
+            return name_of(path) != "ready" && history_.of(path).back().exists;
+        });
+    };
+    world_.run(world_.now() + plan_.patience, nobody_inside);
+    if (!nobody_inside()) return judge_.violation("left-behind", "somebody is counted for ever in " + place.path);
     members = 0;
     for (const auto& worker : workers_) {
         if (!usable(worker->process) || members++ >= place.members) continue;
