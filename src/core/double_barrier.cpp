@@ -13,6 +13,7 @@ namespace zkrecipes::internal {
 namespace {
 
 constexpr int kDirectoriesInARow = 8;
+constexpr std::size_t kCheckedAtMost = 1000;  // fits into a request with paths of any sensible length
 constexpr const char* kNoWatch = "this session watches as many nodes as ZooKeeper survives; use another Session";
 
 /// What has to be done with the room that our node takes, when the node is gone.
@@ -250,13 +251,19 @@ private:
             *ready_, [this](auto answer) { return step(std::move(answer)); }, [this] { begin(); });
     }
 
+    /// Only while all who were counted are there: one of them may have gone since the list.
     void make_ready() {
-        core().create(ready_path(), "", place_->acl, CreateMode::persistent,
-                      step([this](Rc rc, const std::string&, const NodeStat&, Instant) {
-                          if (rc == Rc::no_node) return begin();
-                          if (!usable(rc, "create", "ready")) return;
-                          enter();
-                      }));
+        const std::size_t checked = std::min(names_.size(), kCheckedAtMost);
+        std::vector<MultiOp> ops(checked + 1);
+        for (std::size_t i = 0; i < checked; ++i) ops[i].path = join_path(place_->path, names_[i]);
+        ops.back().kind = MultiOp::Kind::create;
+        ops.back().path = ready_path();
+        ops.back().acl = place_->acl;
+        ops.back().mode = CreateMode::persistent;
+        core().multi(std::move(ops), step([this](Rc rc, const std::vector<MultiResult>&, Instant) {
+                         if (!usable(rc, "create", "ready")) return;
+                         rc == Rc::ok ? enter() : begin();
+                     }));
     }
 
     /// While we wait: without our node the others would wait for ever.

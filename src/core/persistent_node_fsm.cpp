@@ -142,7 +142,9 @@ void PersistentNodeFsm::on_created(Ticket ticket, Rc rc, const NodeStat& stat) {
         port_.unwatch();
         step_ = Step::making_parent;
         return port_.make_parent(next_ticket());
-    } else if (what != Meaning::done && rc != Rc::node_exists) {
+    } else if (rc == Rc::node_exists) {
+        parents_made_ = 0;  // and so does the parent
+    } else if (what != Meaning::done) {
         if (what == Meaning::unknown) known_ = Known::perhaps;
         return trouble(rc, "create");
     }
@@ -243,6 +245,11 @@ void PersistentNodeFsm::write() {
 void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (ticket != set_ticket_ || over()) return;
     setting_ = false;
+    if (rc == Rc::ok && stat.ephemeral_owner != port_.session_id()) {
+        // It has met the node that another session made in the place of ours. Our watch may not have told of that yet.
+        if (step_ == Step::watching && port_.connected()) look();
+        return;
+    }
     if (rc == Rc::ok) {
         version_ = stat.version;
         dirty_ = sent_ != wish_;

@@ -99,11 +99,20 @@ private:
     }
 
     static bool is_about(const Excuse& excuse, const Hold& hold) {
-        if (hold.last_true_at <= excuse.at) return false;
+        if (!was_held_at(hold, excuse.at)) return false;
         if (excuse.lock >= 0) return hold.lock == excuse.lock && hold.node == excuse.node;
         if (hold.actor != excuse.actor) return false;
         if (hold.session != 0 && excuse.session != 0) return hold.session == excuse.session;
         return hold.granted_at <= excuse.at + kReach;
+    }
+    /// As far as its owner knew. The last look that found it held may have been a moment earlier.
+    static bool was_held_at(const Hold& hold, Stamp at) {
+        if (hold.last_true_at > at) return true;
+        Stamp over = 0;
+        for (const Stamp end : {hold.first_false_at, hold.lost_at, hold.released_at}) {
+            if (end != 0 && (over == 0 || end < over)) over = end;
+        }
+        return over > at;
     }
     // A hold that was noticed right after its session was ended may still be one of that session, or already one of the
     // next: where sessions are unknown (a command of zklock) it is excused, and not accused.

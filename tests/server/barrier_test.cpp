@@ -380,6 +380,28 @@ TEST_F(DoubleBarrierTest, WhatMembersOfEndedSessionsHaveLeftLetsNobodyIn) {
     EXPECT_TRUE(entered.passed());
 }
 
+TEST_F(DoubleBarrierTest, WhoHasGoneSinceTheListIsNotCounted) {
+    observer().make_path(barrier_path());
+    auto s = gated_session(60s), other = session();
+    const auto a = member(s, 2), b = member(other, 2);
+    std::stop_source stop_a, stop_b;
+    Later entered_a, entered_b;
+    b->enter_async(Deadline::never(), stop_b.get_token(), entered_b.writer());
+    ASSERT_TRUE(await_inside(1));
+    const auto held = gate().hold_reply(Match::op(Opcode::get_children2).path(barrier_path()));
+    a->enter_async(Deadline::never(), stop_a.get_token(), entered_a.writer());
+    ASSERT_TRUE(held.wait_reached());
+    stop_b.request_stop();
+    EXPECT_FALSE(entered_b.passed());
+    ASSERT_TRUE(await_inside(1));
+    held.release();
+    ASSERT_TRUE(await_watches(2)) << "it has looked again, and waits";
+    EXPECT_FALSE(entered_a.done());
+    stop_a.request_stop();
+    EXPECT_FALSE(entered_a.passed());
+    EXPECT_TRUE(await_inside(0));
+}
+
 TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeaving) {
     observer().make_path(barrier_path());
     auto s = gated_session(60s), other = session();

@@ -167,6 +167,22 @@ TEST(RoundJudgeTest, WhereNobodyKnowsWhetherALockWasTakenAwayItsHolderIsExcusedA
     EXPECT_THAT(violations(record), IsEmpty());
 }
 
+// What chaos met (seed 3423323205, round 12): deleted between two looks of its owner, who was told of it before the
+// next one was granted, and did not look until after that.
+TEST(RoundJudgeTest, AHoldThatWasTakenAwayBetweenTwoLooksIsExcused) {
+    auto record = recorded({held(kMutex, 1, 0, 60), held(kMutex, 2, 50, 70)});
+    Hold& former = record.holds[0];
+    former.last_true_at = on(40);
+    former.last_write_at = on(39);
+    former.lost_at = on(45);
+    former.first_false_at = on(51);
+    EXPECT_THAT(violations(record), Contains(Violation::late_false));
+    record.excuses = {{kMutex, "node-1", -1, on(41)}};
+    EXPECT_THAT(violations(record), IsEmpty());
+    record.excuses = {{kMutex, "node-1", -1, on(46)}};
+    EXPECT_THAT(violations(record), Contains(Violation::late_false)) << "it was over already";
+}
+
 TEST(RoundJudgeTest, AnEndThatTheServersConfirmedLateCountsFromThen) {
     auto record = recorded({held(kMutex, 1, 0, 60)});
     record.longest_belief = from_ms(5);

@@ -324,6 +324,15 @@ TEST_F(PersistentNodeFsmTest, WhatAnotherSessionMadeWhileWeWereAwayIsNotWritten)
     EXPECT_THAT(w.states, ElementsAre("present", "taken"));
 }
 
+TEST_F(PersistentNodeFsmTest, DataThatMetTheNodeOfAnotherSessionAreNotTakenForOurs) {
+    w.start();
+    w.fsm.set_data("two");
+    w.node = PersistentNodeWorld::Node{99, "theirs", 0};  // of the same version, and the watch has not told yet
+    w.run();
+    EXPECT_FALSE(w.fsm.settled());
+    EXPECT_THAT(w.states, ElementsAre("present", "taken"));
+}
+
 TEST_F(PersistentNodeFsmTest, ACloseLeavesTheNodeOfAnotherSessionAlone) {
     w.node = {99, "theirs", 0};
     w.start();
@@ -406,6 +415,18 @@ TEST_F(PersistentNodeFsmTest, AParentThatVanishesEachTimeIsARefusal) {
     w.parent_vanishes = false;
     w.run();
     EXPECT_TRUE(w.fsm.settled());
+}
+
+TEST_F(PersistentNodeFsmTest, AParentThatWasThereWhenAnotherHadTheNameHasNotVanishedEachTime) {
+    w.start();
+    for (int i = 0; i < 20; ++i) {
+        w.parent = false;
+        w.vanish();  // an operator deletes the directory, and another session is faster
+        w.node = PersistentNodeWorld::Node{99, "theirs", 0};
+        w.run();
+        ASSERT_EQ(w.states.back(), "taken");
+    }
+    EXPECT_THAT(w.complaints, IsEmpty());
 }
 
 TEST_F(PersistentNodeFsmTest, OverTheBudgetItIsRefusedAndTriedAgain) {
