@@ -56,9 +56,9 @@ private:
 [[nodiscard]] Counts count(const std::vector<Record>& trace);
 
 /// How often a session waited for an answer before it sent more: a request belongs to the round trip after the latest
-/// one whose reply (or whose event) had been handed on before the request was seen. Pings, reads of the root and the handshake do not
-/// count. Give the gate a delay towards the client first: without one, a quick server's reply can overtake the second
-/// of two requests that were sent back to back, which would then look like two round trips.
+/// one whose reply (or whose event) had been handed on before the request was seen. Pings, reads of the root and the
+/// handshake do not count. Give the gate a delay towards the client first: without one, a quick server's reply can
+/// overtake the second of two requests that were sent back to back, which would then look like two round trips.
 [[nodiscard]] int round_trips(const std::vector<Record>& trace, std::int64_t session);
 
 }  // namespace zkrecipes::testenv
