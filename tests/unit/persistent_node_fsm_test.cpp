@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using State = PersistentNodeState;
 
 /// A server with one path, and a connection that breaks when it is told to.
@@ -327,7 +328,12 @@ TEST_F(PersistentNodeFsmTest, WhatAnotherSessionMadeWhileWeWereAwayIsNotWritten)
 TEST_F(PersistentNodeFsmTest, DataThatMetTheNodeOfAnotherSessionAreNotTakenForOurs) {
     w.start();
     w.fsm.set_data("two");
-    w.node = PersistentNodeWorld::Node{99, "theirs", 0};  // of the same version, and the watch has not told yet
+    w.node = PersistentNodeWorld::Node{99, "theirs", 0};  // of the same version
+    ASSERT_THAT(w.queue, SizeIs(1));
+    const auto set = std::move(w.queue.front());
+    w.queue.pop_front();
+    set.execute()();
+    EXPECT_FALSE(w.fsm.settled()) << "the watch has not told yet";
     w.run();
     EXPECT_FALSE(w.fsm.settled());
     EXPECT_THAT(w.states, ElementsAre("present", "taken"));
