@@ -396,7 +396,8 @@ private:
         ops[0].kind = ops[1].kind = MultiOp::Kind::remove;
         core().multi(std::move(ops), guard([this](Rc rc, const std::vector<MultiResult>&, Instant) {
                          if (!usable(rc, "delete", user_path_)) return;
-                         if (rc != Rc::ok) return remove_own([this] { end_well(); });  // one of them has gone
+                         // One of them has gone. If that was ours, `ready` is still there: list again.
+                         if (rc != Rc::ok) return remove_own([this] { begin(); });
                          removed_ = true;
                          end_well();
                      }));

@@ -414,6 +414,9 @@ TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeavi
             Later entered, left;
             a->enter_async(Deadline::never(), {}, entered.writer());
             ASSERT_TRUE(held.wait_reached());
+            // Its create was sent behind its first read, but may be executed later than that: b would wait for a to see
+            // that both are there, which a does only when it is released.
+            ASSERT_TRUE(await_inside(round % 2 == 1 ? 2 : 1));
             ASSERT_TRUE(b->enter(kMaxWait));
             EXPECT_FALSE(b->leave(20ms));
             ASSERT_TRUE(await_inside(2));  // b has gone
@@ -423,6 +426,23 @@ TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeavi
             ASSERT_TRUE(await_inside(0));
         }
     }
+}
+
+TEST_F(DoubleBarrierTest, TheLastOneWhoseNodeSomebodyDeletesWhileItLeavesTakesReadyAlong) {
+    observer().make_path(barrier_path());
+    auto s = gated_session(60s);
+    const auto a = member(s, 1);
+    ASSERT_TRUE(a->enter(kMaxWait));
+    const auto held = gate().hold_reply(Match::op(Opcode::get_children2).path(barrier_path()));
+    Later left;
+    a->leave_async(Deadline::never(), {}, left.writer());
+    ASSERT_TRUE(held.wait_reached());
+    for (const auto& name : inside()) {
+        if (name != "ready") observer().remove(barrier_path() + "/" + name);  // an operator
+    }
+    held.release();
+    EXPECT_TRUE(left.passed());
+    EXPECT_THAT(inside(), IsEmpty());
 }
 
 TEST_F(DoubleBarrierTest, AnObjectThatIsDestroyedInsideLeaves) {
