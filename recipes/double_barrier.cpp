@@ -11,10 +11,11 @@
 //      but for the order of the last two.
 //   2. `ready` is there, and somebody who was there when it was made still is: in. (Curator is in without looking.
 //      Nobody is: it was left by members whose sessions have ended. Delete it, 1.)
-//   3. So many are there: create `ready`. In.
+//   3. So many are there: create `ready`, in one transaction that checks that they still are. In. One has gone: 1.
 //   4. Otherwise wait, with a watch on the own node, too. `ready` is made: in. The own node is gone: 1.
 // Leave:
-//   5. List. Nobody else: delete the own node, delete `ready`. Out.
+//   5. List. Nobody else: delete the own node and `ready` in one transaction. Out. One of them has gone: delete the
+//      own node, 5.
 //   6. We are the first by name: watch the last one by name; when it has gone: 5. (So one stays until all have gone.)
 //   7. Otherwise delete the own node, watch the first by name; when it has gone: list, until nobody of those who were
 //      there at 5 is left; delete `ready` if nobody is there at all. Out.
