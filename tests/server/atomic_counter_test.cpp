@@ -105,7 +105,7 @@ TEST_F(AtomicCounterTest, WhatItCosts) {
     ZKRECIPES_NEEDS_OWN_SERVER();
     auto s = gated_session(60s);
     put(0);
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     const auto session_id = s.info().session_id;
     AtomicCounter plain(s, counter_path()), marked(s, counter_path(), exactly_once());
     const auto costs = [&](const std::string& requests, int round_trips, auto call) {

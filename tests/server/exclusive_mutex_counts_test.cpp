@@ -45,7 +45,7 @@ protected:
 TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAndReleaseIsOne) {
     auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     for (int round = 0; round < 3; ++round) {
         gate().reset_trace();
         Grant grant = mutex.acquire();
@@ -72,7 +72,7 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
     const Grant grant = held.acquire();
     auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
     EXPECT_FALSE(mutex.try_lock());
     EXPECT_EQ(counts()[Opcode::get_children2], 1u);
@@ -84,7 +84,7 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
 TEST_F(ExclusiveMutexCountsTest, TryOnAFreeLockIsAtMostTwoRoundTrips) {
     auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
     EXPECT_TRUE(mutex.try_lock());
     EXPECT_LE(round_trips(trace(), s.info().session_id), 2) << to_string(trace());

@@ -29,7 +29,7 @@ protected:
 TEST_F(LeaderElectionCountsTest, ToLeadIsOneRoundTripAndToResignOneRequest) {
     auto s = gated_session(60s);
     LeaderElection candidate = election(s, "one");
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     for (int round = 0; round < 3; ++round) {
         gate().reset_trace();
         Grant leadership = candidate.campaign();

@@ -126,7 +126,7 @@ TEST_F(LockDelayTest, ItCostsTwoRoundTripsMore) {
     ExclusiveMutex mutex(s, lock_path(), with_delay());
     { const Grant first = mutex.acquire(); }
     EXPECT_TRUE(await_nodes(0));
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     gate().reset_trace();
     const Grant grant = mutex.acquire();
     EXPECT_EQ(testenv::round_trips(gate().trace(), s.info().session_id), 3) << to_string(gate().trace());

@@ -33,7 +33,7 @@ TEST_F(MultiLockCountsTest, UncontendedIsTwoRoundTripsHoweverManyMembersAndRelea
     for (const std::size_t n : {1, 4, 50, 256}) {
         SCOPED_TRACE(n);
         MultiLock lock(s, mutexes(n));
-        gate().delay(Direction::to_client, 15ms + std::chrono::milliseconds(n / 4));
+        gate().delay(Direction::to_client, kReplyDelay + std::chrono::milliseconds(n / 4));
         gate().reset_trace();
         Grant grant = lock.acquire();
         EXPECT_TRUE(grant.held());
@@ -62,7 +62,7 @@ TEST_F(MultiLockCountsTest, AFailedTryIsOneRoundTripOfReadsAndLeavesNoWatch) {
     const Grant held = single.acquire();
     for (const std::size_t n : {18, 50}) {
         MultiLock lock(s, mutexes(n));
-        gate().delay(Direction::to_client, 20ms);
+        gate().delay(Direction::to_client, kReplyDelay);
         gate().reset_trace();
         EXPECT_FALSE(lock.try_lock());
         EXPECT_EQ(counts()[Opcode::get_children2], n);
@@ -79,7 +79,7 @@ TEST_F(MultiLockCountsTest, TheHandOverOfManyMembersIsOneCheck) {
     make_directories(20);
     MultiLock held(holder, mutexes(20)), lock(s, mutexes(20));
     Grant first = held.acquire();
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     Acquiring waiting([&] { return lock.acquire(); });
     ASSERT_TRUE(await([&] { return server().watch_count() >= 20; }));
     ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 20; }));
@@ -166,7 +166,7 @@ TEST_F(MultiLockCountsTest, AReleaseOfOneMemberWakesOnlyWhoeverWaitsThere) {
 TEST_F(MultiLockCountsTest, ColdDirectoriesAreMadeInOneGo) {
     auto s = gated_session(60s);
     MultiLock lock(s, mutexes(5));
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
     const Grant grant = lock.acquire();
     EXPECT_TRUE(grant.held());

@@ -95,7 +95,7 @@ TEST_F(DowngradeTest, ItCostsOneRoundTripAndTwoRequests) {
     auto s = gated_session(60s);
     ReadWriteLock lock(s, lock_path());
     const Grant alone = lock.acquire();
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     gate().reset_trace();
     const Grant share = lock.acquire_shared();
     const auto trace = gate().trace();

@@ -232,7 +232,7 @@ TEST_F(ReadWriteLockTest, PeersAndWeWaitForEachOther) {
 TEST_F(ReadWriteLockTest, UncontendedBothSidesCostOneRoundTripAndTwoRequests) {
     auto s = gated_session(60s);
     ReadWriteLock lock(s, lock_path());
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     for (const bool shared : {false, true, false}) {
         gate().reset_trace();
         Grant grant = shared ? lock.acquire_shared() : lock.acquire();
@@ -256,7 +256,7 @@ TEST_F(ReadWriteLockTest, AShareBesideAnotherCostsOneListMoreAndNoWatch) {
     const Grant share = beside.acquire_shared();
     auto s = gated_session(60s);
     ReadWriteLock lock(s, lock_path());
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
     const Grant grant = lock.acquire_shared();
     EXPECT_EQ(counts()[Opcode::get_children2], 1u);

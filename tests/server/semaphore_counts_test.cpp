@@ -22,7 +22,7 @@ protected:
 TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequest) {
     auto s = gated_session(60s);
     Semaphore semaphore(s, lock_path(), 5);
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     for (const std::int32_t count : {1, 1, 3}) {
         gate().reset_trace();
         Grant grant = semaphore.acquire(count);
@@ -45,7 +45,7 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
     const Grant grant = held.acquire();
     auto s = gated_session(60s);
     Semaphore semaphore(s, lock_path(), 2);
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     const auto fails_cheaply = [&](std::int32_t count) {
         const auto before = watches();
         gate().reset_trace();
@@ -72,7 +72,7 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
 TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
     auto s = gated_session(60s);
     Semaphore semaphore(s, lock_path(), 2);
-    gate().delay(Direction::to_client, 15ms);
+    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
     const Grant grant = semaphore.try_acquire(2);
     EXPECT_TRUE(grant.held());

@@ -57,7 +57,7 @@ TEST_F(SequencerServerTest, AskingCostsOneRoundTrip) {
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     const Sequencer sequencer(grant);
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     gate().reset_trace();
     EXPECT_TRUE(still_held(server, sequencer, kMaxWait));
     EXPECT_EQ(testenv::round_trips(gate().trace(), server.info().session_id), 1) << to_string(gate().trace());
@@ -124,7 +124,7 @@ TEST_F(SequencerServerTest, AReadWithinAGrantSeesWhatEarlierHoldersWroteForOneRo
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
     ASSERT_TRUE(Transaction(grant).set(path("data"), "new").commit_before(kMaxWait));
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     const auto id = reader.info().session_id;
     const auto costs_one_round_trip = [&](auto read) {
         gate().reset_trace();

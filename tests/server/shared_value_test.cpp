@@ -111,7 +111,7 @@ TEST_F(SharedValueTest, WhatItCosts) {
     ASSERT_TRUE(await_followed(value)) << "a value that is followed costs no request";
     // Without a follower nothing comes behind a write.
     SharedValue alone(s, path("alone"), "0");
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     const auto of_alone = [&] {
         std::vector<Record> out;
         for (const auto& record : gate().trace()) {

@@ -192,7 +192,7 @@ TEST_F(TransactionTest, AGuardedWriteIsOneRequestAndOneRoundTrip) {
     auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
-    gate().delay(testenv::Direction::to_client, 15ms);
+    gate().delay(testenv::Direction::to_client, kReplyDelay);
     Transaction transaction(grant);
     transaction.set(data_path(), "1").create(data_path() + "/n-", "", Transaction::Create::sequential);
     const auto session_id = s.info().session_id;

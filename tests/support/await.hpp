@@ -26,6 +26,10 @@ inline std::chrono::milliseconds scaled(std::chrono::milliseconds duration) {
 /// The one limit for everything that must happen: generous, because it only costs time when a test fails.
 inline const std::chrono::milliseconds kMaxWait = scaled(std::chrono::seconds(30));
 
+/// How long gates hold replies up where round trips are counted: longer than a busy machine takes between two requests
+/// that are sent together, and shorter than the 100 ms after which a session asks again.
+inline constexpr std::chrono::milliseconds kReplyDelay(40);
+
 /// Waits until the condition is true; false when it still is not after kMaxWait. Use as EXPECT_TRUE(await([&] { … })).
 template <typename Condition>
 [[nodiscard]] bool await(Condition condition, std::chrono::milliseconds within = kMaxWait) {
