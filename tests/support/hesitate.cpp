@@ -1,8 +1,8 @@
 // Loaded into the programs of the tests before everything else (LD_PRELOAD; scripts/test --hesitate), and into the
 // servers that they start: each thread stops for a moment now and then, where it sends, receives, waits for news of a
-// socket, or takes or leaves a mutex. So what happens in one order on a quiet machine happens in every order that a busy
-// one can bring about: a request is executed long after the one that was sent with it, an answer meets the news behind
-// it, a callback the call that it belongs to. A test that fails only then has a race, or what it tests has.
+// socket, or takes or leaves a mutex. So what happens in one order on a quiet machine happens in every order that a
+// busy one can bring about: a request is executed long after the one that was sent with it, an answer meets the news
+// behind it, a callback the call that it belongs to. A test that fails only then has a race, or what it tests has.
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
