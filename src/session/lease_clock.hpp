@@ -47,6 +47,10 @@ public:
     Nanoseconds idle_interval() const noexcept { return timeout_ / 4; }
     /// How long a write has to wait after an earlier request so that that one counts.
     Nanoseconds touch_delay() const noexcept { return tick() / 2 + timeout_ / 12; }
+    /// A fresh lease takes two answers: one of a touch, and one of a write that is sent touch_delay() after that. Not
+    /// slower than this each, or less than T/3 is left.
+    Nanoseconds slowest_answer() const noexcept { return (timeout_ * 99 / 100 - timeout_ / 3 - touch_delay()) / 2; }
+    Nanoseconds timeout() const noexcept { return timeout_; }
     /// How long a committed write keeps the session ours, at best.
     Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }
 

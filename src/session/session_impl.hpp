@@ -37,8 +37,8 @@ namespace zkrecipes::internal {
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
 /// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_strand.cpp (timers),
-/// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat). Everything but
-/// the *anywhere* part runs inside the strand.
+/// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat),
+/// session_verify.cpp (checks that end with a fresh lease). Everything but the *anywhere* part runs inside the strand.
 class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
                           private WatchTable::Port,
                           private Reaper::Port {
@@ -188,6 +188,17 @@ private:
     template <class... Values, class Callback>
     void not_sent(Callback done);
 
+    // session_verify.cpp
+    struct Verification {
+        std::vector<std::string> nodes;
+        Done<> done;
+    };
+    using Verifications = std::vector<Verification>;
+    void send_verifications(Verifications asked);
+    void on_one_refused(Verifications asked, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
+    void await_fresh_lease(Verifications asked, Nanoseconds took);
+    void verify_waiting();
+
     // session_lease.cpp
     static constexpr const char* kNoHeartbeat = "no committed heartbeat within the lease";
     void lose(const Hold* hold, const char* why);
@@ -244,6 +255,10 @@ private:
     std::uint64_t heartbeat_round_ = 0;
     int checks_open_ = 0;
     std::uint64_t check_refusals_ = 0;
+    Verifications waiting_for_lease_;  // their nodes were there; a second check is planned
+    bool second_check_planned_ = false;
+    Nanoseconds slowest_verification_{0};  // of those who wait
+    std::uint64_t slow_verifications_ = 0;
 
     Instant probe_at_ = Instant::max();
     Pace probe_pace_;

@@ -44,31 +44,6 @@ void SessionImpl::lose_those_seen_to_end() {
     for (const auto& hold : holds_.over()) lose(hold.get(), "its lease had passed when its owner looked");
 }
 
-void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
-    if (nodes.empty()) {
-        post_inside([done = std::move(done), now = runtime_->now()] { done(Rc::ok, now); });
-        return;
-    }
-    std::vector<MultiOp> ops(nodes.size());
-    for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
-    multi(std::move(ops), [this, nodes = std::move(nodes), done = std::move(done)](
-                              Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
-        if (rc == Rc::ok) lease_committed(sent_at);
-        const Instant now = runtime_->now();
-        if (rc != Rc::ok || lease_.fresh(now) || closing_) {
-            if (done) done(rc, sent_at);
-            return;
-        }
-        if (!lease_.attainable()) {
-            if (done) done(Rc::no_lease, sent_at);
-            return;
-        }
-        // The nodes are there, but the leader may last have heard of us long ago (we were silent, stopped or away).
-        // This answer is the touch that a second check can build on, once a ping has carried it to the leader.
-        at(now + lease_.touch_delay() + kTick, [this, nodes, done] { verify(nodes, done); });
-    });
-}
-
 std::shared_ptr<Hold> SessionImpl::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
     const Instant now = runtime_->now();
     if (!fsm_.has_session() || closing_ || (!lease_.fresh(now) && !ZKRECIPES_MUTATION("hold-on-an-old-lease")))

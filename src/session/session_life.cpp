@@ -238,6 +238,7 @@ void SessionImpl::on_session_over() {
     watches_.reset();
     reaper_.session_over();
     nudge_.forget();
+    verify_waiting();  // who is told that it is over
     if (!closing_) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
 }
 
@@ -249,6 +250,7 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
     if (!ZKRECIPES_MUTATION("holds-outlive-session")) lose_all("the session was closed");
     if (lease_view_ && !ZKRECIPES_MUTATION("holds-outlive-session"))
         lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    verify_waiting();  // who is told, and let go of
     probe_at_ = Instant::max();
     ++probe_round_;
     wake_connect_waiters();

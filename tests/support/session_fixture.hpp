@@ -120,6 +120,16 @@ protected:
         return answered;
     }
 
+    /// What a check of `size` nodes is answered when one is gone.
+    static Reply refusal_at(std::size_t failed, std::size_t size) {
+        Reply reply;
+        reply.rc = Rc::no_node;
+        reply.results.resize(size);
+        for (std::size_t i = failed; i < size; ++i) reply.results[i].rc = Rc::runtime_inconsistency;
+        reply.results[failed].rc = Rc::no_node;
+        return reply;
+    }
+
     SessionOptions options;
     std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>();
     std::shared_ptr<FakeClientFactory> clients = std::make_shared<FakeClientFactory>(runtime);

@@ -11,14 +11,6 @@ using ::testing::IsEmpty;
 class SessionLeaseTest : public SessionTest {
 protected:
     void SetUp() override { open_connected(); }
-    static Reply refusal_at(std::size_t failed, std::size_t size) {
-        Reply reply;
-        reply.rc = Rc::no_node;
-        reply.results.resize(size);
-        for (std::size_t i = failed; i < size; ++i) reply.results[i].rc = Rc::runtime_inconsistency;
-        reply.results[failed].rc = Rc::no_node;
-        return reply;
-    }
 };
 
 TEST_F(SessionLeaseTest, HeartbeatsCheckTheHeldNodesAndOnlyWhileSomethingIsHeld) {
@@ -147,26 +139,6 @@ TEST_F(SessionLeaseTest, NoHoldBeginsOnALeaseThatIsNotFresh) {
     EXPECT_EQ(verified, Rc::ok);
 }
 
-TEST_F(SessionLeaseTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedTheTouch) {
-    runtime->freeze_for(5400ms);  // 0.9 T: the leader may last have heard of us at the connect
-    EXPECT_EQ(hold("/l/n"), nullptr);
-    std::shared_ptr<Hold> held;
-    inside([&] {
-        core->verify({"/l/n"}, [&](Rc rc, Instant) {
-            EXPECT_EQ(rc, Rc::ok);
-            held = core->begin_hold("/l/n", 7);
-        });
-    });
-    EXPECT_EQ(commit_heartbeats(), 1);
-    EXPECT_EQ(held, nullptr);
-    runtime->advance(1500ms);  // half a tick and T/12
-    EXPECT_EQ(commit_heartbeats(), 0);
-    runtime->advance(1ms);
-    EXPECT_EQ(commit_heartbeats(), 1);
-    ASSERT_NE(held, nullptr);
-    EXPECT_TRUE(held->held());
-}
-
 TEST_F(SessionLeaseTest, WhatTheClientRefusedByItselfIsNoTouch) {
     const auto sure_for_after = [&](Rc rc) {
         const auto before = hold("/l/before");
@@ -181,24 +153,6 @@ TEST_F(SessionLeaseTest, WhatTheClientRefusedByItselfIsNoTouch) {
     };
     EXPECT_EQ(sure_for_after(Rc::too_large), 5940ms - 3600ms) << "since the connect the leader has heard nothing";
     EXPECT_EQ(sure_for_after(Rc::no_node), 4s);
-}
-
-TEST_F(SessionLeaseTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
-    runtime->freeze_for(5400ms);
-    int answers = 0;
-    inside([&] { core->verify({"/l/n"}, [&](Rc rc, Instant) { answers += rc == Rc::not_connected ? 1 : 100; }); });
-    EXPECT_EQ(commit_heartbeats(), 1);
-    client().disconnect();
-    runtime->advance(5s);
-    EXPECT_EQ(answers, 1);
-}
-
-TEST_F(SessionLeaseTest, AFailedVerificationIsNoRenewal) {
-    Rc verified{};
-    inside([&] { core->verify({"/l/n"}, [&](Rc rc, Instant) { verified = rc; }); });
-    client().take("multi").answer(refusal_at(0, 1));
-    EXPECT_EQ(verified, Rc::no_node);
-    inside([&] { EXPECT_EQ(core->begin_hold("/l/n", 7), nullptr); });
 }
 
 TEST_F(SessionLeaseTest, AFailingCheckEndsExactlyThatHoldAndTheRestIsCheckedAtOnce) {
