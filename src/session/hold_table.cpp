@@ -87,6 +87,13 @@ Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) cons
     return std::max(oldest, last_round_) + interval;
 }
 
+std::size_t HoldTable::check_bytes(const std::vector<std::string>& nodes) {
+    constexpr std::size_t kOverhead = 32;  // header of one operation in the request, and its part of the answer
+    std::size_t bytes = 0;
+    for (const auto& node : nodes) bytes += node.size() + kOverhead;
+    return bytes;
+}
+
 std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now) {
     last_round_ = now;
     std::vector<const Entry*> all;
@@ -96,9 +103,7 @@ std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now)
     std::vector<std::vector<HoldPtr>> groups;
     std::size_t bytes = 0;
     for (const Entry* entry : all) {
-        constexpr std::size_t kOverhead = 32;  // header of one operation in the request, and its part of the answer
-        std::size_t cost = 0;
-        for (const auto& node : entry->hold->nodes()) cost += node.size() + kOverhead;
+        const std::size_t cost = check_bytes(entry->hold->nodes());
         if (groups.empty() || bytes + cost > kChunkBytes) {
             groups.emplace_back();
             bytes = 0;

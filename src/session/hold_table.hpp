@@ -22,6 +22,8 @@ public:
     static constexpr Nanoseconds kWatchAfter = std::chrono::milliseconds(500);
     /// Heartbeats stay far below what a server takes in one request.
     static constexpr std::size_t kChunkBytes = 200'000;
+    /// What a check of these nodes takes of that.
+    static std::size_t check_bytes(const std::vector<std::string>& nodes);
 
     using HoldPtr = std::shared_ptr<Hold>;
     struct Entry {

@@ -8,8 +8,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr Nanoseconds kTick = std::chrono::milliseconds(1);  // "later than", for timers that may come exactly in time
-
 /// Index of the hold that the node at `index` of a check belongs to; group.size(): there is none.
 std::size_t hold_of_node(const std::vector<HoldTable::HoldPtr>& group, std::size_t index) {
     std::size_t hold = 0;

@@ -12,13 +12,6 @@ constexpr Nanoseconds kTick = std::chrono::milliseconds(1);  // "later than", fo
 
 constexpr std::size_t kSmall = 64;
 
-std::size_t bytes_of(const std::vector<std::string>& nodes) {
-    constexpr std::size_t kOverhead = 32;  // header of one operation in the request, and its part of the answer
-    std::size_t bytes = 0;
-    for (const auto& node : nodes) bytes += node.size() + kOverhead;
-    return bytes;
-}
-
 }  // namespace
 
 void SessionImpl::verify(std::vector<std::string> nodes, Done<> done) {
@@ -101,7 +94,7 @@ void SessionImpl::verify_waiting() {
     Verifications chunk;
     std::size_t bytes = 0;
     for (Verification& each : std::exchange(waiting_for_lease_, {})) {
-        const std::size_t cost = bytes_of(each.nodes);
+        const std::size_t cost = HoldTable::check_bytes(each.nodes);
         if (!chunk.empty() && bytes + cost > HoldTable::kChunkBytes) {
             send_verifications(std::exchange(chunk, {}));
             bytes = 0;

@@ -34,27 +34,23 @@ void stop_for_up_to(std::uint32_t nanoseconds) {
     nanosleep(&time, nullptr);
 }
 
-/// Four times in a hundred for up to a millisecond; once in two hundred for longer than two requests that are sent
-/// together are apart even on a busy machine. (There are several of these in each answer.)
-void hesitate_at_socket() {
-    const int error = errno;
-    const std::uint32_t chance = random_number() % 200;
-    if (chance == 0) {
-        stop_for_up_to(25'000'000);
-    } else if (chance < 8) {
-        stop_for_up_to(1'000'000);
-    }
-    errno = error;
-}
+/// How often of so many times a thread stops for a short time, and once of them for a long one.
+struct Habit {
+    std::uint32_t of, short_times, short_most, long_most;  // the last two in nanoseconds
+};
+/// There are several of these in each answer. The long time is longer than two requests that are sent together are
+/// apart even on a busy machine.
+constexpr Habit kAtSockets{200, 7, 1'000'000, 25'000'000};
+/// There are hundreds of these for each answer.
+constexpr Habit kAtMutexes{2000, 19, 100'000, 5'000'000};
 
-/// Rarely: there are hundreds of these for each answer.
-void hesitate_at_mutex() {
+void hesitate(const Habit& habit) {
     const int error = errno;
-    const std::uint32_t chance = random_number() % 2000;
+    const std::uint32_t chance = random_number() % habit.of;
     if (chance == 0) {
-        stop_for_up_to(5'000'000);
-    } else if (chance < 20) {
-        stop_for_up_to(100'000);
+        stop_for_up_to(habit.long_most);
+    } else if (chance <= habit.short_times) {
+        stop_for_up_to(habit.short_most);
     }
     errno = error;
 }
@@ -70,47 +66,47 @@ extern "C" {
 
 ssize_t send(int socket, const void* data, size_t size, int flags) {
     static auto* const next = real<decltype(send)>("send");
-    hesitate_at_socket();
+    hesitate(kAtSockets);
     return next(socket, data, size, flags);
 }
 
 ssize_t sendmsg(int socket, const msghdr* message, int flags) {
     static auto* const next = real<decltype(sendmsg)>("sendmsg");
-    hesitate_at_socket();
+    hesitate(kAtSockets);
     return next(socket, message, flags);
 }
 
 ssize_t recv(int socket, void* data, size_t size, int flags) {
     static auto* const next = real<decltype(recv)>("recv");
     const ssize_t received = next(socket, data, size, flags);
-    hesitate_at_socket();
+    hesitate(kAtSockets);
     return received;
 }
 
 int poll(pollfd* files, nfds_t count, int timeout) {
     static auto* const next = real<decltype(poll)>("poll");
     const int ready = next(files, count, timeout);
-    hesitate_at_socket();
+    hesitate(kAtSockets);
     return ready;
 }
 
 int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
     static auto* const next = real<decltype(epoll_wait)>("epoll_wait");
     const int ready = next(epoll, events, most, timeout);
-    hesitate_at_socket();
+    hesitate(kAtSockets);
     return ready;
 }
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
     static auto* const next = real<decltype(pthread_mutex_lock)>("pthread_mutex_lock");
-    hesitate_at_mutex();
+    hesitate(kAtMutexes);
     return next(mutex);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
     static auto* const next = real<decltype(pthread_mutex_unlock)>("pthread_mutex_unlock");
     const int result = next(mutex);
-    hesitate_at_mutex();
+    hesitate(kAtMutexes);
     return result;
 }
 
