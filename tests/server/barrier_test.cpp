@@ -387,7 +387,7 @@ TEST_F(DoubleBarrierTest, WhoHasGoneSinceTheListIsNotCounted) {
     std::stop_source stop_a, stop_b;
     Later entered_a, entered_b;
     b->enter_async(Deadline::never(), stop_b.get_token(), entered_b.writer());
-    ASSERT_TRUE(await_inside(1));
+    ASSERT_TRUE(await_watches(2)) << "it has listed, and waits: it will not see that both are there";
     const auto held = gate().hold_reply(Match::op(Opcode::get_children2).path(barrier_path()));
     a->enter_async(Deadline::never(), stop_a.get_token(), entered_a.writer());
     ASSERT_TRUE(held.wait_reached());
