@@ -69,9 +69,10 @@ public:
 ///
 /// Asynchronous: no function blocks. Each request is answered exactly once, on the client's thread (or the protocol
 /// lane when it cannot be sent), never from inside the call, also after expiry and on close (`closed`). Requests
-/// of one handle are executed in the order of the calls; answers and watch events arrive in ZooKeeper's order. A
-/// read with `watch` registers for one event on that path, of the kinds that this read can see, if it was answered
-/// with ok (exists: also with no_node). All paths are complete server paths and must have been validated.
+/// of one handle are executed in the order of the calls, except heartbeat() and nudge(); answers and watch events
+/// arrive in ZooKeeper's order. A read with `watch` registers for one event on that path, of the kinds that this read
+/// can see, if it was answered with ok (exists: also with no_node). All paths are complete server paths and must have
+/// been validated.
 class Client {
 public:
     virtual ~Client() = default;  // after close() has completed, or when nothing was ever started
@@ -92,6 +93,12 @@ public:
     virtual void children(const std::string& path, bool watch, ChildrenDone done) = 0;
     virtual void multi(std::vector<MultiOp> ops, MultiDone done) = 0;
     virtual void sync(const std::string& path, VoidDone done) = 0;
+    // These two are sent in front of all requests that still wait to be sent, so they may be executed before requests
+    // that were made earlier. Their answers say nothing about those.
+    /// Checks in one transaction that the nodes exist. For nodes whose create was answered.
+    virtual void heartbeat(const std::vector<std::string>& nodes, MultiDone done) = 0;
+    /// Reads the root.
+    virtual void nudge(StatDone done) = 0;
     /// Removes every watch of this handle on the path, on the server too.
     virtual void remove_watches(const std::string& path, VoidDone done) = 0;
 

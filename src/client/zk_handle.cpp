@@ -266,6 +266,7 @@ void ZkHandle::ended(ClientState state, Rc rc) {
             sent.push_back(&request);
         }
         answered_.splice(answered_.end(), sent_);
+        sent_weight_ = 0;
         drained_.notify_all();
     }
     tell([&](ClientEvents& events) { events.on_status(status); });

@@ -40,6 +40,8 @@ public:
     void children(const std::string& path, bool watch, ChildrenDone done) override;
     void multi(std::vector<MultiOp> ops, MultiDone done) override;
     void sync(const std::string& path, VoidDone done) override;
+    void heartbeat(const std::vector<std::string>& nodes, MultiDone done) override;
+    void nudge(StatDone done) override;
     void remove_watches(const std::string& path, VoidDone done) override;
     void add_auth(const Auth& auth) override;
     void set_servers(const std::vector<std::string>& hosts) override;
@@ -65,7 +67,9 @@ private:
         enum class State { waiting, sent, answered } state = State::waiting;
     };
 
-    void submit(ZkRequest::List made);
+    enum class Turn { in_order, first };
+    void submit(ZkRequest::List made, Turn turn = Turn::in_order);
+    bool has_room_locked(const ZkRequest& request) const;
     void send_locked(ZkRequest& request);
     void send_waiting_locked();
     void refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc);
@@ -112,6 +116,8 @@ private:
     std::vector<std::function<void()>> close_done_;
     std::condition_variable drained_;  // while closing: nothing is on its way any more, or never will be
     ZkRequest::List sent_;             // in the C client's books
+    std::size_t sent_weight_ = 0;      // of all of these together
+    std::size_t usual_children_ = 0;   // how many children directories had that were asked about lately
     ZkRequest::List waiting_;          // not yet sent: too many are
     ZkRequest::List refused_;          // never sent; to be answered on the protocol lane
     ZkRequest::List answered_;         // by us, while the C client may still name them

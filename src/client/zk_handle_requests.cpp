@@ -1,6 +1,7 @@
 // The books that ZkHandle keeps of its requests, so that each one is answered exactly once: the C client forgets some
 // when a handle is closed, and never answers what slips in while a session expires.
 
+#include <algorithm>
 #include <utility>
 
 #include "client/zk_handle.hpp"
@@ -11,6 +12,12 @@ namespace {
 /// Each request that the C client's I/O thread has not seen yet is a byte in its wake-up pipe, and a full pipe makes it
 /// close the connection. A pipe takes 65,536 bytes, but only two pages once the user has a thousand of them.
 constexpr std::size_t kMaxInFlight = 4000;
+
+/// How much is sent before an answer must come, so that a heartbeat, which overtakes only what waits, is answered soon.
+/// A request counts 1, which keeps a server busy over any distance; one that lists a directory counts 1 more for each
+/// kNamesPerWeight names that are expected in its answer.
+constexpr std::size_t kWindow = 1000;
+constexpr std::size_t kNamesPerWeight = 32;
 
 ZkRequest& make(ZkRequest::List& list, ZkRequest::Kind kind, const std::string& path, ZkRequest::Done done) {
     ZkRequest& request = list.emplace_back(kind, path, std::move(done));
@@ -80,7 +87,20 @@ void ZkHandle::remove_watches(const std::string& path, VoidDone done) {
     submit(std::move(made));
 }
 
-void ZkHandle::submit(ZkRequest::List made) {
+void ZkHandle::heartbeat(const std::vector<std::string>& nodes, MultiDone done) {
+    ZkRequest::List made;
+    std::vector<MultiOp>& ops = make(made, ZkRequest::Kind::multi, std::string(), std::move(done)).ops;
+    for (const auto& node : nodes) ops.emplace_back().path = node;
+    submit(std::move(made), Turn::first);
+}
+
+void ZkHandle::nudge(StatDone done) {
+    ZkRequest::List made;
+    make(made, ZkRequest::Kind::exists, "/", std::move(done));
+    submit(std::move(made), Turn::first);
+}
+
+void ZkHandle::submit(ZkRequest::List made, Turn turn) {
     ZkRequest& request = made.front();
     request.handle = this;
     const bool too_large = request.wire_bytes() > kMaxRequestBytes;
@@ -95,25 +115,36 @@ void ZkHandle::submit(ZkRequest::List made) {
         // The C client would keep it, and may say later that the connection was lost although it was never sent.
         refuse_locked(request, made, Rc::not_connected);
     } else {
-        waiting_.splice(waiting_.end(), made);
+        request.urgent = turn == Turn::first;
+        const auto in_order = [](const ZkRequest& other) { return !other.urgent; };
+        waiting_.splice(request.urgent ? std::ranges::find_if(waiting_, in_order) : waiting_.end(), made);
         send_waiting_locked();
     }
 }
 
+bool ZkHandle::has_room_locked(const ZkRequest& request) const {
+    if (sent_.size() >= kMaxInFlight) return false;
+    return request.urgent || sent_.empty() || sent_weight_ + request.weight <= kWindow;
+}
+
 void ZkHandle::send_waiting_locked() {
-    while (!waiting_.empty() && sent_.size() < kMaxInFlight && (life_ == Life::open || life_ == Life::draining) &&
+    while (!waiting_.empty() && (life_ == Life::open || life_ == Life::draining) &&
            status_.state == ClientState::connected) {
         ZkRequest& request = waiting_.front();
+        if (request.kind == ZkRequest::Kind::children) request.weight = 1 + usual_children_ / kNamesPerWeight;
+        if (!has_room_locked(request)) return;
         sent_.splice(sent_.end(), waiting_, request.self);
         send_locked(request);
     }
 }
 
 void ZkHandle::send_locked(ZkRequest& request) {
+    sent_weight_ += request.weight;
     const Rc rc = request.send(zh_);
     if (rc == Rc::ok) return;
     // With these it may be in the C client's books all the same (it found no memory for the second step of two).
     request.keep = rc == Rc::marshalling_error || rc == Rc::system_error;
+    sent_weight_ -= request.weight;
     refuse_locked(request, sent_, rc);
 }
 
@@ -149,6 +180,8 @@ void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>&
             return;
         }
         finished.splice(finished.end(), sent_, request.self);
+        sent_weight_ -= request.weight;
+        usual_children_ = std::max(request.children, usual_children_ - usual_children_ / 64);
         send_waiting_locked();
         if (life_ == Life::draining && sent_.empty()) drained_.notify_all();
     }

@@ -107,6 +107,7 @@ void on_sync(int rc, const char*, const void* data) { on_void(rc, data); }
 
 void on_stat(int rc, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
+    if (stat != nullptr) request.children = static_cast<std::size_t>(stat->numChildren);
     request.handle->finish(request,
                            [&](ZkRequest& r) { std::get<Client::StatDone>(r.done)(rc_of(rc), stat_of(stat)); });
 }
@@ -130,6 +131,7 @@ void on_get(int rc, const char* value, int length, const Stat* stat, const void*
 
 void on_children(int rc, const String_vector* strings, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
+    if (strings != nullptr) request.children = static_cast<std::size_t>(strings->count);
     request.handle->finish(request, [&](ZkRequest& r) {
         std::vector<std::string> names;
         if (strings != nullptr) names.assign(strings->data, strings->data + strings->count);

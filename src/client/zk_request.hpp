@@ -44,6 +44,10 @@ struct ZkRequest {
     std::vector<MultiOp> ops;   // multi
     std::unique_ptr<ZkMultiBuffers> buffers;
 
+    bool urgent = false;       // overtakes those that wait and are not
+    std::size_t weight = 1;    // while it is sent: how much of the window it takes
+    std::size_t children = 0;  // once answered: how many children its node has
+
     ZkHandle* handle = nullptr;
     List::iterator self;    // in the list of the handle that it is on
     bool answered = false;  // by us, before the C client did: its answer is dropped

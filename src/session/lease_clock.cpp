@@ -19,8 +19,13 @@ void LeaseClock::connected(std::chrono::milliseconds timeout, Instant since, Ins
 
 void LeaseClock::answered(Instant sent_at, Instant now) {
     if (timeout_ == Nanoseconds::zero()) return;
-    // One in each T/24 is enough; leaving out the younger one only makes the lease shorter.
-    if (!touches_.empty() && now - touches_.back().answered_at < timeout_ / 24) return;
+    // Leaving out a touch only makes the lease shorter. One that was sent earlier than the last one proves less: a
+    // heartbeat overtakes what waits to be sent. Of those close to each other one in each T/24 is enough.
+    if (!touches_.empty()) {
+        const Touch& last = touches_.back();
+        if (sent_at <= last.sent_at) return;
+        if (now - last.answered_at < timeout_ / 24 && sent_at - last.sent_at < timeout_ / 24) return;
+    }
     touches_.push_back({sent_at, now});
     while (touches_.size() > 1 && now - touches_.front().sent_at > timeout_) touches_.pop_front();
 }

@@ -85,6 +85,7 @@ public:
     void children(const std::string& path, bool watch, Done<std::vector<std::string>, const NodeStat&> done);
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
+    void heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done);
     void remove_watches(const std::string& path, Done<> done);
     void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode);
 
@@ -206,6 +207,7 @@ private:
     void lose_those_seen_to_end();
     void report_lost(std::vector<HoldTable::Entry> lost, const char* why);
     void start_heartbeat(Instant now);
+    void watch_unwatched();
     void send_check(std::vector<HoldTable::HoldPtr> group);
     void on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
                     Instant sent_at);

@@ -124,18 +124,20 @@ void SessionImpl::start_heartbeat(Instant now) {
     auto groups = holds_.begin_round(now);
     plan_heartbeat();
     for (auto& group : groups) send_check(std::move(group));
-    // A read that was not done (throttled) has left no watch. The check notices a deletion, but not a revocation.
+}
+
+/// A read that was not done (not connected, throttled) has left no watch. The check notices a deletion, but not a
+/// revocation.
+void SessionImpl::watch_unwatched() {
     for (const auto& hold : holds_.unwatched()) watch_own_nodes(hold);
 }
 
 void SessionImpl::send_check(std::vector<HoldTable::HoldPtr> group) {
-    std::vector<MultiOp> ops;
-    for (const auto& hold : group) {
-        for (const auto& node : hold->nodes()) ops.emplace_back().path = node;
-    }
+    std::vector<std::string> nodes;
+    for (const auto& hold : group) nodes.insert(nodes.end(), hold->nodes().begin(), hold->nodes().end());
     ++checks_open_;
-    multi(std::move(ops), [this, group = std::move(group), round = heartbeat_round_](
-                              Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+    heartbeat(nodes, [this, group = std::move(group), round = heartbeat_round_](
+                         Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
         const bool current = round == heartbeat_round_;
         if (current) --checks_open_;
         on_checked(group, rc, results, sent_at);

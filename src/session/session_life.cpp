@@ -207,12 +207,11 @@ void SessionImpl::on_connected(bool same_session) {
     probe_at_ = Instant::max();
     probe_pace_.reset();
     ++probe_round_;  // what is still being probed came too late
+    // First of all requests: little may be left of the lease, and what follows may be much.
+    if (!holds_.empty()) start_heartbeat(now);
     if (same_session) watches_.on_connected();
     reaper_.go_on();
-    if (!holds_.empty()) {
-        start_heartbeat(now);
-        for (const auto& hold : holds_.unwatched()) watch_own_nodes(hold);
-    }
+    watch_unwatched();
     wake_connect_waiters();
     observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });
 }

@@ -89,6 +89,11 @@ void SessionImpl::sync(const std::string& path, Done<> done) {
     client_->sync(path, answer_to(std::move(done), runtime_->now()));
 }
 
+void SessionImpl::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
+    if (!connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
+    client_->heartbeat(nodes, answer_to(std::move(done), runtime_->now()));
+}
+
 void SessionImpl::remove_watches(const std::string& path, Done<> done) {
     if (!connected()) return not_sent(std::move(done));
     client_->remove_watches(path, answer_to(std::move(done), runtime_->now()));
@@ -97,11 +102,8 @@ void SessionImpl::remove_watches(const std::string& path, Done<> done) {
 void SessionImpl::send_nudge() {
     last_request_ = runtime_->now();
     // Not counted among those that are waited for: it is only there to be heard.
-    client_->exists(
-        "/", false,
-        [self = shared_from_this(), handle = fsm_.handle(), sent_at = last_request_](Rc rc, const NodeStat&) {
-            self->internally([&] { self->on_answer(handle, 0, sent_at, rc); });
-        });
+    client_->nudge([self = shared_from_this(), handle = fsm_.handle(), sent_at = last_request_](
+                       Rc rc, const NodeStat&) { self->internally([&] { self->on_answer(handle, 0, sent_at, rc); }); });
 }
 
 /// An idle session is kept well touched, so that a lock node made on it starts with a good lease. See LeaseClock.

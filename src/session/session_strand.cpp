@@ -97,7 +97,10 @@ void SessionImpl::on_time() {
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);
     if (now >= heartbeat_at_) {
         heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
-        if (!holds_.empty() && connected() && checks_open_ == 0) start_heartbeat(now);
+        if (!holds_.empty() && connected() && checks_open_ == 0) {
+            start_heartbeat(now);
+            watch_unwatched();
+        }
     }
     if (connected() && now >= reaper_.wake_at()) reaper_.go_on();
     if (now >= probe_at_) start_probe();

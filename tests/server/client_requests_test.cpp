@@ -165,6 +165,42 @@ TEST_F(ClientRequestsTest, MoreRequestsThanTheClientSurvivesAtOnceWaitAndKeepThe
     EXPECT_EQ(h().events->times(ClientState::connecting), 0U);
 }
 
+TEST_F(ClientRequestsTest, AHeartbeatOvertakesWhatWaitsToBeSent) {
+    h().async_create(path("mine"), {}, CreateMode::ephemeral).wait();
+    std::atomic<int> answered = 0, before_heartbeat = -1, before_nudge = -1;
+    for (int i = 0; i < 10'000; ++i) h().client->exists(root(), false, [&](Rc, const NodeStat&) { ++answered; });
+    std::atomic<Rc> rc = Rc::nothing;
+    h().client->heartbeat({path("mine")}, [&](Rc answer, const std::vector<MultiResult>&) {
+        rc = answer;
+        before_heartbeat = answered.load();
+    });
+    h().client->nudge([&](Rc, const NodeStat&) { before_nudge = answered.load(); });
+    EXPECT_TRUE(test::await([&] { return answered == 10'000; }));
+    EXPECT_EQ(rc, Rc::ok);
+    EXPECT_GE(before_heartbeat, 0);
+    EXPECT_LT(before_heartbeat, 5'000) << "some had been answered already when it was sent, and 1,000 were under way";
+    EXPECT_LT(before_nudge, 5'000);
+}
+
+TEST_F(ClientRequestsTest, FewListsOfALargeDirectoryAreUnderWayAtATime) {
+    constexpr int kNodes = 2000, kLists = 400;
+    std::vector<OneAnswer> made;
+    for (int i = 0; i < kNodes; ++i) made.push_back(h().async_create(path("n" + std::to_string(i))));
+    for (auto& one : made) one.wait();
+    EXPECT_EQ(h().async_exists(root()).wait().stat.num_children, kNodes);  // from now on its size is known
+    std::atomic<int> answered = 0, before_heartbeat = -1;
+    for (int i = 0; i < kLists; ++i) {
+        h().client->children(root(), false, [&](Rc, const std::vector<std::string>&, const NodeStat&) {
+            // From the first answer on: so that as many as may be are under way.
+            if (++answered > 1) return;
+            h().client->heartbeat({path("n0")},
+                                  [&](Rc, const std::vector<MultiResult>&) { before_heartbeat = answered.load(); });
+        });
+    }
+    EXPECT_TRUE(test::await([&] { return answered == kLists && before_heartbeat >= 0; }));
+    EXPECT_LE(before_heartbeat, 1 + 1000 / (1 + kNodes / 32));
+}
+
 TEST_F(ClientRequestsTest, AnAnswerMaySetOffRequestsOfItsOwn) {
     OneAnswer last;
     h().client->exists(root(), false, [&](Rc, const NodeStat&) {

@@ -9,6 +9,9 @@ namespace {
 
 constexpr SimTime kCloseLimit = 3 * kSecond;  // the C client waits no longer for its last packet
 
+/// The real window is large. A small one lets heartbeats overtake much more often than a real crowd would.
+std::size_t some_window(Rng rng) { return rng.one_in(2) ? 1 + rng.below(4) : 1000; }
+
 }  // namespace
 
 SimClient::SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<internal::Runtime> runtime,
@@ -19,7 +22,8 @@ SimClient::SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<inte
       runtime_(std::move(runtime)),
       events_(std::move(events)),
       rng_(world_.fork("client " + process.name())),
-      timeout_ms_(options.timeout.count()) {
+      timeout_ms_(options.timeout.count()),
+      window_(some_window(world_.fork("window of " + process.name()))) {
     set_servers(options.hosts);
 }
 
@@ -153,9 +157,14 @@ void SimClient::connection_over(Rc rc) {
 
 void SimClient::fail_all(Rc rc) {
     auto failed = std::exchange(sent_, {});
-    for (auto& pending : queued_) failed.push_back(std::move(pending));
-    queued_.clear();
+    for (auto& pending : std::exchange(queued_, {})) failed.push_back(std::move(pending));
     bool first = true;
+    for (auto& pending : std::exchange(waiting_, {})) {
+        Reply reply;
+        reply.op = pending.request.op;
+        reply.rc = rc == Rc::connection_loss || rc == Rc::operation_timeout ? Rc::not_connected : rc;
+        deliver([done = std::move(pending.done), reply] { done(reply); });
+    }
     for (auto& pending : failed) {
         Reply reply;
         reply.op = pending.request.op;
@@ -240,6 +249,7 @@ void SimClient::on_reply(const Reply& reply) {
     sent_.pop_front();
     register_watch(pending.request, reply.rc);
     if (pending.request.op == Op::close) return finish_close();
+    send_waiting();
     deliver([done = std::move(pending.done), reply] { done(reply); });
 }
 
@@ -272,9 +282,9 @@ void SimClient::on_event(const WatchEvent& event) {
 
 // ---- requests --------------------------------------------------------------------------------------------------
 
-void SimClient::submit(Request request, Done done) {
+void SimClient::submit(Request request, Done done, bool urgent) {
     world_.maybe_pause(process_);
-    Pending pending{std::move(request), std::move(done)};
+    Pending pending{std::move(request), std::move(done), urgent};
     if (closing_ || phase_ == Phase::dead || phase_ == Phase::closed) {
         Reply reply;
         reply.rc = closing_                                ? Rc::closed
@@ -284,9 +294,19 @@ void SimClient::submit(Request request, Done done) {
         return;
     }
     if (phase_ == Phase::connected) {
-        send(std::move(pending));
+        const auto in_order = [](const Pending& other) { return !other.urgent; };
+        waiting_.insert(urgent ? std::ranges::find_if(waiting_, in_order) : waiting_.end(), std::move(pending));
+        send_waiting();
     } else {
         queued_.push_back(std::move(pending));
+    }
+}
+
+void SimClient::send_waiting() {
+    while (!waiting_.empty() && (waiting_.front().urgent || sent_.size() < window_ || closing_)) {
+        Pending next = std::move(waiting_.front());
+        waiting_.pop_front();
+        send(std::move(next));
     }
 }
 
@@ -364,6 +384,22 @@ void SimClient::multi(std::vector<MultiOp> ops, MultiDone done) {
     submit(std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.results); });
 }
 
+void SimClient::heartbeat(const std::vector<std::string>& nodes, MultiDone done) {
+    Request request;
+    request.op = Op::multi;
+    for (const auto& node : nodes) request.ops.emplace_back().path = node;
+    submit(
+        std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.results); }, true);
+}
+
+void SimClient::nudge(StatDone done) {
+    Request request;
+    request.op = Op::exists;
+    request.path = "/";
+    submit(
+        std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.stat); }, true);
+}
+
 void SimClient::sync(const std::string& path, VoidDone done) {
     Request request;
     request.op = Op::sync;
@@ -404,6 +440,7 @@ void SimClient::close(std::function<void()> done) {
     if (closing_) return;
     closing_ = true;
     if (phase_ != Phase::connected) return finish_close();
+    send_waiting();
     Request request;
     request.op = Op::close;
     send({std::move(request), [](const Reply&) {}});

@@ -41,6 +41,8 @@ public:
     void children(const std::string& path, bool watch, ChildrenDone done) override;
     void multi(std::vector<MultiOp> ops, MultiDone done) override;
     void sync(const std::string& path, VoidDone done) override;
+    void heartbeat(const std::vector<std::string>& nodes, MultiDone done) override;
+    void nudge(StatDone done) override;
     void remove_watches(const std::string& path, VoidDone done) override;
     void add_auth(const Auth& auth) override;
     void set_servers(const std::vector<std::string>& hosts) override;
@@ -55,15 +57,17 @@ public:
     std::size_t watches() const noexcept {
         return data_watches_.size() + exist_watches_.size() + child_watches_.size();
     }
-    std::size_t open_requests() const noexcept { return queued_.size() + sent_.size(); }
+    std::size_t open_requests() const noexcept { return queued_.size() + waiting_.size() + sent_.size(); }
 
 private:
     using Done = std::function<void(const Reply&)>;
     struct Pending {
         Request request;
         Done done;
+        bool urgent = false;  // overtakes those that wait and are not
     };
-    void submit(Request request, Done done);
+    void submit(Request request, Done done, bool urgent = false);
+    void send_waiting();
     void send(Pending pending);
     void deliver(std::function<void()> work);
     void tell_status(ClientState state);
@@ -100,7 +104,9 @@ private:
     std::int64_t last_zxid_ = 0;
     std::int64_t next_xid_ = 1;
     SimTime last_heard_ = 0, last_sent_ = 0;
-    std::deque<Pending> queued_;  // not sent
+    std::deque<Pending> queued_;   // not sent, for want of a connection
+    std::deque<Pending> waiting_;  // not sent: the window is full
+    const std::size_t window_;     // how many are sent before an answer must come
     std::deque<Pending> sent_;
     std::set<std::string> data_watches_, exist_watches_, child_watches_;
     ClientStatus status_;

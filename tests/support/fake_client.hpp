@@ -30,6 +30,7 @@ struct Request {
     std::string op;  // create, remove, exists, get, set, children, multi, sync, remove_watches
     std::string path;
     bool watch = false;
+    bool heartbeat = false;  // a multi that may overtake others
     std::vector<MultiOp> ops;
     CreateMode mode{};
     std::function<void(const Reply&)> answer;
@@ -72,6 +73,13 @@ public:
             add("multi", ops.empty() ? "" : ops.front().path, [done](const Reply& r) { done(r.rc, r.results); });
         request.ops = std::move(ops);
     }
+    void heartbeat(const std::vector<std::string>& nodes, MultiDone done) override {
+        std::vector<MultiOp> ops(nodes.size());
+        for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
+        multi(std::move(ops), std::move(done));
+        open.back().heartbeat = true;
+    }
+    void nudge(StatDone done) override { exists("/", false, std::move(done)); }
     void sync(const std::string& path, VoidDone done) override {
         add("sync", path, [done](const Reply& r) { done(r.rc); });
     }

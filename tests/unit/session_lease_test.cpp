@@ -209,6 +209,38 @@ TEST_F(SessionLeaseTest, AShortDisconnectIsSurvivedByAHeartbeatRightAfterIt) {
     EXPECT_TRUE(held->held());
 }
 
+TEST_F(SessionLeaseTest, TheFirstRequestAfterAReconnectIsTheHeartbeat) {
+    RecordingObserver waiter;  // asks for something at once, as all that wait do
+    waiter.then = [&] { core->children("/l", [](Rc, const std::vector<std::string>&, const NodeStat&, Instant) {}); };
+    WatchId unwanted = 0;
+    inside([&] { unwanted = core->watch_node("/w", {}); });
+    client().take("get").answer({});
+    const auto held = hold("/l/n");
+    runtime->advance(600ms);  // its own node is watched by now
+    client().disconnect();
+    inside([&] {
+        core->add_observer(waiter);
+        core->unwatch(unwanted);        // taken off the server with the next connection
+        core->reap_node("/l/deleted");  // likewise
+    });
+    const std::size_t sent = client().sent.size();
+    client().connect(0x100);
+    EXPECT_THAT(std::vector(client().sent.begin() + static_cast<std::ptrdiff_t>(sent), client().sent.end()),
+                ElementsAre("multi", "remove_watches", "remove", "get", "children"));
+    const Request first = client().take();
+    EXPECT_TRUE(first.heartbeat);
+    EXPECT_EQ(first.path, "/l/n");
+    inside([&] { core->remove_observer(waiter); });
+}
+
+TEST_F(SessionLeaseTest, OnlyHeartbeatsMayOvertakeWhatWaitsToBeSent) {
+    const auto held = hold("/l/n");
+    runtime->advance(1s);
+    EXPECT_TRUE(client().take("multi").heartbeat);
+    inside([&] { core->verify({"/l/m"}, [](Rc, Instant) {}); });
+    EXPECT_FALSE(client().take("multi").heartbeat) << "it stands for the requests before it";
+}
+
 TEST_F(SessionLeaseTest, ATimeoutThatShrankEndsTheLeaseEarlier) {
     const auto held = hold("/l/n");
     runtime->advance(900ms);

@@ -45,6 +45,15 @@ TEST_F(LeaseTouchTest, TheTouchOfThePresentWriteDoesNotCountForItself) {
     EXPECT_EQ(lease.sure_until(), at(11880ms));
 }
 
+TEST_F(LeaseTouchTest, AHeartbeatThatOvertookOthersIsNotHiddenByTheirAnswers) {
+    lease.answered(at(2s), at(5s));          // had waited to be sent
+    lease.answered(at(5200ms), at(5300ms));  // a heartbeat
+    lease.answered(at(2100ms), at(5400ms));
+    lease.answered(at(2900ms), at(6200ms));
+    EXPECT_FALSE(commit(7400ms));
+    EXPECT_EQ(lease.sure_until(), at(15400ms)) << "of the heartbeat 17.08 s, of the others not even 14.78 s";
+}
+
 TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
     lease.answered(at(6s), at(6s));
     lease.connected(12s, at(5s), at(9s));

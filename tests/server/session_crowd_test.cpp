@@ -1,0 +1,132 @@
+// A crowd on one lock, and the lease of another lock of the same session.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <spdlog/sinks/null_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/testenv/gate.hpp>
+
+#include "support/zk_server_test.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kWaiters = 300;
+#else
+constexpr int kWaiters = 3000;
+#endif
+constexpr std::chrono::milliseconds kTimeout = 10s;
+
+/// Watches from a thread of its own how much is left of the lease of a hold.
+class LeaseGauge {
+public:
+    explicit LeaseGauge(const Grant& grant) : grant_(grant) {}
+
+    std::chrono::nanoseconds least() const { return std::chrono::nanoseconds(least_.load()); }
+    /// When the servers confirmed the lease last: a moment after the end of the lease moved.
+    Clock::time_point renewed() const { return Clock::time_point(Clock::duration(renewed_.load())); }
+    int renewals() const { return renewals_; }
+
+private:
+    void watch(const std::stop_token& stop) {
+        auto end = Clock::time_point::min();
+        while (!stop.stop_requested()) {
+            const auto now = Clock::now();
+            const std::chrono::nanoseconds left = grant_.sure_for();
+            least_ = std::min<std::int64_t>(least_, left.count());
+            if (now + left > end + 5ms) {
+                end = now + left;
+                renewed_ = now.time_since_epoch().count();
+                ++renewals_;
+            }
+            std::this_thread::sleep_for(500us);
+        }
+    }
+
+    const Grant& grant_;
+    std::atomic<std::int64_t> least_{std::chrono::nanoseconds::max().count()};
+    std::atomic<std::int64_t> renewed_{0};
+    std::atomic<int> renewals_{0};
+    std::jthread thread_{[this](const std::stop_token& stop) { watch(stop); }};
+};
+
+class SessionCrowdTest : public ZkServerTest {
+protected:
+    Session session(const std::string& hosts) {
+        SessionOptions options;
+        options.hosts = hosts;
+        options.timeout = kTimeout;
+        options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+        Session out(std::move(options));
+        EXPECT_TRUE(out.wait_connected(kMaxWait));
+        return out;
+    }
+};
+
+TEST_F(SessionCrowdTest, ACrowdOnOneLockCostsTheSessionsOtherLockNoLeaseNotEvenOverAReconnect) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    testenv::Gate gate(server().endpoint());
+    gate.limit_trace(1000);
+    // Each waiter lists the queue when it has joined it, and once more after a reconnect.
+    const auto lists = [&gate] { return gate.counts()[testenv::Opcode::get_children2]; };
+    Session writers = session(connect_string());
+    ReadWriteLock alone(writers, path("crowd"));
+    Grant writer = alone.acquire();
+
+    std::atomic<int> granted{0}, failed{0};  // outlive the session, whose last answers may come while it closes
+    Session crowded = session(gate.connect_string());
+    const Grant other = ExclusiveMutex(crowded, path("other")).acquire();
+    const LeaseGauge gauge(other);
+    ReadWriteLock shared(crowded, path("crowd"));
+    for (int i = 0; i < kWaiters; ++i) {
+        shared.acquire_shared_async(Deadline::never(), {},
+                                    [&](AcquireResult result) { ++(result.grant ? granted : failed); });
+    }
+    ASSERT_TRUE(await([&] { return lists() >= kWaiters; }, 4 * kMaxWait));
+    std::cout << "queued: least " << gauge.least() / 1ms << " ms\n";
+
+    // Closed and refused when nearly a whole interval has passed since the last heartbeat.
+    const auto lists_before = lists();
+    const int renewals = gauge.renewals();
+    ASSERT_TRUE(await([&] { return gauge.renewals() > renewals; }));
+    const auto last_heartbeat = gauge.renewed();
+    ASSERT_TRUE(await([&] { return Clock::now() >= last_heartbeat + kTimeout / 12 - 60ms; }));
+    gate.refuse();
+    gate.reset_all();
+    const auto cut = Clock::now();
+    ASSERT_TRUE(await([&] { return crowded.state() == SessionState::suspended; }));
+    ASSERT_TRUE(await([&] { return Clock::now() >= cut + kTimeout / 8; }));
+    gate.pass();
+    ASSERT_TRUE(await([&] { return crowded.state() == SessionState::connected; }));
+    ASSERT_TRUE(await([&] { return lists() >= lists_before + kWaiters; }, 4 * kMaxWait));
+    const int reconnected = gauge.renewals();
+    ASSERT_TRUE(await([&] { return gauge.renewals() >= reconnected + 3; }));
+    std::cout << "reconnected: least " << gauge.least() / 1ms << " ms\n";
+
+    EXPECT_TRUE(other.held());
+    EXPECT_GE(gauge.least() / 1ms, kTimeout / 12 / 1ms) << "milliseconds were left of the lease at the worst moment";
+    writer.release();
+    EXPECT_TRUE(await([&] { return granted + failed == kWaiters; }, 4 * kMaxWait));
+    EXPECT_EQ(failed, 0);
+    EXPECT_TRUE(other.held());
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
