@@ -113,6 +113,40 @@ TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAnd
     });
 }
 
+TEST_F(ReadWriteLockUnitTest, AShareBesideTheOwnExclusiveHoldIsGivenUpAtItsDeadlineAndLeavesNothing) {
+    connect();
+    ReadWriteLock lock(*session, "/l");
+    Grant alone, share;
+    std::stop_source stop;
+    bool ended = false;
+    boost::fibers::fiber caller(boost::fibers::launch::dispatch, [&] {
+        alone = lock.acquire();
+        share = lock.acquire_shared_before(Deadline(runtime->steady_now() + std::chrono::seconds(1)), stop.get_token());
+        ended = true;
+    });
+    answer_create(own_prefix() + "0000000007", 20);
+    answer_parent(1, 20);
+    boost::this_fiber::yield();
+    runtime->run();
+    const auto made = client().take("multi");
+    ASSERT_EQ(made.ops.size(), 2u);
+    EXPECT_EQ(made.ops.back().kind, MultiOp::Kind::create);
+    runtime->advance(std::chrono::seconds(1));  // the servers do not answer the transaction
+    boost::this_fiber::yield();
+    EXPECT_TRUE(ended);
+    stop.request_stop();
+    runtime->run();
+    caller.join();
+    EXPECT_FALSE(share.held());
+    EXPECT_TRUE(alone.held());
+    EXPECT_EQ(client().count("remove"), 0u) << "whether there is a node, only the answer can tell";
+    Reply late;
+    late.results.resize(2);
+    made.answer(late);
+    runtime->run();
+    EXPECT_EQ(client().take("remove").path, made.ops.back().path);
+}
+
 TEST_F(ReadWriteLockUnitTest, WhoeverHoldsAShareAndWantsItAloneIsRefusedWithoutARequest) {  // H44
     connect();
     ReadWriteLock lock(*session, "/l");
