@@ -208,5 +208,24 @@ TEST_F(MultiLockUnitTest, TheRoomOfAllNodesInTheBudgetComesBackWithThem) {
     EXPECT_TRUE(results[2].grant.held());
 }
 
+TEST_F(MultiLockUnitTest, TheRoomOfASetThatIsNotGrantedComesBackToo) {
+    connect();
+    Members large;
+    for (int i = 0; i < 20; ++i) large.push_back({"/" + std::string(25'000, 'x') + std::to_string(i)});
+    MultiLock lock(*session, large);
+    for (int i = 0; i < 3; ++i) {  // twice half a megabyte would be too much
+        std::optional<AcquireResult> result;
+        lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
+        Reply refusal;
+        refusal.rc = Rc::no_auth;
+        refusal.results.resize(20);
+        answer("multi", refusal);
+        while (!client().open.empty()) client().take().answer({});
+        runtime->run();
+        ASSERT_TRUE(result && result->error);
+        EXPECT_EQ(error_of([&] { std::rethrow_exception(result->error); }).errc(), Errc::no_permission);
+    }
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing
