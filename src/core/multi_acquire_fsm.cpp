@@ -203,10 +203,7 @@ void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant 
     czxid_ = 0;  // the answer of a transaction does not tell it
     known_ = Known::created;
     directory_attempts_ = 0;
-    if (node_incarnation_ != port_.incarnation()) {
-        forget_nodes();
-        return attempt_failed();
-    }
+    if (node_incarnation_ != port_.incarnation()) return attempt_failed();  // resume() forgets the nodes
     port_.lease_committed(sent_at);
     if (!check_numbers()) return;
     look_anew();

@@ -256,6 +256,21 @@ TEST(MultiAcquireFsmTest, NodesOfTheFormerSessionAreNeverAdopted) {  // H3
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, ATransactionThatIsAnsweredInTheNextSessionIsMadeAgainThere) {  // H3
+    World w({"lock-", "lock-"});
+    w.fsm.start();
+    ++w.session;  // nobody has told us yet
+    w.pump();
+    EXPECT_EQ(w.created, 1);
+    EXPECT_FALSE(w.lease_fresh) << "what a former session committed is no lease of this one";
+    w.delete_nodes_of(w.session);
+    w.run();
+    EXPECT_EQ(w.created, 2);
+    EXPECT_EQ(w.uuids, 2) << "the identity of a create is never used for another one";
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, NodesThatTurnOutToBelongToAnotherSessionAreNoHold) {  // H4
     World w({"lock-", "lock-"});
     w.owner_shown = 55;
