@@ -190,5 +190,14 @@ TEST_F(SessionRefusalTest, AShorterTimeoutThatEndsALeaseIsReported) {
     EXPECT_THAT(log.str(), HasSubstr("shorter session timeout"));
 }
 
+TEST_F(SessionRefusalTest, ACloseThatHasEndedDoesNotSayLaterThatItGaveUp) {
+    open_connected();
+    runtime->while_running([&] { core->close(); });
+    runtime->advance(options.close_timeout);
+    EXPECT_THAT(log.str(), HasSubstr("closed"));
+    EXPECT_THAT(log.str(), Not(HasSubstr("gives up")));
+    destroy();
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing
