@@ -272,6 +272,18 @@ TEST_F(SessionCoreTest, RefusedCredentialsCloseTheSessionWithAReason) {
     }
 }
 
+TEST_F(SessionCoreTest, AnAnswerIsTheSignOfLifeFromWhichALossIsCounted) {
+    open_connected();
+    runtime->advance(10s);
+    inside([&] { core->sync("/", [](Rc, Instant) {}); });
+    client().take("sync").answer({});
+    client().disconnect();
+    runtime->advance(options.timeout - 1ms);
+    EXPECT_EQ(core->state(), SessionState::suspended);
+    runtime->advance(1ms);
+    EXPECT_EQ(core->state(), SessionState::lost);
+}
+
 TEST_F(SessionCoreTest, ALateAnswerIsNudgedEveryHundredMilliseconds) {
     open_connected();
     inside([&] { core->sync("/", [](Rc, Instant) {}); });
