@@ -20,7 +20,6 @@ void PersistentNodeFsm::start() { go(); }
 void PersistentNodeFsm::go() {
     port_.stop_timer();
     port_.unwatch();
-    next_ticket();
     if (!port_.connected()) {
         step_ = Step::away;
         return;
@@ -76,9 +75,6 @@ void PersistentNodeFsm::on_session_lost() {
     if (step_ == Step::finished) return;
     port_.stop_timer();
     port_.unwatch();
-    next_ticket();
-    ++set_ticket_;
-    setting_ = false;
     known_ = Known::none;
     step_ = Step::away;
     if (session_ != 0) former_.push_back(std::exchange(session_, 0));
@@ -286,8 +282,6 @@ void PersistentNodeFsm::refuse(Errc error, std::string why) {
 }
 
 void PersistentNodeFsm::pause() {
-    next_ticket();
-    port_.unwatch();
     // Also where the connection broke: on_connected() does not wait for the timer.
     step_ = Step::pausing;
     port_.start_timer(std::chrono::duration_cast<std::chrono::milliseconds>(pace_.next(port_.random())));

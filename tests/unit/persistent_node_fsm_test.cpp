@@ -59,6 +59,8 @@ public:
             [this, t](Rc rc) { fsm.on_parent(t, rc); });
     }
     bool watch(Ticket t) override {
+        if (!watch_room) return false;
+        EXPECT_FALSE(std::exchange(watching, true)) << "the watch before it is nobody's any more";
         const int id = ++watch_id;
         send(
             "read",
@@ -66,7 +68,9 @@ public:
                 if (id != watch_id) return [] {};
                 if (!node)
                     return [this, t, id] {
-                        if (id == watch_id) fsm.on_node(t, Rc::no_node, {}, {});
+                        if (id != watch_id) return;
+                        watching = false;
+                        fsm.on_node(t, Rc::no_node, {}, {});
                     };
                 watched = t;
                 return [this, t, id, stat = stat(), data = node->data] {
@@ -74,11 +78,14 @@ public:
                 };
             },
             [this, t, id](Rc rc) {
-                if (id == watch_id) fsm.on_node(t, rc, {}, {});
+                if (id != watch_id) return;
+                watching = false;
+                fsm.on_node(t, rc, {}, {});
             });
         return true;
     }
     void unwatch() override {
+        watching = false;
         watched.reset();
         ++watch_id;
     }
@@ -98,8 +105,8 @@ public:
         send(
             "delete",
             [this, t]() -> std::function<void()> {
-                vanish();
-                return [this, t] { fsm.on_removed(t, Rc::ok); };
+                if (rc_of_remove == Rc::ok) vanish();
+                return [this, t, rc = rc_of_remove] { fsm.on_removed(t, rc); };
             },
             [this, t](Rc rc) { fsm.on_removed(t, rc); });
     }
@@ -108,7 +115,7 @@ public:
         giving_back = session;
     }
     void start_timer(std::chrono::milliseconds delay) override {
-        timer = true;
+        EXPECT_FALSE(std::exchange(timer, true)) << "the timer before it can no longer be stopped";
         delays.push_back(static_cast<int>(delay.count()));
     }
     void stop_timer() override { timer = false; }
@@ -117,7 +124,11 @@ public:
     void changed() override {
         if (states.empty() || states.back() != to_string(fsm.state())) states.emplace_back(to_string(fsm.state()));
     }
-    void finished() override { ++finishes; }
+    void finished() override {
+        ++finishes;
+        EXPECT_FALSE(watching) << "its listener refers to what is finished";
+        EXPECT_FALSE(timer);
+    }
 
     // ---- the world ----
     void send(std::string what, std::function<std::function<void()>()> execute, std::function<void(Rc)> fail) {
@@ -135,7 +146,9 @@ public:
         if (!watched) return;
         const Ticket t = *std::exchange(watched, std::nullopt);
         events.push_back([this, t, type, id = watch_id] {
-            if (id == watch_id) fsm.on_fired(t, type);
+            if (id != watch_id) return;
+            watching = false;  // used up
+            fsm.on_fired(t, type);
         });
         deliver();
     }
@@ -181,6 +194,8 @@ public:
         ++watch_id;
         events.clear();
         fsm.on_session_lost();
+        EXPECT_FALSE(watching);
+        EXPECT_FALSE(timer) << "nothing is tried without a session";
         ++session;
         up = true;
         fsm.on_connected(false);
@@ -233,9 +248,10 @@ public:
         run();
     }
 
-    bool up = true, parent = true, parent_vanishes = false, room = true, timer = false;
+    bool up = true, parent = true, parent_vanishes = false, room = true, watch_room = true, timer = false;
+    bool watching = false;  // a watch was asked for, and has neither fired, failed nor been taken off
     bool state_first = false, lingering = false;
-    Rc rc_of_create = Rc::ok, rc_of_set = Rc::ok;
+    Rc rc_of_create = Rc::ok, rc_of_set = Rc::ok, rc_of_remove = Rc::ok;
     std::int64_t session = 1;
     std::optional<Node> node;
     std::optional<Ticket> watched;
@@ -388,6 +404,24 @@ TEST_F(PersistentNodeFsmTest, ARefusalIsToldAndTriedAgainMoreAndMoreRarely) {
     EXPECT_THAT(w.states, ElementsAre("refused", "present"));
 }
 
+TEST_F(PersistentNodeFsmTest, ACloseWhileItIsRefusedEndsTheAttempts) {
+    w.room = false;
+    w.fsm.start();
+    ASSERT_TRUE(w.timer);
+    w.fsm.close();
+    EXPECT_FALSE(w.timer);
+    EXPECT_EQ(w.finishes, 1);
+}
+
+TEST_F(PersistentNodeFsmTest, AReconnectThatComesBeforeTheAnswersOfTheLastConnectionLeavesOneWatch) {
+    w.fsm.start();
+    w.fsm.on_connected(true);  // the client has changed servers without a word
+    EXPECT_THAT(w.sent, ElementsAre("create one", "read", "create one", "read"));
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+    EXPECT_TRUE(w.watched.has_value());
+}
+
 TEST_F(PersistentNodeFsmTest, DataThatMayNotBeWrittenAreARefusalToo) {
     w.start();
     w.rc_of_set = Rc::no_auth;
@@ -405,6 +439,27 @@ TEST_F(PersistentNodeFsmTest, DataThatMayNotBeWrittenAreARefusalToo) {
     w.run();
     EXPECT_THAT(w.states, ElementsAre("present", "refused", "present"));
     EXPECT_EQ(w.node->data, "two");
+}
+
+TEST_F(PersistentNodeFsmTest, ANodeOfTheFormerSessionThatMayNotBeDeletedIsARefusalToo) {
+    w.start();
+    w.rc_of_remove = Rc::no_auth;
+    w.lingering = true;
+    w.lose_session([] {});
+    for (int i = 0; i < 12 && w.complaints.size() < 3; ++i) {
+        while (!w.queue.empty()) {
+            const auto request = std::move(w.queue.front());
+            w.queue.pop_front();
+            request.execute()();
+        }
+        if (std::exchange(w.timer, false)) w.fsm.on_timer();
+    }
+    EXPECT_THAT(w.complaints, SizeIs(3));
+    EXPECT_EQ(w.fsm.refusal(), Errc::no_permission);
+    w.rc_of_remove = Rc::ok;
+    w.run();
+    EXPECT_EQ(w.node->owner, 2);
+    EXPECT_EQ(w.states.back(), "present");
 }
 
 TEST_F(PersistentNodeFsmTest, AParentThatVanishesEachTimeIsARefusal) {
@@ -442,6 +497,20 @@ TEST_F(PersistentNodeFsmTest, OverTheBudgetItIsRefusedAndTriedAgain) {
     w.room = true;
     w.run();
     EXPECT_TRUE(w.fsm.settled());
+}
+
+TEST_F(PersistentNodeFsmTest, WithoutRoomForAWatchItIsRefusedAndTriedAgain) {
+    w.watch_room = false;
+    w.fsm.start();
+    const auto create = std::move(w.queue.front());
+    w.queue.pop_front();
+    create.execute()();
+    EXPECT_EQ(w.fsm.refusal(), Errc::budget_exceeded);
+    EXPECT_FALSE(w.fsm.settled());
+    w.watch_room = true;
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+    EXPECT_TRUE(w.watched.has_value());
 }
 
 TEST_F(PersistentNodeFsmTest, ADeletionWhileNobodyIsConnectedIsSeenAfterwards) {
