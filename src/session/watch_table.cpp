@@ -102,10 +102,9 @@ std::vector<WatchId> WatchTable::answered(const std::string& path, Entry& entry,
 
 void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,
                          const std::vector<std::string>& names) {
-    const auto issued = tickets_.find(ticket);
-    if (issued == tickets_.end()) return;  // of a former session
-    const auto [path, of_children] = std::move(issued->second);
-    tickets_.erase(issued);
+    const auto issued = tickets_.extract(ticket);
+    if (issued.empty()) return;  // of a former session
+    const auto& [path, of_children] = issued.mapped();
     const auto found = entries_.find(path);
     if (found == entries_.end() || found->second.facet(of_children).reading != ticket) return;
     Facet& facet = found->second.facet(of_children);
@@ -140,10 +139,9 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
 }
 
 void WatchTable::on_removed(std::uint64_t ticket, Rc rc) {
-    const auto issued = tickets_.find(ticket);
-    if (issued == tickets_.end()) return;
-    const std::string path = std::move(issued->second.path);
-    tickets_.erase(issued);
+    const auto issued = tickets_.extract(ticket);
+    if (issued.empty()) return;
+    const std::string& path = issued.mapped().path;
     const auto found = entries_.find(path);
     if (found == entries_.end() || found->second.removing != ticket) return;
     Entry& entry = found->second;

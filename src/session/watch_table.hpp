@@ -72,6 +72,7 @@ public:
     std::size_t paths() const noexcept { return entries_.size(); }
     std::size_t listeners() const noexcept { return listeners_.size(); }
     std::size_t bytes() const noexcept { return budget_.used(); }
+    std::size_t unanswered() const noexcept { return tickets_.size(); }
 
 private:
     struct Facet {

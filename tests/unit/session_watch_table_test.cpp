@@ -365,6 +365,18 @@ TEST_F(WatchTableTest, AnAbandonedWatchWhoseEventWasMissedIsTakenOffAfterAReconn
     EXPECT_EQ(table.paths(), 0u);
 }
 
+TEST_F(WatchTableTest, NothingIsKeptOfARequestThatWasAnswered) {
+    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::connection_loss}) {
+        const auto a = watch("a");
+        EXPECT_EQ(table.unanswered(), 1u);
+        read(rc);
+        EXPECT_EQ(table.unanswered(), 0u) << to_string(rc);
+        table.remove(a);
+        if (rc == Rc::ok) removed();
+        EXPECT_EQ(table.unanswered(), 0u) << to_string(rc);
+    }
+}
+
 TEST_F(WatchTableTest, TheEndOfTheSessionEndsAllSilently) {
     watch("a");
     read();
