@@ -1,4 +1,5 @@
 // The least that a program needs: one lock, one piece of work under it.
+// [readme]
 #include <chrono>
 #include <cstdio>
 
@@ -7,19 +8,18 @@
 
 int main(int argc, char** argv) {
     try {
-        // [readme]
         zkrecipes::Session session(argc > 1 ? argv[1] : "zk1:2181,zk2:2181,zk3:2181");
         zkrecipes::ExclusiveMutex mutex(session, "/locks/report");
 
         zkrecipes::Grant grant = mutex.acquire_before(std::chrono::seconds(30));
-        if (!grant) return 75;  // somebody else had it all the time
+        if (!grant) return 75;  // not within 30 s: somebody else holds it, or no server answers
         for (int page = 1; page <= 10 && grant.held(); ++page) {
             std::printf("page %d, fencing token %lld\n", page, static_cast<long long>(grant.token()));
         }
         return grant.held() ? 0 : 79;  // 79: lost on the way, by our own clock, before anybody else could get it
-        // [/readme]
     } catch (const zkrecipes::Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;
     }
 }
+// [/readme]
