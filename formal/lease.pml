@@ -15,8 +15,17 @@
  * link between follower and leader may break at any time for good.  Property: the client does not believe when the
  * leader may have expired the session.
  *
+ * With -DHOPS=2 the client's server is an observer, and a follower is its master (observerMasterPort).  Writes pass
+ * both servers at once.  A touch waits twice: the observer reports it in its answer to the master's ping, and the
+ * master in its answer to the leader's ping.  J bounds the sum of both delays.  So a touch may need 2P + J to reach the
+ * leader, and the rule is safe only if the client counts with that.
+ *
  *   -DROUNDING      the leader rounds the expiry up to its next tick, as it does; without it the lease has less room
  *   -DLAG           the client's clock loses one unit while it believes, and one unit of T is the margin for that
+ *   -DHOPS=2        the client's server is an observer behind an observer master
+ *   -DEACH          with -DHOPS=2: J bounds each of the two delays, not their sum
+ *   -DTOLD=N        the client believes that half a tick is N units; default: P.  Without server_tick it believes T/4
+ *   -DPAIR          all requests are reads, except that the last one is a write; fewer states
  *   -DWITHOUT=NAME  without one of these defences:
  */
 #define TOUCH 1         /* when the leader last heard of the session does not count (only the two thirds do) */
@@ -34,11 +43,17 @@
 #ifndef P
 #define P 3
 #endif
-#ifndef J
-#define J 1
-#endif
+#ifndef T
 #define T 12
-#define LEASE 8
+#endif
+#define J (T / 12)
+#define LEASE (T * 2 / 3)
+#ifndef TOLD
+#define TOLD P
+#endif
+#ifndef HOPS
+#define HOPS 1
+#endif
 #define TICK (2 * P)
 #ifdef ROUNDING
 #define EXPIRES(t) (((t) + T + TICK - 1) / TICK * TICK)
@@ -51,7 +66,7 @@
 #define LOST 0
 #endif
 #ifndef REQUESTS
-#define REQUESTS 3
+#define REQUESTS 2
 #endif
 #ifndef HORIZON
 #define HORIZON 24
@@ -62,8 +77,28 @@ byte now;
 byte expiry = EXPIRES(0);         /* on the leader; the session was established at time 0 */
 bool cut, expired;
 byte expired_at;
-bool touched;              /* follower's touch table */
+bool touched;              /* touch table of the client's server */
 byte last_ping;
+#if HOPS == 2
+bool relayed;              /* touch table of the observer master */
+byte last_relay;           /* its latest ping that the observer answered */
+byte late = 0;             /* how much of J may pass between observer and master; the rest is the leader's */
+#ifdef EACH
+#define RELAY_LATE J
+#define PING_LATE J
+#else
+#define RELAY_LATE late
+#define PING_LATE (J - late)
+#endif
+#define RELAY_DUE (!cut && !expired && now - last_relay >= P + RELAY_LATE)
+#define LAST_TABLE relayed
+#define LINK_IS_OVER touched = false; relayed = false; last_ping = 0; last_relay = 0
+#else
+#define PING_LATE J
+#define RELAY_DUE false
+#define LAST_TABLE touched
+#define LINK_IS_OVER touched = false; last_ping = 0
+#endif
 
 /* the client */
 byte sent[REQUESTS], answered[REQUESTS];
@@ -76,17 +111,32 @@ mtype stage = none;
 bool write_request, committed;
 byte sent_at;
 
+#ifdef PAIR
+#define MAY_READ (n < REQUESTS - 1)
+#define MAY_WRITE (n == REQUESTS - 1)
+#else
+#define MAY_READ true
+#define MAY_WRITE true
+#endif
+#if REQUESTS == 1
+#define FORGET skip
+#elif REQUESTS == 2
+#define FORGET sent[0] = 0; answered[0] = 0
+#else
+#define FORGET sent[0] = 0; answered[0] = 0; sent[1] = 0; answered[1] = 0
+#endif
+
 #define NO(defence) (without == (defence))
 #define HEARD(sent) ((sent) + T - (NO(MARGIN) -> 0 : LOST))
-#define DELAY (NO(PING) -> 0 : P + J)
+#define DELAY (NO(PING) -> 0 : TOLD + J)
 #define SOUND (belief == 0 || belief + LOST <= expired_at)
-#define PING_DUE (!cut && !expired && now - last_ping >= P + J)
+#define PING_DUE (!cut && !expired && now - last_ping >= P + PING_LATE)
 #define EXPIRY_DUE (!expired && now >= expiry)
 
 inline believe() {
     byte counted = (NO(SENDING) -> now : sent_at);
     byte bound = counted + (NO(THIRD) -> T : LEASE);
-    byte proven = HEARD(NO(CONNECT) -> 3 : 0);      /* the connect at time 0; its answer took a while */
+    byte proven = HEARD(NO(CONNECT) -> T / 4 : 0);      /* the connect at time 0; its answer took a while */
     byte k = 0;
     do
     :: k < n ->
@@ -109,30 +159,45 @@ inline believe() {
 }
 
 active proctype world() {
+#if HOPS == 2 && !defined(EACH)
+    do
+    :: late < J -> late++
+    :: break
+    od;
+#endif
     do
     /* time passes, unless something that must happen by now has not */
-    :: now < HORIZON && !PING_DUE && !EXPIRY_DUE -> now++
+    :: now < HORIZON && !PING_DUE && !RELAY_DUE && !EXPIRY_DUE -> now++
     /* the leader's ping and the follower's answer, which carries the touches */
     :: atomic { !cut && !expired && now > last_ping ->
             last_ping = now;
             if
-            :: touched -> touched = false; expiry = EXPIRES(now)
+            :: LAST_TABLE -> LAST_TABLE = false; expiry = EXPIRES(now)
             :: else
             fi }
+#if HOPS == 2
+    /* the master's ping and the observer's answer */
+    :: atomic { !cut && !expired && now > last_relay ->
+            last_relay = now;
+            if
+            :: touched -> touched = false; relayed = true
+            :: else
+            fi }
+#endif
     /* expiry is the leader's decision alone */
-    :: atomic { EXPIRY_DUE -> expired = true; expired_at = now; assert(SOUND) }
+    :: atomic { EXPIRY_DUE -> expired = true; expired_at = now; assert(SOUND); expiry = 0; LINK_IS_OVER }
     /* the link between follower and leader breaks */
-    :: atomic { !cut -> cut = true }
+    :: atomic { !cut -> cut = true; LINK_IS_OVER }
     /* the client sends: a read or a write */
     :: atomic { stage == none && n < REQUESTS ->
             stage = to_follower; sent_at = now; committed = false;
             if
-            :: write_request = true
-            :: write_request = false
+            :: MAY_WRITE -> write_request = true
+            :: MAY_READ -> write_request = false
             fi }
     /* the follower receives, and notes the touch */
     :: atomic { stage == to_follower ->
-            touched = true;
+            touched = !cut && !expired;
             if
             :: write_request -> stage = to_leader
             :: !write_request -> stage = to_client
@@ -146,7 +211,11 @@ active proctype world() {
             :: committed || NO(WRITE) -> believe(); assert(!expired || SOUND)
             :: else
             fi;
-            sent[n] = sent_at; answered[n] = now; n++;
+            n++;
+            if
+            :: n < REQUESTS -> sent[n - 1] = sent_at; answered[n - 1] = now
+            :: else -> FORGET
+            fi;
             stage = none; sent_at = 0; committed = false; write_request = false }
     :: now >= HORIZON -> break
     od

@@ -51,6 +51,8 @@ struct SessionOptions {
     /// The servers' tickTime; zero: not known, and taken to be half of the negotiated timeout, the most that servers
     /// allow by default. Must be set where an administrator lowered minSessionTimeout below two ticks. Setting it
     /// elsewhere makes leases a little longer and halves the heartbeats.
+    /// If the client may connect to an observer behind an observer master (observerMasterPort), set twice the tickTime,
+    /// or leave this at zero and use a timeout of at least four ticks. A value that is too small makes held() unsafe.
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take; the destructor, up to a second more.
     std::chrono::milliseconds close_timeout{3'000};

@@ -19,7 +19,8 @@ namespace zkrecipes::internal {
 /// link is first in, first out. Checked as formal/lease.pml; argued in docs/design/lease.md.
 class LeaseClock {
 public:
-    /// `server_tick`: zero when not known; then half of the timeout, the most that the servers' defaults allow.
+    /// `server_tick`: zero when not known; then half of the timeout, the most that the servers' defaults allow. Twice
+    /// the tickTime where touches may take two hops to the leader (an observer behind an observer master).
     explicit LeaseClock(std::chrono::milliseconds server_tick) : configured_tick_(server_tick) {}
 
     /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session
