@@ -145,6 +145,21 @@ TEST(FencedRegisterTest, SharesGoBesideEachOtherAndBetweenWhoIsAlone) {
     EXPECT_TRUE(fence.admit_alone("a", 10));
 }
 
+// A writer has 100, the next one waits with 101. The first one downgrades: its share has 101, too.
+TEST(FencedRegisterTest, ADowngradedShareIsRefusedAfterAWriterWithTheSameToken) {
+    FencedRegister fence;
+    EXPECT_TRUE(fence.admit_alone("a", 100));
+    EXPECT_TRUE(fence.admit_shared("a", 101)) << "the share, while it holds";
+    EXPECT_TRUE(fence.admit_shared("a", 101));
+    EXPECT_FALSE(fence.admit_alone("a", 100)) << "the exclusive hold that was given back";
+    EXPECT_TRUE(fence.admit_alone("a", 101)) << "the next writer";
+    EXPECT_FALSE(fence.admit_shared("a", 101)) << "a late write under the share";
+    FencedRegister restarted;
+    restarted.remember("a", fence.highest("a"));
+    EXPECT_FALSE(restarted.admit_shared("a", 101));
+    EXPECT_TRUE(restarted.admit_alone("a", 101));
+}
+
 TEST(FencedRegisterTest, RunsTellWhatCameOfIt) {
     FencedRegister fence;
     EXPECT_EQ(fence.run_alone("a", 2, [] { return 42; }), 42);
