@@ -17,6 +17,18 @@ Match Match::op(Opcode opcode) {
     return match;
 }
 
+Match Match::create() {
+    const auto creates = [](Opcode opcode) {
+        return opcode == Opcode::create || opcode == Opcode::create2 || opcode == Opcode::create_container ||
+               opcode == Opcode::create_ttl;
+    };
+    Match match;
+    match.conditions_.emplace_back([creates](const Record& request) {
+        return creates(request.opcode) || std::any_of(request.parts.begin(), request.parts.end(),
+                                                      [&](const SubRequest& sub) { return creates(sub.opcode); });
+    });
+    return match;
+}
 Match& Match::path(std::string part) {
     conditions_.emplace_back([part = std::move(part)](const Record& request) {
         return request.path.find(part) != std::string::npos ||

@@ -48,6 +48,26 @@ TEST_F(ExclusiveMutexFaultsTest, AReplyToCreateThatIsLostLeavesExactlyOneNode) {
     EXPECT_THAT(nodes(), IsEmpty());
 }
 
+// As docs/testenv.md has it.
+TEST(TestenvDocumentTest, TheExampleLosesTheAnswerToACreate) {
+    ZKRECIPES_SKIP_WITHOUT_ZOOKEEPER();
+    using testenv::Fault, testenv::Gate, testenv::RawClient, testenv::ZkServer;
+    // [testenv]
+    ZkServer server;  // serves when the constructor returns
+    Gate gate(server.endpoint());
+    const Fault lost = gate.cut_after(Match::create().path("lock-"));
+
+    Session client(gate.connect_string());  // your client; it connects through the gate
+    ExclusiveMutex mutex(client, "/report");
+    EXPECT_TRUE(mutex.try_lock_for(30s));  // its create is executed, and the answer does not arrive
+    EXPECT_TRUE(lost.wait_reached());
+
+    RawClient observer(server.connect_string());  // a client of its own, to look from outside
+    EXPECT_EQ(observer.children("/report")->size(), 1U);
+    mutex.unlock();
+    // [/testenv]
+}
+
 TEST_F(ExclusiveMutexFaultsTest, ACreateThatNeverArrivedIsSentAgain) {
     auto s = gated_session();
     ExclusiveMutex mutex(s, lock_path());

@@ -289,6 +289,20 @@ TEST_F(GateTest, CutsAfterARequestWasExecuted) {
     EXPECT_TRUE(client.exists(path("a")));
 }
 
+TEST_F(GateTest, AFaultForCreatesHitsEachWayToCreateANode) {
+    auto client = connect();
+    for (const Opcode opcode : {Opcode::create, Opcode::create2, Opcode::create_container}) {
+        const Fault fault = gate().cut_after(Match::create().path("lock-"));
+        const std::string name = "lock-" + to_string(opcode);
+        const int flags = opcode == Opcode::create_container ? static_cast<int>(CreateMode::container) : 0;
+        auto answer = client.send(opcode, RawClient::create_body(path(name), "", flags));
+        ASSERT_TRUE(fault.wait_reached(kMaxWait)) << to_string(opcode);
+        EXPECT_EQ(error_of(answer), testenv::zk_error::connection_loss);
+        EXPECT_TRUE(observer().exists(path(name))) << to_string(opcode);
+        client.reconnect();
+    }
+}
+
 TEST_F(GateTest, FaultIsForTheNthRequestOfTheSessionThatFits) {
     auto other = connect();
     auto client = connect();

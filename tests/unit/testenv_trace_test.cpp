@@ -64,5 +64,20 @@ TEST(MatchTest, AllConditionsMustFit) {
     EXPECT_THROW(Match::any().nth(0), testenv::Error);
 }
 
+TEST(MatchTest, CreateFitsEveryRequestThatCreatesANode) {
+    for (const Opcode opcode : {Opcode::create, Opcode::create2, Opcode::create_container, Opcode::create_ttl}) {
+        Record made = request(1, opcode);
+        made.path = "/b/lock-1";
+        EXPECT_TRUE(Match::create().path("lock-").fits(made)) << to_string(opcode);
+        EXPECT_FALSE(Match::create().path("lease-").fits(made)) << to_string(opcode);
+    }
+    Record multi = request(1, Opcode::multi);
+    multi.parts = {{Opcode::check, "/a"}, {Opcode::create2, "/b/lock-1"}};
+    EXPECT_TRUE(Match::create().path("lock-").fits(multi));
+    multi.parts = {{Opcode::check, "/a"}, {Opcode::remove, "/b/lock-1"}};
+    EXPECT_FALSE(Match::create().fits(multi));
+    EXPECT_FALSE(Match::create().fits(request(1, Opcode::set_data)));
+}
+
 }  // namespace
 }  // namespace zkrecipes::test

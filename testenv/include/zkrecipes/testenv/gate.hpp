@@ -15,11 +15,14 @@ namespace zkrecipes::testenv {
 enum class Direction { to_server, to_client, both };
 enum class Side { client, server };
 
-/// Which request a fault is for. Match::op(Opcode::create).path("lock-").nth(2)
+/// Which request a fault is for. Match::create().path("lock-").nth(2)
 class Match {
 public:
     static Match any() { return {}; }
+    /// Exactly this opcode. Clients have several for one purpose: the C client's zoo_create2 sends create2, not create.
     static Match op(Opcode opcode);
+    /// Any request that creates a node: create, create2, create_container, create_ttl, or a multi with one of them.
+    static Match create();
     Match& path(std::string part);            ///< The path (or that of a part of a multi) contains this.
     Match& path_is(std::string whole);        ///< The path (or that of a part of a multi) is this.
     Match& session(std::int64_t session_id);  ///< Of this session only.
