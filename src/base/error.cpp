@@ -52,7 +52,7 @@ std::string compose(Errc code, std::string_view operation, std::string_view path
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-    static const Category category;
+    static const auto& category = *new Category;  // never destroyed: static objects may throw while they are
     return category;
 }
 

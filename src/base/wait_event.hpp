@@ -1,17 +1,40 @@
 #pragma once
 
 #include <boost/fiber/condition_variable.hpp>
+#include <boost/fiber/context.hpp>
+#include <condition_variable>
 #include <mutex>
 
 #include "base/mutation.hpp"
 
 namespace zkrecipes::internal {
 
+/// Whether Boost.Fiber can suspend, wake and tell apart what runs on this thread. False in a destructor of a
+/// thread_local or static object that runs after Boost.Fiber has taken its own thread_local data down.
+inline bool fibers_work_here() noexcept { return boost::fibers::context::active() != nullptr; }
+
+/// A condition variable on which fibers wait, and threads, also those on which fibers do not work any more. To be
+/// notified where fibers work: Boost.Fiber cannot wake a fiber from anywhere else.
+class FiberCondition {
+public:
+    /// May return without having been notified.
+    void wait(std::unique_lock<std::mutex>& lock) { fibers_work_here() ? fibers_.wait(lock) : threads_.wait(lock); }
+    void notify_all() noexcept {
+        fibers_.notify_all();
+        threads_.notify_all();
+    }
+
+private:
+    boost::fibers::condition_variable_any fibers_;
+    std::condition_variable threads_;
+};
+
 /// The one thing in the library that a caller blocks on: suspends the calling fiber, or the thread where no fibers
 /// run, until somebody on any thread calls set(). Time-outs are not its business: a timer of the Runtime ends the
 /// operation, and that sets the event, so that the simulation decides when time passes.
 class WaitEvent {
 public:
+    /// Where fibers work.
     void set() noexcept {
         // Notify under the mutex: the waiter's frame owns this object and may be gone right after wait() returns.
         const std::lock_guard lock(mutex_);
@@ -21,7 +44,7 @@ public:
     void wait() {
         std::unique_lock lock(mutex_);
         if (ZKRECIPES_MUTATION("early-wake-up-lost")) changed_.wait(lock);
-        changed_.wait(lock, [this] { return set_; });
+        while (!set_) changed_.wait(lock);
     }
     bool is_set() const noexcept {
         const std::lock_guard lock(mutex_);
@@ -30,7 +53,7 @@ public:
 
 private:
     mutable std::mutex mutex_;  // guards set_; never held across a suspension
-    boost::fibers::condition_variable_any changed_;
+    FiberCondition changed_;
     bool set_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "core/agent.hpp"
 
 #include <atomic>
+#include <boost/fiber/context.hpp>
 #include <boost/fiber/fss.hpp>
 #include <cstdint>
 
@@ -17,16 +18,16 @@ struct Number {};
 
 AgentId this_agent() {
     static std::atomic<AgentId> last{0};
-    // Never destroyed: fibers and threads may still ask while static objects are being destroyed.
+    const auto next = [] { return last.fetch_add(1, std::memory_order_relaxed) + 1; };
+    // The thread itself, which is not a fiber that was made, keeps its number where destructors of thread_local objects
+    // still find it: Boost.Fiber's own data may be gone by then.
+    static thread_local const AgentId of_the_thread = next();
+    const auto* const fiber = boost::fibers::context::active();
+    if (fiber == nullptr || fiber->is_context(boost::fibers::type::main_context)) return of_the_thread;
+    if (ZKRECIPES_MUTATION("fibers-are-their-thread")) return of_the_thread;
+    // Never destroyed: fibers may still ask while static objects are being destroyed.
     static auto& mine = *new boost::fibers::fiber_specific_ptr<Number>([](Number*) {});
-    if (ZKRECIPES_MUTATION("fibers-are-their-thread")) {
-        static thread_local const AgentId of_the_thread = last.fetch_add(1, std::memory_order_relaxed) + 1;
-        return of_the_thread;
-    }
-    if (mine.get() == nullptr) {
-        const AgentId next = last.fetch_add(1, std::memory_order_relaxed) + 1;
-        mine.reset(reinterpret_cast<Number*>(static_cast<std::uintptr_t>(next)));
-    }
+    if (mine.get() == nullptr) mine.reset(reinterpret_cast<Number*>(static_cast<std::uintptr_t>(next())));
     return static_cast<AgentId>(reinterpret_cast<std::uintptr_t>(mine.get()));
 }
 

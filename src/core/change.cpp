@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 /// Under the lock only those come between who do not use it, or have not come as far yet: soon again, and for ever.
 const RetryPolicy& locked_conflicts() {
-    static const RetryPolicy policy = RetryPolicy::forever(milliseconds(1), milliseconds(50));
+    static const auto& policy = *new RetryPolicy(RetryPolicy::forever(milliseconds(1), milliseconds(50)));
     return policy;
 }
 

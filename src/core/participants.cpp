@@ -143,8 +143,8 @@ Participant participant_of(const std::string& user_directory, const std::string&
 }
 
 std::span<const std::string> lock_patterns() {
-    static const std::vector<std::string> patterns = {"lock-",    "__WRIT__",  "__READ__",
-                                                      "__lock__", "__rlock__", "latch-"};
+    static const auto& patterns =
+        *new std::vector<std::string>{"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__", "latch-"};
     return patterns;
 }
 

@@ -44,7 +44,7 @@ std::string user_name() {
         if (name != nullptr && *name != '\0') return name;
     }
     // Services have no such variables. Looked up once.
-    static const std::string name = local_user_name(getuid());
+    static const auto& name = *new std::string(local_user_name(getuid()));
     return name;
 }
 

@@ -75,19 +75,23 @@ constexpr auto kNo = PredecessorRule::Shrinking::no;
 
 }  // namespace
 
+// Never destroyed: locks may be made while static objects are being destroyed.
+using Rule = std::shared_ptr<const QueueRule>;
+
 std::shared_ptr<const QueueRule> rule_alone(Dialect dialect) {
-    static const auto curator = std::make_shared<const PredecessorRule>(
-        Kinds{{"lock-", true}, {"__WRIT__", true, kNo}, {"__READ__", true, kNo}, {"latch-", true}});
+    static const auto& curator = *new Rule(std::make_shared<const PredecessorRule>(
+        Kinds{{"lock-", true}, {"__WRIT__", true, kNo}, {"__READ__", true, kNo}, {"latch-", true}}));
     // A mutex and a writer have the same name there.
-    static const auto kazoo =
-        std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true, kNo}, {"__rlock__", true, kNo}});
+    static const auto& kazoo =
+        *new Rule(std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true, kNo}, {"__rlock__", true, kNo}}));
     return dialect == Dialect::kazoo ? kazoo : curator;
 }
 
 std::shared_ptr<const QueueRule> rule_shared(Dialect dialect) {
-    static const auto curator = std::make_shared<const PredecessorRule>(
-        Kinds{{"lock-", true}, {"__WRIT__", true}, {"__READ__", false}, {"latch-", true}});
-    static const auto kazoo = std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true}, {"__rlock__", false}});
+    static const auto& curator = *new Rule(std::make_shared<const PredecessorRule>(
+        Kinds{{"lock-", true}, {"__WRIT__", true}, {"__READ__", false}, {"latch-", true}}));
+    static const auto& kazoo =
+        *new Rule(std::make_shared<const PredecessorRule>(Kinds{{"__lock__", true}, {"__rlock__", false}}));
     return dialect == Dialect::kazoo ? kazoo : curator;
 }
 

@@ -14,8 +14,8 @@ namespace zkrecipes::internal {
 namespace {
 
 std::shared_ptr<const QueueRule> queue_rule() {
-    static const auto rule =
-        std::make_shared<const PredecessorRule>(std::vector<PredecessorRule::Kind>{{"lock-", true}});
+    static const auto& rule = *new std::shared_ptr<const QueueRule>(
+        std::make_shared<const PredecessorRule>(std::vector<PredecessorRule::Kind>{{"lock-", true}}));
     return rule;
 }
 

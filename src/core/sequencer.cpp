@@ -115,8 +115,8 @@ std::string read_node(Reader& reader, Sequencer::Node& node) {
 }  // namespace
 
 HoldMode mode_of_node(std::string_view name) {
-    static const std::vector<std::string> shared = {"__READ__", "__rlock__"};
-    static const std::vector<std::string> lease = {"-lease-"};
+    static const auto& shared = *new std::vector<std::string>{"__READ__", "__rlock__"};
+    static const auto& lease = *new std::vector<std::string>{"-lease-"};
     if (parse_queue_name(name, shared)) return HoldMode::shared;
     return parse_queue_name(name, lease) ? HoldMode::lease : HoldMode::exclusive;
 }

@@ -175,6 +175,7 @@ private:
     void stop_lanes(bool may_wait) noexcept;
 
     // session_strand.cpp
+    void leave_strand(std::vector<std::function<void()>> after);
     void settle();
     void on_time();
     void arm(Instant when);
@@ -291,7 +292,7 @@ void SessionImpl::inside(Work&& work) {
         attempt([this] { settle(); });
         after.swap(deferred_);
     }
-    for (const auto& action : after) action();
+    leave_strand(std::move(after));
     if (thrown) std::rethrow_exception(thrown);
 }
 

@@ -25,6 +25,19 @@ void SessionImpl::notify(std::function<void()> callback) {
     });
 }
 
+/// Does what was deferred. A thread that is about to end may not be able to wake a fiber any more; then a lane does it.
+void SessionImpl::leave_strand(std::vector<std::function<void()>> after) {
+    const auto act = [](const std::vector<std::function<void()>>& actions) {
+        for (const auto& action : actions) action();
+    };
+    if (after.empty() || fibers_work_here()) return act(after);
+    runtime_->post(Lane::protocol, [act, after = std::move(after)]() mutable {
+        const InternalThread mark;
+        act(after);
+        after.clear();  // what it owns dies under the mark, too: it may be the last one to hold the session
+    });
+}
+
 TimerId SessionImpl::at(Instant when, std::function<void()> work) {
     const TimerId id = ++last_timer_;
     UserTimer timer;

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <boost/fiber/condition_variable.hpp>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/runtime.hpp"
+#include "base/wait_event.hpp"
 #include "session/internal_thread.hpp"
 
 namespace zkrecipes::internal {
@@ -48,7 +48,7 @@ public:
         cancelled_ = true;
         // From within the callback there is nothing to wait for.
         if (runner_ == std::this_thread::get_id()) return;
-        idle_.wait(lock, [this] { return runner_ == std::thread::id(); });
+        while (runner_ != std::thread::id()) idle_.wait(lock);
     }
 
 private:
@@ -85,7 +85,7 @@ private:
     bool scheduled_ = false;
     bool cancelled_ = false;
     std::thread::id runner_;  // the thread that is in the listener; none: nobody
-    boost::fibers::condition_variable_any idle_;
+    FiberCondition idle_;
 };
 
 }  // namespace zkrecipes::internal

@@ -126,5 +126,34 @@ TEST(IdentityTest, ItIsARandomUuidInCuratorsForm) {
     }
 }
 
+TEST(WaitEventTest, AThreadWaitsAfterBoostFiberHasTakenItsDataDown) {
+    struct Late {
+        ~Late() {
+            if (event == nullptr) return;
+            EXPECT_FALSE(fibers_work_here());
+            *waits = true;
+            waits->notify_one();
+            event->wait();
+            EXPECT_TRUE(event->is_set());
+        }
+        WaitEvent* event = nullptr;
+        std::atomic<bool>* waits = nullptr;
+    };
+    std::atomic<bool> waits = false;
+    WaitEvent used;
+    WaitEvent event;
+    used.set();
+    std::thread waiter([&] {
+        static thread_local Late late;  // made before Boost.Fiber's data of the thread, so destroyed after them
+        late.waits = &waits;
+        late.event = &event;
+        EXPECT_TRUE(fibers_work_here());
+        used.wait();
+    });
+    waits.wait(false);
+    event.set();
+    waiter.join();
+}
+
 }  // namespace
 }  // namespace zkrecipes::internal

@@ -38,5 +38,23 @@ TEST(AgentTest, ThreadsThatFollowEachOtherAreDifferent) {
     EXPECT_EQ(seen.size(), 50u);
 }
 
+TEST(AgentTest, AThreadIsTheSameAgentAfterBoostFiberHasTakenItsDataDown) {
+    struct Late {
+        ~Late() {
+            if (at_end != nullptr) *at_end = this_agent();
+        }
+        AgentId* at_end = nullptr;
+    };
+    AgentId at_first = 0;
+    AgentId at_end = 0;
+    std::thread([&] {
+        static thread_local Late late;  // made before Boost.Fiber's data of the thread, so destroyed after them
+        late.at_end = &at_end;
+        at_first = this_agent();
+    }).join();
+    EXPECT_NE(at_first, 0u);
+    EXPECT_EQ(at_end, at_first);
+}
+
 }  // namespace
 }  // namespace zkrecipes::internal
