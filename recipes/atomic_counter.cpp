@@ -23,6 +23,7 @@
 #include "core/change.hpp"
 #include "core/change_rules.hpp"
 #include "core/node_reader.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -73,6 +74,9 @@ public:
                     std::to_string(number) + " does not fit four bytes; nothing was sent");
     }
 
+    static constexpr const char* kName = "AtomicCounter";
+    const std::string& path() const noexcept { return place->user_path; }
+
     const std::shared_ptr<SessionCore> core;
     const NumberFormat format;
     const std::shared_ptr<const ValuePlace> place;
@@ -92,7 +96,7 @@ AtomicCounter& AtomicCounter::operator=(AtomicCounter&&) noexcept = default;
 AtomicCounter::~AtomicCounter() = default;
 
 std::int64_t AtomicCounter::get(Fresh fresh, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "get");
     constexpr const char* operation = "get";
     const auto content =
         internal::read_content(impl->core, operation, path(), fresh, nullptr, deadline, std::move(stop));
@@ -104,23 +108,23 @@ std::int64_t AtomicCounter::get(Fresh fresh, Deadline deadline, std::stop_token 
 
 // Without a deadline and a stop there is always an answer.
 CounterChange AtomicCounter::add(std::int64_t delta) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "add");
     return *impl->change(impl->rule(NumberChange::Kind::add, delta), "add", Deadline::never(), {});
 }
 
 CounterChange AtomicCounter::subtract(std::int64_t delta) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "subtract");
     return *impl->change(impl->rule(NumberChange::Kind::subtract, delta), "subtract", Deadline::never(), {});
 }
 
 std::optional<CounterChange> AtomicCounter::add_before(std::int64_t delta, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "add");
     return impl->change(impl->rule(NumberChange::Kind::add, delta), "add", deadline, std::move(stop));
 }
 
 void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                               std::function<void(CounterResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "add_async");
     constexpr const char* operation = "add_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
     impl->core->throw_if_closed(operation, path());
@@ -138,30 +142,30 @@ void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_t
 
 std::optional<CounterChange> AtomicCounter::compare_and_set(std::int64_t expected, std::int64_t next, Deadline deadline,
                                                             std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "compare_and_set");
     return impl->change(impl->rule(NumberChange::Kind::compare, next, expected), "compare_and_set", deadline,
                         std::move(stop));
 }
 
 std::optional<CounterChange> AtomicCounter::exchange(std::int64_t next, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "exchange");
     return impl->change(impl->rule(NumberChange::Kind::exchange, next), "exchange", deadline, std::move(stop));
 }
 
 void AtomicCounter::force_set(std::int64_t number, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "force_set");
     constexpr const char* operation = "force_set";
     impl->write(std::make_shared<internal::Overwrite>(impl->data_of(number, operation)), operation, deadline,
                 std::move(stop));
 }
 
 bool AtomicCounter::initialize(std::int64_t number, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "initialize");
     constexpr const char* operation = "initialize";
     return impl->write(std::make_shared<internal::CreateOnly>(impl->data_of(number, operation)), operation, deadline,
                        std::move(stop));
 }
 
-const std::string& AtomicCounter::path() const noexcept { return impl_->place->user_path; }
+const std::string& AtomicCounter::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

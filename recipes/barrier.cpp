@@ -18,6 +18,7 @@
 #include "core/acquire_fsm.hpp"
 #include "core/double_barrier.hpp"
 #include "core/read_op.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -115,6 +116,9 @@ public:
     BarrierImpl(std::shared_ptr<SessionCore> session, const std::string& path, BarrierOptions options)
         : core(std::move(session)), place(make_barrier_place(*core, "Barrier", path, std::move(options))) {}
 
+    static constexpr const char* kName = "Barrier";
+    const std::string& path() const noexcept { return place->user_path; }
+
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const BarrierPlace> place;
 };
@@ -132,29 +136,29 @@ Barrier& Barrier::operator=(Barrier&&) noexcept = default;
 Barrier::~Barrier() = default;
 
 void Barrier::set(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "set");
     std::make_shared<BarrierWriter>(impl->core, "set", impl->place)->close(deadline);
 }
 
 void Barrier::remove(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "remove");
     std::make_shared<BarrierWriter>(impl->core, "remove", impl->place)->open(deadline);
 }
 
 bool Barrier::wait(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "wait");
     const auto waiter = std::make_shared<BarrierWaiter>(impl->core, "wait", impl->place);
     return waiter->run(deadline, std::move(stop)) == internal::ReadOp::Outcome::done;
 }
 
 void Barrier::wait_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "wait_async");
     constexpr const char* operation = "wait_async";
     check_barrier_callback(*impl->core, operation, *impl->place, done);
     run_barrier_later(std::make_shared<BarrierWaiter>(impl->core, operation, impl->place), deadline, std::move(stop),
                       std::move(done));
 }
 
-const std::string& Barrier::path() const noexcept { return impl_->place->user_path; }
+const std::string& Barrier::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "core/double_barrier.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -44,7 +45,7 @@ public:
     DoubleBarrierImpl(const DoubleBarrierImpl&) = delete;
     DoubleBarrierImpl& operator=(const DoubleBarrierImpl&) = delete;
     ~DoubleBarrierImpl() {
-        core->enter([this] {
+        core->enter_if_ours([this] {
             if (member->where == Where::inside) abandon_barrier(*core, *place, *member, true);
         });
     }
@@ -57,6 +58,9 @@ public:
         go_on_from(Where::inside, Where::leaving, operation, "we are not in");
         return make_barrier_exit(core, operation, place, member);
     }
+
+    static constexpr const char* kName = "DoubleBarrier";
+    const std::string& path() const noexcept { return place->user_path; }
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const BarrierPlace> place;
@@ -96,30 +100,30 @@ DoubleBarrier& DoubleBarrier::operator=(DoubleBarrier&&) noexcept = default;
 DoubleBarrier::~DoubleBarrier() = default;
 
 bool DoubleBarrier::enter(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "enter");
     return impl->entry("enter")->run(deadline, std::move(stop)) == ReadOp::Outcome::done;
 }
 
 bool DoubleBarrier::leave(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "leave");
     return impl->exit("leave")->run(deadline, std::move(stop)) == ReadOp::Outcome::done;
 }
 
 void DoubleBarrier::enter_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "enter_async");
     constexpr const char* operation = "enter_async";
     check_barrier_callback(*impl->core, operation, *impl->place, done);
     run_barrier_later(impl->entry(operation), deadline, std::move(stop), internal::keeping(impl, std::move(done)));
 }
 
 void DoubleBarrier::leave_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "leave_async");
     constexpr const char* operation = "leave_async";
     check_barrier_callback(*impl->core, operation, *impl->place, done);
     run_barrier_later(impl->exit(operation), deadline, std::move(stop), internal::keeping(impl, std::move(done)));
 }
 
-const std::string& DoubleBarrier::path() const noexcept { return impl_->place->user_path; }
-int DoubleBarrier::members() const noexcept { return impl_->members; }
+const std::string& DoubleBarrier::path() const noexcept { return internal::path_of(impl_); }
+int DoubleBarrier::members() const noexcept { return impl_ ? impl_->members : 0; }
 
 }  // namespace zkrecipes

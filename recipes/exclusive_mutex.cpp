@@ -33,6 +33,7 @@
 #include "core/agent_holds.hpp"
 #include "core/lock_delay.hpp"
 #include "core/participants.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -65,6 +66,9 @@ public:
 
     bool delayed() const { return queue->options.delay_after_loss.count() > 0; }
 
+    static constexpr const char* kName = "ExclusiveMutex";
+    const std::string& path() const noexcept { return queue->user_path; }
+
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const Queue> queue;
     const std::shared_ptr<AgentHolds> holds;
@@ -93,12 +97,12 @@ ExclusiveMutex::~ExclusiveMutex() = default;
 Grant ExclusiveMutex::acquire() { return acquire_before(Deadline::never()); }
 
 Grant ExclusiveMutex::acquire_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire");
     return Grant(impl->acquire(deadline, std::move(stop)));
 }
 
 void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_async");
     if (!done) {
         throw Error(Errc::bad_option, "acquire_async", impl->queue->user_path,
                     "the callback is empty; pass a callable");
@@ -126,45 +130,49 @@ void ExclusiveMutex::lock() {
 bool ExclusiveMutex::try_lock() { return lock_before(Deadline::passed()); }
 
 bool ExclusiveMutex::lock_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "lock");
     if (!impl->acquire(deadline, std::move(stop))) return false;
     impl->holds->lock(internal::this_agent());
     return true;
 }
 
 void ExclusiveMutex::unlock() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     if (impl->holds->leave_locked(internal::this_agent())) return;
     impl->core->log().error("unlock {}: not locked by this fiber or thread; ignored", impl->queue->user_path);
     assert(!"ExclusiveMutex::unlock by a fiber or thread that has not locked it");
 }
 
 bool ExclusiveMutex::held_by_caller() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken ExclusiveMutex::token() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share ? share->hold().czxid() : 0;
 }
 
 std::stop_token ExclusiveMutex::lost() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 
 std::vector<Participant> ExclusiveMutex::participants(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "participants");
     return internal::read_queue(impl->core, "participants", impl->queue->user_path, impl->queue->spec.directory,
                                 deadline, false)
         .participants;
 }
 
 Deadline ExclusiveMutex::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
-const std::string& ExclusiveMutex::path() const noexcept { return impl_->queue->user_path; }
+const std::string& ExclusiveMutex::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

@@ -18,6 +18,7 @@
 #include "base/paths.hpp"
 #include "core/group_watch.hpp"
 #include "core/persistent_node.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -25,17 +26,22 @@ namespace internal {
 class GroupImpl {
 public:
     GroupImpl(std::shared_ptr<SessionCore> session, std::string group, const char* operation)
-        : core(std::move(session)), path(std::move(group)), directory(core->server_path(path, operation)) {}
+        : core(std::move(session)), user_path(std::move(group)), directory(core->server_path(user_path, operation)) {}
 
     StateSubscription observe(Group::Observer observer) const {
         constexpr const char* operation = "observe";
-        if (!observer) throw Error(Errc::bad_option, operation, path, "the observer is empty; pass a callable");
-        return watch_group(core, operation, path, directory, std::move(observer));
+        if (!observer) throw Error(Errc::bad_option, operation, user_path, "the observer is empty; pass a callable");
+        return watch_group(core, operation, user_path, directory, std::move(observer));
     }
-    GroupMembers members(Deadline deadline) const { return read_group(core, "members", path, directory, deadline); }
+    GroupMembers members(Deadline deadline) const {
+        return read_group(core, "members", user_path, directory, deadline);
+    }
+
+    static constexpr const char* kName = "Group";
+    const std::string& path() const noexcept { return user_path; }
 
     const std::shared_ptr<SessionCore> core;
-    const std::string path;  // as the user names it
+    const std::string user_path;
     const std::string directory;
 };
 
@@ -44,26 +50,30 @@ class GroupMemberImpl {
 public:
     GroupMemberImpl(std::shared_ptr<SessionCore> session, std::string path, std::string own_id, std::string payload,
                     GroupMemberOptions options)
-        : group(std::move(session), std::move(path), kOperation),
+        : group(std::move(session), std::move(path), kName),
+          core(group.core),
           id(std::move(own_id)),
           node(std::make_shared<PersistentNodeOp>(
-              group.core, kOperation, join_path(group.path, id), node_path(),
+              core, kName, join_path(this->path(), id), node_path(),
               PersistentNodeOptions{std::move(payload), std::move(options.acl), options.create_parents})) {
         node->start();
     }
 
+    static constexpr const char* kName = "GroupMember";
+    const std::string& path() const noexcept { return group.path(); }
+
     const GroupImpl group;
+    const std::shared_ptr<SessionCore> core;
     const std::string id;
     const std::shared_ptr<PersistentNodeOp> node;
 
 private:
-    static constexpr const char* kOperation = "GroupMember";
     std::string node_path() const {
         if (id.empty() || id.find('/') != std::string::npos) {
-            throw Error(Errc::bad_option, kOperation, group.path,
+            throw Error(Errc::bad_option, kName, path(),
                         "the id \"" + id + "\" cannot be the name of a node; choose one without a slash");
         }
-        return group.core->server_path(join_path(group.path, id), kOperation);
+        return core->server_path(join_path(path(), id), kName);
     }
 };
 
@@ -78,16 +88,16 @@ Group& Group::operator=(Group&&) noexcept = default;
 Group::~Group() = default;
 
 GroupMembers Group::members(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "members");
     return impl->members(deadline);
 }
 
 StateSubscription Group::observe(Observer observer) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "observe");
     return impl->observe(std::move(observer));
 }
 
-const std::string& Group::path() const noexcept { return impl_->path; }
+const std::string& Group::path() const noexcept { return internal::path_of(impl_); }
 
 GroupMember::GroupMember(Session& session, std::string path, std::string id, std::string payload,
                          GroupMemberOptions options)
@@ -105,49 +115,56 @@ GroupMember::~GroupMember() {
 }
 
 bool GroupMember::wait_joined(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
-    return impl->node->wait_present(*impl->group.core, "wait_joined", deadline, std::move(stop));
+    const auto impl = internal::usable(impl_, "wait_joined");
+    return impl->node->wait_present(*impl->core, "wait_joined", deadline, std::move(stop));
 }
 
 void GroupMember::set_payload(std::string payload) {
-    const auto impl = impl_;
-    impl->node->set_data(*impl->group.core, "set_payload", std::move(payload));
+    const auto impl = internal::usable(impl_, "set_payload");
+    impl->node->set_data(*impl->core, "set_payload", std::move(payload));
 }
 
 std::string GroupMember::payload() const {
-    const auto impl = impl_;
-    return impl->node->data(*impl->group.core);
+    const auto impl = internal::usable(impl_, "payload");
+    return impl->node->data(*impl->core);
 }
 
-PersistentNodeState GroupMember::state() const noexcept { return impl_->node->state(); }
+PersistentNodeState GroupMember::state() const noexcept {
+    const auto impl = internal::usable_or_null(impl_);
+    return impl ? impl->node->state() : PersistentNodeState::closed;
+}
 
 StateSubscription GroupMember::watch_state(PersistentNode::Listener listener) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "watch_state");
     if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
-    return impl->node->watch_state(impl->group.core, std::move(listener));
+    return impl->node->watch_state(impl->core, std::move(listener));
 }
 
 GroupMembers GroupMember::members(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "members");
     return impl->group.members(deadline);
 }
 
 StateSubscription GroupMember::observe(Group::Observer observer) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "observe");
     return impl->group.observe(std::move(observer));
 }
 
 void GroupMember::leave() noexcept {
-    const auto impl = impl_;
-    impl->node->close(*impl->group.core);
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
+    impl->node->close(*impl->core);
 }
 
 bool GroupMember::leave_and_wait(Deadline deadline) {
-    const auto impl = impl_;
-    return impl->node->close_and_wait(*impl->group.core, deadline);
+    const auto impl = internal::usable(impl_, "leave_and_wait");
+    return impl->node->close_and_wait(*impl->core, deadline);
 }
 
-const std::string& GroupMember::path() const noexcept { return impl_->group.path; }
-const std::string& GroupMember::id() const noexcept { return impl_->id; }
+const std::string& GroupMember::path() const noexcept { return internal::path_of(impl_); }
+const std::string& GroupMember::id() const noexcept {
+    static const auto& none = *new std::string;
+    return impl_ ? impl_->id : none;
+}
 
 }  // namespace zkrecipes

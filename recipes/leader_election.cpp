@@ -23,6 +23,7 @@
 #include "core/election.hpp"
 #include "core/leader_watch.hpp"
 #include "core/payload.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -96,6 +97,9 @@ public:
         return leading.request_stop();
     }
 
+    static constexpr const char* kName = "LeaderElection";
+    const std::string& path() const noexcept { return queue->user_path; }
+
     const std::shared_ptr<SessionCore> core;
     const WhenSuspended when_suspended;
     const std::shared_ptr<const Queue> queue;
@@ -120,6 +124,7 @@ private:
     }
 
     void set_leading(const std::stop_source& leading) {
+        if (core->inherited()) return;  // `lead` has forked, and returned in the child
         const std::lock_guard lock(mutex_);
         leading_ = leading;
     }
@@ -144,12 +149,12 @@ LeaderElection::~LeaderElection() = default;
 Grant LeaderElection::campaign() { return campaign_before(Deadline::never()); }
 
 Grant LeaderElection::campaign_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "campaign");
     return impl->campaign("campaign", deadline, std::move(stop));
 }
 
 void LeaderElection::campaign_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "campaign_async");
     constexpr const char* operation = "campaign_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
     impl->core->throw_if_closed(operation, path());
@@ -163,34 +168,38 @@ void LeaderElection::campaign_async(Deadline deadline, std::stop_token stop, std
 }
 
 void LeaderElection::run(const Lead& lead, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "run");
     if (!lead) throw Error(Errc::bad_option, "run", path(), "there is nothing to run; pass a callable");
     impl->run(lead, stop);
 }
 
 bool LeaderElection::resign() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return false;
     return impl->resign();
 }
 
 std::optional<Participant> LeaderElection::leader(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "leader");
     return read_leader(impl->core, "leader", path(), impl->queue->spec.directory, deadline);
 }
 
 std::vector<Participant> LeaderElection::candidates(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "candidates");
     return read_candidates(impl->core, "candidates", path(), impl->queue->spec.directory, deadline);
 }
 
 StateSubscription LeaderElection::observe(Observer observer) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
     if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
     return watch_leader(impl->core, operation, path(), impl->queue->spec.directory, std::move(observer));
 }
 
-const std::string& LeaderElection::path() const noexcept { return impl_->queue->user_path; }
-const std::string& LeaderElection::id() const noexcept { return impl_->queue->options.id; }
+const std::string& LeaderElection::path() const noexcept { return internal::path_of(impl_); }
+const std::string& LeaderElection::id() const noexcept {
+    static const auto& none = *new std::string;
+    return impl_ ? impl_->queue->options.id : none;
+}
 
 }  // namespace zkrecipes

@@ -58,6 +58,7 @@ LockRegistryOf<Lock>::~LockRegistryOf() = default;
 
 template <class Lock>
 Lock LockRegistryOf<Lock>::get(std::string_view key) {
+    internal::check_usable(impl_ ? impl_->core.get() : nullptr, "LockRegistry", "get", path());
     auto& self = *impl_;
     std::string name(key);
     std::unordered_map<std::string, Lock> unused;  // outlives the mutex
@@ -77,13 +78,15 @@ Lock LockRegistryOf<Lock>::get(std::string_view key) {
 
 template <class Lock>
 std::size_t LockRegistryOf<Lock>::size() const noexcept {
+    if (!impl_ || impl_->core->inherited()) return 0;
     const std::lock_guard guard(impl_->mutex);
     return impl_->locks.size();
 }
 
 template <class Lock>
 const std::string& LockRegistryOf<Lock>::path() const noexcept {
-    return impl_->path;
+    static const auto& none = *new std::string;
+    return impl_ ? impl_->path : none;
 }
 
 template class LockRegistryOf<ExclusiveMutex>;

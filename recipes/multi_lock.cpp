@@ -33,6 +33,7 @@
 #include "core/agent_holds.hpp"
 #include "core/multi_acquire.hpp"
 #include "core/participants.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -131,6 +132,9 @@ public:
         };
     }
 
+    static constexpr const char* kName = "MultiLock";
+    const std::string& path() const noexcept { return queue->name; }
+
     const std::shared_ptr<SessionCore> core;
     const std::vector<Member> members;
     const std::shared_ptr<const MultiQueue> queue;
@@ -152,12 +156,12 @@ MultiLock::~MultiLock() = default;
 Grant MultiLock::acquire() { return acquire_before(Deadline::never()); }
 
 Grant MultiLock::acquire_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire");
     return Grant(impl->acquire(deadline, std::move(stop)));
 }
 
 Grant MultiLock::acquire_while_holding(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_while_holding");
     if (deadline.is_never()) {
         throw Error(Errc::bad_option, "acquire_while_holding", impl->queue->name,
                     "the deadline never passes, and nothing else may end this wait; give one that does");
@@ -166,7 +170,7 @@ Grant MultiLock::acquire_while_holding(Deadline deadline, std::stop_token stop) 
 }
 
 void MultiLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_async");
     if (!done) {
         throw Error(Errc::bad_option, "acquire_async", impl->queue->name, "the callback is empty; pass a callable");
     }
@@ -188,36 +192,40 @@ void MultiLock::lock() {
 bool MultiLock::try_lock() { return lock_before(Deadline::passed()); }
 
 bool MultiLock::lock_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "lock");
     if (!impl->acquire(deadline, std::move(stop))) return false;
     impl->holds->lock(internal::this_agent());
     return true;
 }
 
 void MultiLock::unlock() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     if (impl->holds->leave_locked(internal::this_agent())) return;
     impl->core->log().error("unlock {}: not locked by this fiber or thread; ignored", impl->queue->name);
     assert(!"MultiLock::unlock by a fiber or thread that has not locked it");
 }
 
 bool MultiLock::held_by_caller() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken MultiLock::token() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share ? share->hold().czxid() : 0;
 }
 
 std::stop_token MultiLock::lost() const noexcept {
-    const auto share = impl_->holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 
 std::vector<LockView> MultiLock::participants(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "participants");
     std::vector<LockView> views;
     for (std::size_t i = 0; i < impl->members.size(); ++i) {
         views.push_back(internal::read_queue(impl->core, "participants", impl->members[i].path,
@@ -227,9 +235,12 @@ std::vector<LockView> MultiLock::participants(Deadline deadline) {
 }
 
 Deadline MultiLock::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
-const std::vector<MultiLock::Member>& MultiLock::members() const noexcept { return impl_->members; }
+const std::vector<MultiLock::Member>& MultiLock::members() const noexcept {
+    static const auto& none = *new std::vector<Member>;
+    return impl_ ? impl_->members : none;
+}
 
 }  // namespace zkrecipes

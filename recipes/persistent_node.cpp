@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/persistent_node.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 
@@ -41,6 +42,9 @@ public:
                                                 std::move(options))) {
         op->start();
     }
+
+    static constexpr const char* kName = "PersistentNode";
+    const std::string& path() const noexcept { return op->user_path(); }
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<PersistentNodeOp> op;
@@ -73,38 +77,42 @@ PersistentNode::~PersistentNode() {
 }
 
 bool PersistentNode::wait_present(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "wait_present");
     return impl->op->wait_present(*impl->core, "wait_present", deadline, std::move(stop));
 }
 
 void PersistentNode::set_data(std::string data) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "set_data");
     impl->op->set_data(*impl->core, "set_data", std::move(data));
 }
 
 std::string PersistentNode::data() const {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "data");
     return impl->op->data(*impl->core);
 }
 
-PersistentNodeState PersistentNode::state() const noexcept { return impl_->op->state(); }
+PersistentNodeState PersistentNode::state() const noexcept {
+    const auto impl = internal::usable_or_null(impl_);
+    return impl ? impl->op->state() : PersistentNodeState::closed;
+}
 
 StateSubscription PersistentNode::watch_state(Listener listener) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "watch_state");
     if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
     return impl->op->watch_state(impl->core, std::move(listener));
 }
 
 void PersistentNode::close() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     impl->op->close(*impl->core);
 }
 
 bool PersistentNode::close_and_wait(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "close_and_wait");
     return impl->op->close_and_wait(*impl->core, deadline);
 }
 
-const std::string& PersistentNode::path() const noexcept { return impl_->op->user_path(); }
+const std::string& PersistentNode::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

@@ -38,6 +38,7 @@
 #include "core/agent_holds.hpp"
 #include "core/downgrade.hpp"
 #include "core/participants.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -117,6 +118,7 @@ public:
 
     const std::string& path() const noexcept { return alone.queue->user_path; }
 
+    static constexpr const char* kName = "ReadWriteLock";
     const std::shared_ptr<SessionCore> core;
     const Side alone;
     const Side shared;
@@ -183,12 +185,12 @@ ReadWriteLock::~ReadWriteLock() = default;
 Grant ReadWriteLock::acquire() { return acquire_before(Deadline::never()); }
 
 Grant ReadWriteLock::acquire_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire");
     return Grant(impl->acquire(impl->alone, "acquire", deadline, std::move(stop)));
 }
 
 void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_async");
     impl->acquire_async(impl->alone, "acquire_async", deadline, std::move(stop), std::move(done));
 }
 
@@ -200,12 +202,13 @@ void ReadWriteLock::lock() {
 bool ReadWriteLock::try_lock() { return lock_before(Deadline::passed()); }
 
 bool ReadWriteLock::lock_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "lock");
     return impl->lock(impl->alone, "acquire", deadline, std::move(stop));
 }
 
 void ReadWriteLock::unlock() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     if (impl->unlock(impl->alone, "unlock")) return;
     assert(!"ReadWriteLock::unlock by a fiber or thread that has not locked it");
 }
@@ -215,13 +218,13 @@ void ReadWriteLock::unlock() noexcept {
 Grant ReadWriteLock::acquire_shared() { return acquire_shared_before(Deadline::never()); }
 
 Grant ReadWriteLock::acquire_shared_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_shared");
     return Grant(impl->acquire(impl->shared, "acquire_shared", deadline, std::move(stop)));
 }
 
 void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop,
                                          std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_shared_async");
     impl->acquire_async(impl->shared, "acquire_shared_async", deadline, std::move(stop), std::move(done));
 }
 
@@ -233,12 +236,13 @@ void ReadWriteLock::lock_shared() {
 bool ReadWriteLock::try_lock_shared() { return lock_shared_before(Deadline::passed()); }
 
 bool ReadWriteLock::lock_shared_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "lock_shared");
     return impl->lock(impl->shared, "acquire_shared", deadline, std::move(stop));
 }
 
 void ReadWriteLock::unlock_shared() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     if (impl->unlock(impl->shared, "unlock_shared")) return;
     assert(!"ReadWriteLock::unlock_shared by a fiber or thread that has not locked it shared");
 }
@@ -246,36 +250,40 @@ void ReadWriteLock::unlock_shared() noexcept {
 // ---- looking --------------------------------------------------------------------------------------------------------
 
 bool ReadWriteLock::held_by_caller() const noexcept {
-    const auto share = impl_->alone.holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->alone.holds->of(internal::this_agent()) : nullptr;
     return share && share->hold().held();
 }
 
 bool ReadWriteLock::shared_held_by_caller() const noexcept {
-    const auto share = impl_->shared.holds->of(internal::this_agent());
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->shared.holds->of(internal::this_agent()) : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken ReadWriteLock::token() const noexcept {
-    const auto share = impl_->of_caller();
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->of_caller() : nullptr;
     return share ? share->token() : 0;
 }
 
 std::stop_token ReadWriteLock::lost() const noexcept {
-    const auto share = impl_->of_caller();
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->of_caller() : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 
 std::vector<Participant> ReadWriteLock::participants(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "participants");
     return internal::read_queue(impl->core, "participants", impl->path(), impl->alone.queue->spec.directory, deadline,
                                 false)
         .participants;
 }
 
 Deadline ReadWriteLock::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
-const std::string& ReadWriteLock::path() const noexcept { return impl_->path(); }
+const std::string& ReadWriteLock::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

@@ -33,6 +33,7 @@
 #include <utility>
 
 #include "core/semaphore.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -43,6 +44,9 @@ public:
     SemaphoreImpl(std::shared_ptr<SessionCore> session, const std::string& path, std::int32_t leases,
                   LockOptions options)
         : core(std::move(session)), place(make_semaphore(*core, path, std::move(options), leases, true, "Semaphore")) {}
+
+    static constexpr const char* kName = "Semaphore";
+    const std::string& path() const noexcept { return place->queue->user_path; }
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const SemaphorePlace> place;
@@ -63,7 +67,7 @@ Semaphore::~Semaphore() = default;
 Grant Semaphore::acquire(std::int32_t count) { return acquire_before(Deadline::never(), {}, count); }
 
 Grant Semaphore::acquire_before(Deadline deadline, std::stop_token stop, std::int32_t count) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire");
     return Grant(acquire_blocking(impl->core, lease_acquisition(impl->core, impl->place, "acquire", count), deadline,
                                   std::move(stop)));
 }
@@ -72,7 +76,7 @@ Grant Semaphore::try_acquire(std::int32_t count) { return acquire_before(Deadlin
 
 void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done,
                               std::int32_t count) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_async");
     constexpr const char* operation = "acquire_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
     impl->core->throw_if_closed(operation, path());
@@ -86,24 +90,24 @@ void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::func
 }
 
 std::int32_t Semaphore::leases(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "leases");
     return read_terms(impl->core, impl->place, "leases", deadline);
 }
 
 void Semaphore::set_leases(std::int32_t leases, Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "set_leases");
     write_terms(impl->core, impl->place, leases, "set_leases", deadline);
 }
 
 std::vector<Participant> Semaphore::participants(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "participants");
     return read_semaphore(impl->core, *impl->place, "participants", deadline);
 }
 
 Deadline Semaphore::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
-const std::string& Semaphore::path() const noexcept { return impl_->place->queue->user_path; }
+const std::string& Semaphore::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

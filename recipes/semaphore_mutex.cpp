@@ -14,6 +14,7 @@
 
 #include "base/mutation.hpp"
 #include "core/semaphore.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -51,6 +52,7 @@ public:
 
     const std::string& path() const noexcept { return place->queue->user_path; }
 
+    static constexpr const char* kName = "SemaphoreMutex";
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const SemaphorePlace> place;
 
@@ -74,12 +76,12 @@ SemaphoreMutex::~SemaphoreMutex() = default;
 Grant SemaphoreMutex::acquire() { return acquire_before(Deadline::never()); }
 
 Grant SemaphoreMutex::acquire_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire");
     return Grant(impl->acquire(deadline, std::move(stop)));
 }
 
 void SemaphoreMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "acquire_async");
     constexpr const char* operation = "acquire_async";
     if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
     impl->core->throw_if_closed(operation, path());
@@ -100,7 +102,7 @@ void SemaphoreMutex::lock() {
 bool SemaphoreMutex::try_lock() { return lock_before(Deadline::passed()); }
 
 bool SemaphoreMutex::lock_before(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "lock");
     auto share = impl->acquire(deadline, std::move(stop));
     if (!share) return false;
     impl->add_locked(std::move(share));
@@ -108,36 +110,40 @@ bool SemaphoreMutex::lock_before(Deadline deadline, std::stop_token stop) {
 }
 
 void SemaphoreMutex::unlock() noexcept {
-    const auto impl = impl_;
+    const auto impl = internal::usable_or_null(impl_);
+    if (!impl) return;
     if (const auto share = impl->take_locked()) return share->leave();
     impl->core->log().error("unlock {}: not locked; ignored", impl->path());
     assert(!"SemaphoreMutex::unlock without a lock");
 }
 
 bool SemaphoreMutex::held() const noexcept {
-    const auto share = impl_->youngest_locked();
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->youngest_locked() : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken SemaphoreMutex::token() const noexcept {
-    const auto share = impl_->youngest_locked();
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->youngest_locked() : nullptr;
     return share ? share->hold().czxid() : 0;
 }
 
 std::stop_token SemaphoreMutex::lost() const noexcept {
-    const auto share = impl_->youngest_locked();
+    const auto impl = internal::usable_or_null(impl_);
+    const auto share = impl ? impl->youngest_locked() : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 
 std::vector<Participant> SemaphoreMutex::participants(Deadline deadline) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "participants");
     return read_semaphore(impl->core, *impl->place, "participants", deadline);
 }
 
 Deadline SemaphoreMutex::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(impl_->core->runtime().steady_now(), from_now);
+    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
-const std::string& SemaphoreMutex::path() const noexcept { return impl_->path(); }
+const std::string& SemaphoreMutex::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

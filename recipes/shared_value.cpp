@@ -20,6 +20,7 @@
 #include "core/change.hpp"
 #include "core/change_rules.hpp"
 #include "core/value_follower.hpp"
+#include "session/usable.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -63,7 +64,7 @@ public:
     SharedValueImpl(const SharedValueImpl&) = delete;
     SharedValueImpl& operator=(const SharedValueImpl&) = delete;
     ~SharedValueImpl() {
-        core->enter([this] { follower->stop(); });
+        core->enter_if_ours([this] { follower->stop(); });
     }
 
     /// What is known already; begins to follow.
@@ -140,6 +141,9 @@ public:
             tells_follower(rule));
     }
 
+    static constexpr const char* kName = "SharedValue";
+    const std::string& path() const noexcept { return place->user_path; }
+
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const ValuePlace> place;
     const std::string seed;
@@ -161,38 +165,38 @@ SharedValue& SharedValue::operator=(SharedValue&&) noexcept = default;
 SharedValue::~SharedValue() = default;
 
 VersionedValue SharedValue::get(Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "get");
     auto found = impl->get(deadline, stop);
     return {std::move(found.data), found.version};
 }
 
 void SharedValue::set(std::string value, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "set");
     impl->write(std::make_shared<Overwrite>(std::move(value)), "set", deadline, std::move(stop));
 }
 
 bool SharedValue::try_set(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "try_set");
     return impl->write(std::make_shared<OverwriteVersion>(std::move(value), version), "try_set", deadline,
                        std::move(stop));
 }
 
 void SharedValue::set_async(std::string value, Deadline deadline, std::stop_token stop,
                             std::function<void(SetResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "set_async");
     impl->write_later(std::make_shared<Overwrite>(std::move(value)), "set_async", deadline, std::move(stop),
                       std::move(done));
 }
 
 void SharedValue::try_set_async(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop,
                                 std::function<void(SetResult)> done) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "try_set_async");
     impl->write_later(std::make_shared<OverwriteVersion>(std::move(value), version), "try_set_async", deadline,
                       std::move(stop), std::move(done));
 }
 
 StateSubscription SharedValue::observe(Observer observer) {
-    const auto impl = impl_;
+    const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
     if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
     auto subscription = internal::watch_latest(
@@ -204,6 +208,6 @@ StateSubscription SharedValue::observe(Observer observer) {
     return subscription;
 }
 
-const std::string& SharedValue::path() const noexcept { return impl_->place->user_path; }
+const std::string& SharedValue::path() const noexcept { return internal::path_of(impl_); }
 
 }  // namespace zkrecipes

@@ -41,6 +41,10 @@ std::shared_ptr<internal::SessionCore> session_of(const Grant& grant) {
     return share ? share->core() : nullptr;
 }
 
+void check_plan(const TransactionPlan* plan, const char* operation) {
+    check_usable(plan == nullptr ? nullptr : plan->core.get(), "Transaction", operation);
+}
+
 std::unique_ptr<TransactionPlan> plan_for(std::shared_ptr<internal::SessionCore> core, const Grant& grant) {
     auto plan = std::make_unique<TransactionPlan>(std::move(core));
     plan->require(grant, "Transaction");
@@ -77,11 +81,13 @@ Transaction& Transaction::operator=(Transaction&&) noexcept = default;
 Transaction::~Transaction() = default;
 
 Transaction& Transaction::require(const Grant& grant) {
+    check_plan(plan_.get(), "require");
     plan_->require(grant, "require");
     return *this;
 }
 
 Transaction& Transaction::require(const Sequencer& sequencer) {
+    check_plan(plan_.get(), "require");
     internal::check_names_a_hold(sequencer, "require");
     for (const auto& node : sequencer.nodes()) plan_->require_node(node.path);
     return *this;
@@ -89,6 +95,7 @@ Transaction& Transaction::require(const Sequencer& sequencer) {
 
 Transaction& Transaction::create(const std::string& path, std::string data, Create how,
                                  std::optional<std::vector<Acl>> acl) {
+    check_plan(plan_.get(), "create");
     if (acl && acl->empty()) {
         throw Error(Errc::bad_option, "create", path, "an empty access list would shut everybody out, us included");
     }
@@ -100,41 +107,48 @@ Transaction& Transaction::create(const std::string& path, std::string data, Crea
 }
 
 Transaction& Transaction::set(const std::string& path, std::string data, std::int32_t version) {
+    check_plan(plan_.get(), "set");
     add(*plan_, MultiOp::Kind::set, path, std::move(data), version);
     return *this;
 }
 
 Transaction& Transaction::remove(const std::string& path, std::int32_t version) {
+    check_plan(plan_.get(), "remove");
     add(*plan_, MultiOp::Kind::remove, path, {}, version);
     return *this;
 }
 
 Transaction& Transaction::check(const std::string& path, std::int32_t version) {
+    check_plan(plan_.get(), "check");
     add(*plan_, MultiOp::Kind::check, path, {}, version);
     return *this;
 }
 
 Transaction& Transaction::repeatable_below(const std::string& directory) {
+    check_plan(plan_.get(), "repeatable_below");
     plan_->mark_directory = plan_->core->server_path(directory, "repeatable_below");
     plan_->mark_path = directory;
     return *this;
 }
 
-std::size_t Transaction::size() const noexcept { return plan_->operations.size(); }
+std::size_t Transaction::size() const noexcept { return plan_ ? plan_->operations.size() : 0; }
 
 TransactionResult Transaction::commit() {
+    check_plan(plan_.get(), "commit");
     internal::check_size(*plan_, kCommit);
     // Without a deadline and a stop there is always an answer.
     return *internal::commit_blocking(*plan_, kCommit, Deadline::never(), {});
 }
 
 std::optional<TransactionResult> Transaction::commit_before(Deadline deadline, std::stop_token stop) {
+    check_plan(plan_.get(), "commit");
     internal::check_size(*plan_, kCommit);
     return internal::commit_blocking(*plan_, kCommit, deadline, std::move(stop));
 }
 
 void Transaction::commit_async(Deadline deadline, std::stop_token stop, std::function<void(CommitResult)> done) {
     constexpr const char* operation = "commit_async";
+    check_plan(plan_.get(), operation);
     const std::string first = plan_->paths.empty() ? "" : plan_->paths.front();
     if (!done) throw Error(Errc::bad_option, operation, first, "the callback is empty; pass a callable");
     plan_->core->throw_if_closed(operation, first);

@@ -16,7 +16,7 @@ enum class Errc {
     unreachable,         ///< no server answered in the time allowed
     connection_lost,     ///< the connection broke and the retry policy gave up; what was begun is being undone
     session_lost,        ///< the session ended while the call needed it
-    closed,              ///< the session was closed, by close() or by its destructor
+    closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
     auth_failed,         ///< the servers refused the credentials, or did not answer them: told instead of `closed`
     no_permission,       ///< an ACL forbids it
     lock_lost,           ///< this hold has ended, and with it the right to act

@@ -39,7 +39,7 @@ public:
     explicit operator bool() const noexcept { return share_ != nullptr; }
 
     /// Whether it is certain, now, that nobody else can hold this lock. Reads the clock itself, without any I/O, so
-    /// it is right even before `lost()` could fire. Once false it stays false.
+    /// it is right even before `lost()` could fire. Once false it stays false. False in a child made by fork().
     bool held() const noexcept;
 
     /// Stop is requested when the hold is lost (not when it is released): stop the guarded work. The request is made on

@@ -68,8 +68,9 @@ private:
 /// wait for the connection within their own deadlines. Recipes and grants keep what they need alive: they may
 /// outlive the Session object and then behave as on a closed session.
 ///
-/// After fork() a child that does not exec must neither use nor destroy its copies of a Session and of grants: the
-/// session's threads are not in it, and its connection is the parent's. It ends with exec or _exit.
+/// A child made by fork() cannot use the sessions of its parent, nor anything that was made with them: each call throws
+/// Error closed, nothing is held there, and destructors do nothing. The parent does not notice. The child makes a
+/// Session of its own. An object that was moved from answers in the same way, whatever its class.
 class ZKRECIPES_API Session {
 public:
     /// Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work; out_of_resources when the

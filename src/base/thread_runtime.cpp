@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/process.hpp"
 #include "base/runtime.hpp"
 #include "base/signal_mask.hpp"
 #include "base/timer_heap.hpp"
@@ -126,6 +127,7 @@ public:
     }
 
     void stop() noexcept {
+        if (process_.inherited()) return;  // a forked child has none of the threads
         std::vector<std::function<void()>> dropped;
         std::unique_lock lock(mutex_);
         const bool on_lane = t_lanes_of == this;
@@ -219,6 +221,7 @@ private:
                 lane.busy = true;
                 lock.unlock();
                 work();
+                if (process_.inherited()) return;  // it has forked, and this thread is all that the child has
                 work = nullptr;  // what it owns dies here, outside the lock and before the lane counts as idle
                 lock.lock();
                 lane.busy = false;
@@ -261,6 +264,7 @@ private:
         lane.asleep = false;
     }
 
+    const ProcessMark process_;
     const Descriptor timer_fd_;
     const Descriptor wake_fd_;
     std::mutex mutex_;  // guards everything below

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/default_logger.hpp"
+#include "base/process.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -140,9 +141,12 @@ private:
 
 class Slots {
 public:
+    Slots() {
+        for (auto& slot : slots_) slot = std::make_shared<Slot>();
+    }
     static Slots& instance() {
-        static auto* const slots = new Slots;  // never destroyed: a handle may be open until the process ends
-        return *slots;
+        static constinit PerProcess<Slots> slots;
+        return slots.get();
     }
 
     std::size_t acquire(std::shared_ptr<spdlog::logger> logger, const std::shared_ptr<Runtime>& runtime) {
@@ -178,9 +182,6 @@ private:
         const Runtime* runtime = nullptr;
         std::size_t count = 0;
     };
-    Slots() {
-        for (auto& slot : slots_) slot = std::make_shared<Slot>();
-    }
     std::array<std::shared_ptr<Slot>, kSlots> slots_;
     std::mutex mutex_;  // guards users_
     std::array<User, kSlots> users_{};

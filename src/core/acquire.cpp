@@ -320,7 +320,7 @@ std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& 
     });
     try {
         // Before the start, so that a stop that was requested already sends nothing.
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { op->stop(); }); });
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { op->stop(); }); });
         core->enter([&] { op->start(deadline); });
         waiter->event.wait();
     } catch (...) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/mutation.hpp"
+#include "base/process.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -30,8 +31,8 @@ private:
 };
 
 HoldCounts& hold_counts() {
-    static auto& counts = *new HoldCounts;  // never destroyed: grants may be given back while static objects are
-    return counts;
+    static constinit PerProcess<HoldCounts> counts;
+    return counts.get();
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ HoldShare::HoldShare(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> ho
       token_(token != 0 ? token : hold_->czxid()) {}
 
 std::stop_token HoldShare::revocation() {
+    core_->throw_if_inherited("revocation", core_->user_path(hold_->node()));
     if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {
         core_->enter([this] { core_->watch_revocation(hold_); });
     }
@@ -61,11 +62,12 @@ void HoldShare::discard_inside() noexcept {
 }
 
 void HoldShare::leave() noexcept {
-    if (!last_one_left()) return;
+    if (core_->inherited() || !last_one_left()) return;
     core_->enter([this] { end_hold_inside({}); });
 }
 
 bool HoldShare::leave_and_wait(Deadline deadline) {
+    core_->throw_if_inherited("release_and_wait", core_->user_path(hold_->node()));
     if (!last_one_left()) return true;
     struct Wait {
         WaitEvent event;

@@ -201,7 +201,7 @@ Error PersistentNodeOp::closed_error(const char* operation) const {
 
 bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop) {
     SessionCore& core = waiter->core;
-    const auto give_up = [&] { core.enter([&] { answer(waiter); }); };
+    const auto give_up = [&] { core.enter_if_ours([&] { answer(waiter); }); };
     try {
         const std::stop_callback on_stop(std::move(stop), give_up);
         core.enter([&] {
@@ -236,7 +236,9 @@ StateSubscription PersistentNodeOp::watch_state(const std::shared_ptr<SessionCor
         listeners_.push_back(told);
         told->push(fsm_.state());
     });
-    return StateSubscription([told] { told->cancel(); });
+    return StateSubscription([told, process = ProcessMark()] {
+        if (!process.inherited()) told->cancel();
+    });
 }
 
 // ---- what the owner asks for --------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ std::string PersistentNodeOp::data(SessionCore& core) const {
 }
 
 void PersistentNodeOp::close(SessionCore& core) noexcept {
-    core.enter([this] { fsm_.close(); });
+    core.enter_if_ours([this] { fsm_.close(); });
 }
 
 bool PersistentNodeOp::close_and_wait(SessionCore& core, Deadline deadline) {

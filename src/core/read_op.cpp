@@ -10,7 +10,7 @@ ReadOp::Outcome ReadOp::run(Deadline deadline, std::stop_token stop) {
     const auto self = shared_from_this();
     const auto core = core_;
     try {
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { end(Outcome::stopped); }); });
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { end(Outcome::stopped); }); });
         core->enter([&] {
             if (!over_) start(deadline);
         });
@@ -31,7 +31,7 @@ struct ReadOp::Later {
 };
 
 void ReadOp::StopLater::operator()() const {
-    later->core->enter([this] {
+    later->core->enter_if_ours([this] {
         // Before the start the callback that this is may still be being made.
         later->op->started_ ? later->op->end(Outcome::stopped) : void(later->op->stopped_early_ = true);
     });

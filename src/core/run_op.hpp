@@ -35,7 +35,7 @@ Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, 
         deadline);
     try {
         // Before the start, so that a stop that was requested already sends nothing.
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter([&] { op->stop(); }); });
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { op->stop(); }); });
         core->enter([&] { op->start(deadline); });
         waiter->event.wait();
     } catch (...) {
@@ -57,7 +57,7 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
         struct Stop {
             Later* later;
             void operator()() const {
-                later->core->enter([this] { later->op->stop(); });
+                later->core->enter_if_ours([this] { later->op->stop(); });
             }
         };
         std::optional<std::stop_callback<Stop>> on_stop;

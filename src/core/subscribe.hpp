@@ -7,6 +7,7 @@
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/session.hpp>
 
+#include "base/process.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -23,7 +24,8 @@ StateSubscription subscribe(const std::shared_ptr<SessionCore>& core, const char
         if (!closed) watch->start();
     });
     if (closed) throw *closed;
-    return StateSubscription([listener, watch, weak = std::weak_ptr<SessionCore>(core)] {
+    return StateSubscription([listener, watch, process = ProcessMark(), weak = std::weak_ptr<SessionCore>(core)] {
+        if (process.inherited()) return;
         if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
         listener->cancel();
     });

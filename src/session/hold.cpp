@@ -16,6 +16,7 @@ Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> le
       incarnation_(incarnation) {}
 
 Nanoseconds Hold::sure_for() const noexcept {
+    if (process_.inherited()) return Nanoseconds::zero();
     // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between
     // the two reads makes the answer smaller, never larger. The flag comes last: whoever extends a lease that had
     // passed sets it before, so that a reader of the new lease sees it.
@@ -31,6 +32,13 @@ Nanoseconds Hold::sure_for() const noexcept {
 }
 
 bool Hold::held() const noexcept { return sure_for() > Nanoseconds::zero(); }
+
+std::stop_token Hold::lost() const noexcept {
+    if (!process_.inherited()) return lost_source_.get_token();
+    std::stop_source over;
+    over.request_stop();
+    return over.get_token();
+}
 
 bool Hold::mark_lost() noexcept {
     over_.store(true, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process.hpp"
 #include "base/runtime.hpp"
 
 namespace zkrecipes::internal {
@@ -25,7 +26,8 @@ struct LeaseView {
 
 /// One or more nodes of ours, made by one transaction, that are held together under the lease: when one of them is gone
 /// the hold is lost. The lost flag is sticky: it is set by whoever sees the end first (the
-/// session, or a reader whose clock has passed the lease), and nothing ever clears it.
+/// session, or a reader whose clock has passed the lease), and nothing ever clears it. In a forked child it is not
+/// held.
 class Hold {
 public:
     /// `nodes`: at least one.
@@ -35,7 +37,7 @@ public:
     bool held() const noexcept;             // anywhere, lock-free
     Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
     bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
-    std::stop_token lost() const noexcept { return lost_source_.get_token(); }
+    std::stop_token lost() const noexcept;
     std::stop_token revocation() const noexcept { return revocation_source_.get_token(); }
     const std::string& node() const noexcept { return nodes_.front(); }
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
@@ -57,6 +59,7 @@ private:
     const std::int64_t czxid_;
     const std::int64_t session_id_;
     const std::uint64_t incarnation_;
+    const ProcessMark process_;
     mutable std::atomic<bool> over_{false};  // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     std::stop_source lost_source_;

@@ -13,10 +13,6 @@ SessionOptions with_hosts(std::string hosts) {
     return out;
 }
 
-[[noreturn]] void throw_moved_from(const char* operation) {
-    throw Error(Errc::closed, operation, {}, "this Session object was moved from");
-}
-
 }  // namespace
 
 const char* to_string(SessionState state) noexcept {
@@ -47,7 +43,7 @@ Session& Session::operator=(Session&& other) noexcept {
 Session::~Session() { close(); }
 
 bool Session::wait_connected(Deadline deadline, std::stop_token stop) {
-    if (!core_) throw_moved_from("wait_connected");
+    internal::check_usable(core_.get(), "Session", "wait_connected");
     const auto keep = core_;
     return keep->wait_connected(deadline, std::move(stop));
 }
@@ -62,7 +58,7 @@ SessionInfo Session::info() const {
 }
 
 StateSubscription Session::watch_state(std::function<void(SessionState)> listener) {
-    if (!core_) throw_moved_from("watch_state");
+    internal::check_usable(core_.get(), "Session", "watch_state");
     return core_->watch_state(std::move(listener));
 }
 

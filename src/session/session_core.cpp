@@ -1,5 +1,6 @@
 #include "session/session_core.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "base/paths.hpp"
@@ -7,6 +8,30 @@
 #include "session/session_impl.hpp"
 
 namespace zkrecipes::internal {
+
+namespace {
+
+/// A forked child must not destroy what it inherited: the end of a session waits for threads that the child does not
+/// have, and tells the servers that the parent's session is over.
+void keep_for_ever(std::shared_ptr<SessionImpl> impl) noexcept {
+    struct Kept {
+        std::shared_ptr<SessionImpl> impl;
+        Kept* next;
+    };
+    static std::atomic<Kept*> newest{nullptr};
+    auto* const kept = new Kept{std::move(impl), newest.load()};
+    while (!newest.compare_exchange_weak(kept->next, kept)) {
+    }
+}
+
+}  // namespace
+
+void check_usable(const SessionCore* core, const char* object, const char* operation, const std::string& user_path) {
+    if (core == nullptr) {
+        throw Error(Errc::closed, operation, {}, std::string("this ") + object + " object was moved from");
+    }
+    core->throw_if_inherited(operation, user_path);
+}
 
 std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environment environment) {
     CheckedOptions checked = check_options(options);
@@ -18,11 +43,15 @@ std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environme
 }
 
 SessionCore::SessionCore(std::shared_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
-SessionCore::~SessionCore() { impl_->core_is_gone(); }
+SessionCore::~SessionCore() { inherited() ? keep_for_ever(impl_) : impl_->core_is_gone(); }
 
 void SessionCore::enter(const std::function<void()>& work) {
+    throw_if_inherited("session", {});
     const auto keep = impl_;  // `work` may drop the last reference to this core
     keep->inside(work);
+}
+void SessionCore::enter_if_ours(const std::function<void()>& work) {
+    if (!inherited()) enter(work);
 }
 void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
 void SessionCore::lose_when_suspended(const Hold& hold) { impl_->lose_when_suspended(hold); }
@@ -35,8 +64,14 @@ const std::shared_ptr<Runtime>& SessionCore::shared_runtime() const noexcept { r
 const std::shared_ptr<spdlog::logger>& SessionCore::shared_log() const noexcept { return impl_->logger_; }
 spdlog::logger& SessionCore::log() const noexcept { return *impl_->logger_; }
 const SessionOptions& SessionCore::options() const noexcept { return impl_->options_; }
-SessionState SessionCore::state() const noexcept { return impl_->state(); }
-SessionInfo SessionCore::info() const { return impl_->info(); }
+bool SessionCore::inherited() const noexcept { return impl_->process_.inherited(); }
+SessionState SessionCore::state() const noexcept { return inherited() ? SessionState::closed : impl_->state(); }
+SessionInfo SessionCore::info() const {
+    if (!inherited()) return impl_->info();
+    SessionInfo out;
+    out.state = SessionState::closed;
+    return out;
+}
 bool SessionCore::connected() const { return impl_->connected(); }
 const Incarnation& SessionCore::incarnation() const { return impl_->fsm_.incarnation(); }
 const Error* SessionCore::closed_because() const { return impl_->closed_because(); }
@@ -48,7 +83,14 @@ std::optional<Error> SessionCore::closed_error(const char* operation, const std:
     return Error(why->errc(), operation, user_path, by_us ? "make a new Session" : why->what());
 }
 
+void SessionCore::throw_if_inherited(const char* operation, const std::string& user_path) const {
+    if (!inherited()) return;
+    throw Error(Errc::closed, operation, user_path,
+                "this session belongs to the parent process; make a new Session in this process, after the fork");
+}
+
 void SessionCore::throw_if_closed(const char* operation, const std::string& user_path) {
+    throw_if_inherited(operation, user_path);
     if (state() != SessionState::closed) return;
     std::optional<Error> error;
     enter([&] { error = closed_error(operation, user_path); });
@@ -146,12 +188,15 @@ void SessionCore::make_directory(const std::string& path, const std::vector<Acl>
 }
 
 bool SessionCore::wait_connected(Deadline deadline, std::stop_token stop) {
+    throw_if_inherited("wait_connected", {});
     return impl_->wait_connected(deadline, std::move(stop));
 }
 StateSubscription SessionCore::watch_state(std::function<void(SessionState)> listener) {
+    throw_if_inherited("watch_state", {});
     return impl_->watch_state(std::move(listener));
 }
 void SessionCore::close() noexcept {
+    if (inherited()) return;
     const auto keep = impl_;
     keep->close();
 }

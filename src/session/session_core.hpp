@@ -68,7 +68,10 @@ public:
 
     // ---- strand ------------------------------------------------------------------------------------------------
     /// Runs `work` inside the strand, then, outside of it, what `work` deferred. Not re-entrant.
+    /// Throws Error closed in a forked child.
     void enter(const std::function<void()>& work);
+    /// For destructors and requests to stop: the same, but does nothing in a forked child.
+    void enter_if_ours(const std::function<void()>& work);
     /// *inside*: runs `action` right after the strand has been left, on this thread: to wake a waiter, never user code.
     void defer(std::function<void()> action);
     /// User code: on the notifier thread, with no lock held; what it throws is logged.
@@ -81,6 +84,9 @@ public:
     const std::shared_ptr<Runtime>& shared_runtime() const noexcept;
     const std::shared_ptr<spdlog::logger>& shared_log() const noexcept;
     const SessionOptions& options() const noexcept;
+    /// Anywhere, lock-free: this is a copy in a forked child. The threads are missing, the connection is the parent's,
+    /// and any mutex may be locked for ever: nothing of it may be used or destroyed.
+    bool inherited() const noexcept;
     SessionState state() const noexcept;     // anywhere, lock-free
     SessionInfo info() const;                // anywhere
     bool connected() const;                  // *inside*
@@ -89,6 +95,7 @@ public:
     /// What a call that comes too late is told: auth_failed where that closed the session. Empty: it is not closed.
     std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;  // *inside*
     void throw_if_closed(const char* operation, const std::string& user_path);                     // anywhere
+    void throw_if_inherited(const char* operation, const std::string& user_path) const;            // anywhere
     /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
     std::string server_path(const std::string& path, const char* operation) const;
     std::string user_path(const std::string& server_path) const;
@@ -181,11 +188,16 @@ private:
     const std::shared_ptr<SessionImpl> impl_;
 };
 
+/// Throws Error closed for an object that was moved from (without a core), or belongs to the parent process. `object`:
+/// its class.
+void check_usable(const SessionCore* core, const char* object, const char* operation,
+                  const std::string& user_path = {});
+
 /// The way from the public Session to its core, for the recipes and for the simulation.
 struct SessionAccess {
-    /// Throws Error closed for a Session object that was moved from.
+    /// Throws Error closed for a Session object that was moved from, or belongs to the parent process.
     static const std::shared_ptr<SessionCore>& core(const Session& session) {
-        if (!session.core_) throw Error(Errc::closed, "session", {}, "this Session object was moved from");
+        check_usable(session.core_.get(), "Session", "session");
         return session.core_;
     }
     static Session make(std::shared_ptr<SessionCore> core) { return Session(std::move(core)); }

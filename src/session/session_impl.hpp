@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/process.hpp"
 #include "base/wait_event.hpp"
 #include "session/backoff.hpp"
 #include "session/budget.hpp"
@@ -102,6 +103,7 @@ public:
     void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
 
     // Used by SessionCore as they are.
+    const ProcessMark process_;
     const SessionOptions options_;
     const std::string prefix_;  // chroot and namespace, before every path; empty or "/…"
     const std::shared_ptr<Runtime> runtime_;

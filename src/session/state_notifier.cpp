@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/process.hpp"
 #include "session/subscriber.hpp"
 
 namespace zkrecipes::internal {
@@ -48,7 +49,8 @@ StateSubscription StateNotifier::subscribe(std::function<void(SessionState)> lis
         shared_->subscribers.push_back(subscriber);
     }
     subscriber->push(present);
-    return StateSubscription([subscriber, weak = std::weak_ptr<Shared>(shared_)] {
+    return StateSubscription([subscriber, process = ProcessMark(), weak = std::weak_ptr<Shared>(shared_)] {
+        if (process.inherited()) return;
         if (const auto shared = weak.lock()) {
             const std::lock_guard lock(shared->mutex);
             std::erase(shared->subscribers, subscriber);

@@ -1,3 +1,13 @@
 zkrecipes_test(session_server_test TIER server SOURCES session_test.cpp LINK zkrecipes_test_support zkrecipes_internals)
 zkrecipes_test(session_crowd_server_test TIER server SOURCES session_crowd_test.cpp LINK zkrecipes_test_support
                zkrecipes_internals)
+
+# A program of its own, because it is about how processes end.
+zkrecipes_test(process_end_server_test TIER server TIMEOUT 900 SOURCES process_end_test.cpp LINK zkrecipes_test_support)
+add_executable(process_end_child process_end_child.cpp process_end_fork.cpp)
+target_include_directories(process_end_child PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+target_link_libraries(process_end_child PRIVATE zkrecipes_build_flags zkrecipes::zkrecipes)
+set_target_properties(process_end_child PROPERTIES UNITY_BUILD OFF)
+target_compile_definitions(process_end_server_test
+                           PRIVATE "ZKRECIPES_PROCESS_END_CHILD=\"$<TARGET_FILE:process_end_child>\"")
+add_dependencies(process_end_server_test process_end_child)

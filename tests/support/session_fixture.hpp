@@ -68,6 +68,8 @@ private:
 class SessionTest : public ::testing::Test {
 protected:
     SessionTest() {
+        // A death test runs in a new process: in a forked one the session would be the parent's, and not usable.
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
         options.hosts = "a:1,b:2,c:3";
         options.timeout = std::chrono::milliseconds(6000);
         options.server_tick = std::chrono::milliseconds(2000);
