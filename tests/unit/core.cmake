@@ -4,7 +4,7 @@ zkrecipes_test(
   TIER unit
   SOURCES acquire_fault_table_test.cpp acquire_fsm_test.cpp change_fsm_test.cpp commit_fsm_test.cpp downgrade_fsm_test.cpp lock_delay_fsm_test.cpp double_barrier_test.cpp core_agent_test.cpp core_leader_election_test.cpp core_misuse_test.cpp core_moved_from_test.cpp core_mutex_test.cpp core_payload_test.cpp core_read_write_lock_test.cpp core_shared_value_test.cpp
           leader_watch_fsm_test.cpp node_watch_fsm_test.cpp group_watch_fsm_test.cpp persistent_node_fsm_test.cpp queue_test.cpp read_op_fault_table_test.cpp semaphore_fault_table_test.cpp semaphore_fsm_test.cpp sequencer_test.cpp
-          core_persistent_node_test.cpp
+          core_lock_delay_test.cpp core_persistent_node_test.cpp
   LINK zkrecipes_internals)
 zkrecipes_test(
   multi_lock_unit_test

@@ -227,5 +227,28 @@ TEST_F(MultiLockUnitTest, TheRoomOfASetThatIsNotGrantedComesBackToo) {
     }
 }
 
+TEST_F(MultiLockUnitTest, ASetIsGivenUpAtItsDeadlineAndTheLateAnswerLeavesNothing) {
+    connect();
+    MultiLock lock(*session, {{"/a"}, {"/b"}});
+    std::optional<AcquireResult> result;
+    lock.acquire_async(Deadline(runtime->steady_now() + std::chrono::seconds(1)), {},
+                       [&](AcquireResult r) { result = std::move(r); });
+    runtime->advance(std::chrono::milliseconds(999));
+    EXPECT_FALSE(result);
+    runtime->advance(std::chrono::milliseconds(1));
+    ASSERT_TRUE(result);
+    EXPECT_FALSE(result->grant);
+    EXPECT_FALSE(result->error);
+    const auto create = client().take("multi");
+    Reply created;
+    for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000"});
+    create.answer(created);
+    runtime->run();
+    const auto removal = client().take("multi");
+    ASSERT_EQ(removal.ops.size(), 2u);
+    EXPECT_EQ(removal.ops[0].kind, MultiOp::Kind::remove);
+    EXPECT_EQ(removal.ops[1].path, created.results[1].path);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

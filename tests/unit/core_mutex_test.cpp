@@ -373,33 +373,6 @@ TEST_F(MutexTest, AnAsynchronousAcquireIsStopped) {
     EXPECT_EQ(nodes, 0);
 }
 
-TEST_F(MutexTest, AHoldThatIsLostBeforeTheHolderIsWrittenDownIsGivenBackBeforeTheNextTurn) {
-    connect();
-    LockOptions with_delay;
-    with_delay.delay_after_loss = std::chrono::seconds(10);
-    ExclusiveMutex mutex(*session, "/l", with_delay);
-    int answers = 0;
-    mutex.acquire_async(Deadline::never(), {}, [&](const AcquireResult&) { ++answers; });
-    runtime->run();
-    const Request create = client().take("create");
-    Reply made, first;
-    made.text = create.path + "0000000007";
-    made.stat.ephemeral_owner = 0x100;
-    made.stat.czxid = first.stat.pzxid = 20;
-    create.answer(made);
-    first.stat.num_children = 1;
-    client().take("exists").answer(first);  // first in the queue; who was the last holder?
-    runtime->run();
-    const Request read = client().take("get");
-    ASSERT_EQ(read.path, "/l");
-    runtime->advance(std::chrono::seconds(5));  // the servers commit nothing, and the lease passes
-    read.answer({});
-    runtime->run();
-    EXPECT_EQ(client().take("remove").path, made.text) << "it would wait for its own node, without end";
-    EXPECT_NE(client().take("create").path, "");
-    EXPECT_EQ(answers, 0);
-}
-
 TEST_F(MutexTest, OnAClosedSessionEveryCallFailsAtOnce) {  // H40
     connect();
     ExclusiveMutex mutex(*session, "/l");
