@@ -17,6 +17,7 @@ protected:
     void pass_the_queue(Deadline deadline = Deadline::never(), std::stop_token stop = {}) {
         open_connected();
         session.emplace(SessionAccess::make(core));
+        timers = runtime->timers();
         LockOptions with_delay;
         with_delay.delay_after_loss = std::chrono::seconds(10);
         ExclusiveMutex mutex(*session, "/l", with_delay);
@@ -44,6 +45,7 @@ protected:
     }
 
     std::optional<Session> session;
+    std::size_t timers = 0;  // of the session alone
     std::string node;
     Request last_holder;
     std::vector<AcquireResult> results;
@@ -65,6 +67,19 @@ TEST_F(DelayedMutexTest, ADeadlineHoldsBehindTheQueueToo) {
     EXPECT_TRUE(results.empty());
     runtime->advance(std::chrono::milliseconds(1));
     expect_given_up();
+}
+
+TEST_F(DelayedMutexTest, AGrantLeavesNoTimerOfItsDeadline) {
+    pass_the_queue(Deadline(runtime->steady_now() + std::chrono::hours(1)));
+    last_holder.answer({});  // nobody yet
+    runtime->run();
+    Reply written;
+    written.results.resize(2);
+    client().take("multi").answer(written);
+    runtime->run();
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_TRUE(results[0].grant.held());
+    EXPECT_EQ(runtime->timers(), timers);
 }
 
 TEST_F(DelayedMutexTest, AStopEndsItBehindTheQueueToo) {

@@ -250,5 +250,18 @@ TEST_F(MultiLockUnitTest, ASetIsGivenUpAtItsDeadlineAndTheLateAnswerLeavesNothin
     EXPECT_EQ(removal.ops[1].path, created.results[1].path);
 }
 
+TEST_F(MultiLockUnitTest, AGrantLeavesNoTimerOfItsDeadline) {
+    connect();
+    MultiLock lock(*session, {{"/a"}, {"/b"}});
+    const auto timers = runtime->timers();
+    std::optional<AcquireResult> result;
+    lock.acquire_async(Deadline(runtime->steady_now() + std::chrono::hours(1)), {},
+                       [&](AcquireResult r) { result = std::move(r); });
+    grant_all(2, 33);
+    ASSERT_TRUE(result);
+    EXPECT_TRUE(result->grant.held());
+    EXPECT_EQ(runtime->timers(), timers);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

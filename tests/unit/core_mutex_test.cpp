@@ -373,6 +373,22 @@ TEST_F(MutexTest, AnAsynchronousAcquireIsStopped) {
     EXPECT_EQ(nodes, 0);
 }
 
+TEST_F(MutexTest, TheRoomOfANodeThatWasRefusedComesBack) {
+    connect();
+    ExclusiveMutex mutex(*session, "/" + std::string(30'000, 'x'));
+    for (int i = 0; i < 40; ++i) {  // more than a megabyte in all
+        AcquireResult result;
+        mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
+        runtime->run();
+        Reply refusal;
+        refusal.rc = Rc::no_auth;
+        while (!client().open.empty()) client().take().answer(refusal);
+        runtime->run();
+        ASSERT_TRUE(result.error);
+        EXPECT_EQ(code_of([&] { std::rethrow_exception(result.error); }), Errc::no_permission);
+    }
+}
+
 TEST_F(MutexTest, OnAClosedSessionEveryCallFailsAtOnce) {  // H40
     connect();
     ExclusiveMutex mutex(*session, "/l");

@@ -106,8 +106,10 @@ TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAnd
             own.stat.czxid = 25;
             answer("exists", own);
         });
-        share = lock.acquire_shared();
+        const auto timers = runtime->timers();
+        share = lock.acquire_shared_before(Deadline(runtime->steady_now() + std::chrono::hours(1)));
         more.join();
+        EXPECT_EQ(runtime->timers(), timers) << "the timer of the deadline is left";
         EXPECT_TRUE(share.held());
         EXPECT_EQ(share.token(), 21) << "after the writer, and before any writer that may wait already";
     });
