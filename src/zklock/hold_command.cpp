@@ -78,7 +78,12 @@ private:
 };
 
 /// Why the hold ended.
-enum class End { wanted, lost };
+struct End {
+    bool lost = false;
+    int signal = 0;  // 0: stdin ended
+    /// Of this one zklock dies: somebody wants the script to end, or it is about zklock alone.
+    int death() const { return signal == SIGINT || signal == SIGQUIT || !Signals::passed_on(signal) ? signal : 0; }
+};
 
 End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
     const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -86,7 +91,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
     for (;;) {
         // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
         const Instant until = lock.sure_until();
-        if (until <= BootClock::now()) return End::lost;
+        if (until <= BootClock::now()) return {.lost = true};
         const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
         itimerspec when{};
         when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
@@ -98,13 +103,13 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
                         {timer.get(), POLLIN, 0}};
         ::poll(fds, std::size(fds), -1);
         while (const auto signal = signals.next()) {
-            if (Signals::ends(*signal)) return End::wanted;
+            if (Signals::ends(*signal)) return {.signal = *signal};
         }
         const Inbox::Mail mail = lock.inbox().take();
-        if (mail.lost) return End::lost;
+        if (mail.lost) return {.lost = true};
         for (const StateChange& change : mail.states) suspension.note(change);
         suspension.look();
-        if ((fds[0].revents & (POLLERR | POLLNVAL)) || (fds[0].revents && !stdin_goes_on())) return End::wanted;
+        if ((fds[0].revents & (POLLERR | POLLNVAL)) || (fds[0].revents && !stdin_goes_on())) return {};
     }
 }
 
@@ -115,19 +120,21 @@ int hold_command(const Options& options, Console& console, EventLog& events, Sig
     lock.acquire();
     print_hold(options, lock);
     const End end = hold_on(lock, signals, events);
-    const std::string reason = end == End::lost ? lock.loss_reason() : "";
+    const std::string reason = end.lost ? lock.loss_reason() : "";
     const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
-    const int code = end == End::lost ? options.lost_exit_code : kOk;
-    if (end == End::lost) {
+    const int code = end.lost ? options.lost_exit_code : end.death() != 0 ? kSignalBase + end.death() : kOk;
+    if (end.lost) {
         events.write("lost", {{"reason", reason}});
         console.error("lost " + options.lock + ": " + reason);
     }
     lock.release();
     events.write("released", {{"held_ms", held.count()}});
-    nlohmann::json object = result_object(options, end == End::lost ? "lost" : "released", code, lock.nodes());
+    nlohmann::json object = result_object(options, end.lost ? "lost" : "released", code, lock.nodes());
     object.update({{"token", lock.token()}, {"held_ms", held.count()}});
     if (!reason.empty()) object["reason"] = reason;
+    if (end.signal != 0) object["signal"] = end.signal;
     report(options, console, object);
+    if (end.death() != 0) Signals::die_of(end.death());
     return code;
 }
 

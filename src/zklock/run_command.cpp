@@ -27,8 +27,13 @@ struct Surroundings {
     bool whole_tree;
 };
 
+struct Ending {
+    int code = 0;
+    Death death;
+};
+
 /// Empty: a leadership was lost, and nobody has asked zklock to end.
-std::optional<int> run_once(const Options& options, const Surroundings& around) {
+std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
     DeadMansSwitch dead_man(around.whole_tree);
     LockSession lock(options, around.console, around.events, around.signals);
     lock.acquire();
@@ -39,15 +44,15 @@ std::optional<int> run_once(const Options& options, const Surroundings& around) 
     nlohmann::json object = result_object(options, runner.outcome(), code);
     object.update(runner.details());
     report(options, around.console, object);
-    return code;
+    return Ending{code, runner.death()};
 }
 
 /// A leadership that is lost is stood for again, by a session of its own: whatever has become of the former one, its
 /// command is dead, and its node goes with it.
-int run_while_elected(Options options, const Surroundings& around) {
+Ending run_while_elected(Options options, const Surroundings& around) {
     for (;;) {
         try {
-            if (const auto code = run_once(options, around)) return *code;
+            if (const auto ending = run_once(options, around)) return *ending;
         } catch (const LostBeforeStart&) {  // stand again
         }
         around.console.warning("standing for election at " + options.lock + " again");
@@ -82,8 +87,10 @@ int run_command(const Options& options, Console& console, const Inheritance& inh
     // whoever executed zklock had children already: theirs are none of our business.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
     const Surroundings around{console, inheritance, signals, events, whole_tree};
-    if (options.command == Command::run) return *run_once(options, around);
-    return run_while_elected(options, around);
+    const Ending ending =
+        options.command == Command::run ? *run_once(options, around) : run_while_elected(options, around);
+    if (ending.death.signal != 0) Signals::die_of(ending.death.signal, ending.death.whole_group);
+    return ending.code;
 }
 
 }  // namespace zkrecipes::zklock

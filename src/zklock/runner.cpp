@@ -249,7 +249,7 @@ void Runner::read_children() {
     if (const int signal = child_->take_stop_signal()) stop_with_the_job(signal);
     if (!child_->exited()) return;
     // Also while others of the group, or --min-hold, keep the lock: Ctrl-C is for us from now on.
-    terminal_.take_back(child_->group(), child_->exited()->signalled);
+    if (terminal_.take_back(child_->group(), child_->exited()->signalled)) had_terminal_ = true;
     read_signals();  // whoever of our group asked for it until now is stopped, and we may be about to end
     perform(supervisor_.leader_exited(BootClock::now()));
     if (!child_->finish_if_gone()) return;
@@ -342,9 +342,29 @@ int Runner::exit_code() const {
     switch (supervisor_.end()) {
         case Supervisor::End::lost: return options_.lost_exit_code;
         case Supervisor::End::max_run: return kMaxRun;
-        case Supervisor::End::command: break;
+        case Supervisor::End::command:
+        case Supervisor::End::interrupted: break;
     }
+    if (const int signal = death().signal) return kSignalBase + signal;
     return child_->exited()->code();
+}
+
+/// A shell that runs a script ends it after Ctrl-C only if the program that it waited for *died* of SIGINT, and the
+/// shell got it, too. While the command had the terminal, Ctrl-C was for its group alone: so our own group gets it now.
+Death Runner::death() const {
+    const Supervisor::End end = supervisor_.end();
+    if (start_failure_ || end == Supervisor::End::lost || end == Supervisor::End::max_run) return {};
+    if (supervisor_.ended_by() != 0) return {supervisor_.ended_by(), false};
+    const ExitStatus& status = *child_->exited();
+    if (!status.signalled) return {};
+    for (const int signal : {SIGINT, SIGQUIT}) {
+        if (signals_.ignores(signal)) continue;
+        if (status.number == signal && supervisor_.interrupts(signal) > 0) return {signal, false};
+        if (status.number == signal && had_terminal_) return {signal, true};
+    }
+    // Ctrl-C was pressed again, and a command that did not listen was killed.
+    if (status.number == SIGKILL && supervisor_.interrupts(SIGINT) > 1) return {SIGINT, false};
+    return {};
 }
 
 const char* Runner::outcome() const {
@@ -352,6 +372,7 @@ const char* Runner::outcome() const {
     switch (supervisor_.end()) {
         case Supervisor::End::lost: return "lost";
         case Supervisor::End::max_run: return "max_run";
+        case Supervisor::End::interrupted: return "interrupted";
         case Supervisor::End::command: break;
     }
     return child_->exited()->signalled ? "signalled" : "exited";
@@ -367,6 +388,7 @@ nlohmann::json Runner::details() const {
         const ExitStatus& status = *child_->exited();
         object["child"] = {{status.signalled ? "signal" : "code", status.number}};
     }
+    if (supervisor_.ended_by() != 0) object["signal"] = supervisor_.ended_by();
     if (!supervisor_.lost_reason().empty()) object["reason"] = supervisor_.lost_reason();
     return object;
 }
@@ -378,6 +400,8 @@ void Runner::tell_the_end() {
                        "; the command was stopped");
     } else if (supervisor_.end() == Supervisor::End::max_run) {
         console_.error("the command ran longer than " + format_duration(*options_.max_run) + " and was stopped");
+    } else if (supervisor_.end() == Supervisor::End::interrupted) {
+        console_.error("zklock got SIG" + signal_name(supervisor_.ended_by()) + "; the command was stopped");
     }
 }
 

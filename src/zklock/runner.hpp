@@ -18,6 +18,12 @@ struct LostBeforeStart : Failure {
         : Failure(exit_code, "the lock was lost before the command was started", "lost") {}
 };
 
+/// The signal of which zklock dies; 0: it exits.
+struct Death {
+    int signal = 0;
+    bool whole_group = false;  ///< see Signals::die_of
+};
+
 /// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on
 /// the main thread that tells the Supervisor what happens and does what it says.
 class Runner {
@@ -33,6 +39,8 @@ public:
     const char* outcome() const;
     bool lost() const noexcept { return too_late_ || (!start_failure_ && supervisor_.end() == Supervisor::End::lost); }
     bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
+    /// What zklock has to die of after run(), instead of exiting.
+    Death death() const;
     nlohmann::json details() const;  ///< for --result
 
 private:
@@ -68,6 +76,7 @@ private:
     // Gets the terminal, when it is ours to give, without asking.
     bool command_comes_first_ = terminal_.for_the_command();
     bool our_group_waits_ = false;  // somebody in it has asked for the terminal
+    bool had_terminal_ = false;     // the command, when its first process ended
     bool told_of_stop_ = false;
     Supervisor supervisor_;
     std::unique_ptr<SupervisedChild> child_;

@@ -5,14 +5,26 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 
 namespace zkrecipes::zklock {
 namespace {
 
-constexpr int kHandled[] = {SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
-                            SIGCONT, SIGWINCH, SIGCHLD, SIGTTIN, SIGTTOU};
+constexpr int kPassedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+/// They end zklock, as the real-time signals do. Without the signals that report a fault of the running thread (SEGV,
+/// ABRT and the like), and without PIPE and XFSZ, which only make a write fail.
+constexpr int kFatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
+constexpr int kOfTheJob[] = {SIGCHLD, SIGTTIN, SIGTTOU};
+
+template <std::size_t N>
+bool contains(const int (&signals)[N], int signal) noexcept {
+    return std::find(std::begin(signals), std::end(signals), signal) != std::end(signals);
+}
+
+bool is_fatal(int signal) noexcept { return contains(kFatal, signal) || (signal >= SIGRTMIN && signal <= SIGRTMAX); }
 
 }  // namespace
 
@@ -22,14 +34,18 @@ Signals::Signals() {
     ::sigaction(SIGCHLD, &usual, nullptr);  // ignored, the kernel would throw away how the command ended
     sigset_t handled;
     ::sigemptyset(&handled);
-    for (const int signal : kHandled) {
+    ::sigemptyset(&ignored_);
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+        if (!contains(kPassedOn, signal) && !is_fatal(signal) && !contains(kOfTheJob, signal)) continue;
         struct sigaction present {};
         ::sigaction(signal, nullptr, &present);
         // A blocked signal is queued even if it is ignored, so what is ignored is not blocked.
-        if (present.sa_handler != SIG_IGN) ::sigaddset(&handled, signal);
+        ::sigaddset(present.sa_handler == SIG_IGN ? &ignored_ : &handled, signal);
     }
     sigset_t blocked = handled;
-    ::sigaddset(&blocked, SIGPIPE);  // a write to a reader that is gone fails, no more
+    // A write to a reader that is gone, or to a file that is too large, fails, no more.
+    ::sigaddset(&blocked, SIGPIPE);
+    ::sigaddset(&blocked, SIGXFSZ);
     // In the background a read from the terminal fails, and a write comes through, but neither stops us: the lock would
     // be lost while whoever started us believes that he has it. (Blocked also where they are ignored.)
     ::sigaddset(&blocked, SIGTTIN);
@@ -49,20 +65,23 @@ std::optional<int> Signals::next() noexcept {
 }
 
 bool Signals::ends(int signal) noexcept {
-    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT || signal == SIGUSR1 ||
-           signal == SIGUSR2;
+    return (passed_on(signal) && signal != SIGCONT && signal != SIGWINCH) || is_fatal(signal);
 }
 
-void Signals::die_of(int signal) {
+bool Signals::passed_on(int signal) noexcept { return contains(kPassedOn, signal); }
+
+void Signals::die_of(int signal, bool whole_group) {
+    // SIGQUIT asks the command for a core, not us. The limit says nothing to a program that takes cores from a pipe.
     const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);  // SIGQUIT asks the command for a core, not us
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::prctl(PR_SET_DUMPABLE, 0);
     struct sigaction usual {};
     usual.sa_handler = SIG_DFL;
     ::sigaction(signal, &usual, nullptr);
     sigset_t set;
     ::sigemptyset(&set);
     ::sigaddset(&set, signal);
-    ::raise(signal);
+    whole_group ? ::kill(0, signal) : ::raise(signal);
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     ::_exit(128 + signal);
 }

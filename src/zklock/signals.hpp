@@ -18,12 +18,19 @@ public:
     /// The next one that has come; empty: none. Does not block. Passes over the SIGCONT that we send to our own group.
     std::optional<int> next() noexcept;
 
-    /// Whether it ends a process that does nothing about it: TERM, INT, HUP, QUIT, USR1, USR2.
+    /// Whether it ends a process that does nothing about it.
     static bool ends(int signal) noexcept;
-    /// Ends this process by the signal, so that the parent sees what happened (WIFSIGNALED).
-    [[noreturn]] static void die_of(int signal);
+    /// Whether a command gets it: TERM, INT, HUP, QUIT, USR1, USR2, CONT, WINCH. The others that end a process are
+    /// about zklock itself.
+    static bool passed_on(int signal) noexcept;
+    /// Whether it was ignored when zklock was started.
+    bool ignores(int signal) const noexcept { return ::sigismember(&ignored_, signal) == 1; }
+    /// Ends this process by the signal, so that the parent sees what happened (WIFSIGNALED). `whole_group`: and sends
+    /// it to the others of our process group, as the terminal would have done.
+    [[noreturn]] static void die_of(int signal, bool whole_group = false);
 
 private:
+    sigset_t ignored_{};
     UniqueFd fd_;
 };
 

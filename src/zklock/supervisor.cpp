@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "zklock/signals.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
 
@@ -78,12 +80,24 @@ Actions Supervisor::lost(Instant now, std::string reason) {
 Actions Supervisor::signal(Instant now, int number) {
     Actions actions;
     check(now, actions);
-    const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
-    if (phase_ == Phase::lingering && ends) phase_ = Phase::finished;
+    const bool passed_on = Signals::passed_on(number);
+    const bool from_keyboard = number == SIGINT || number == SIGQUIT;
+    if (phase_ == Phase::lingering && (from_keyboard || number == SIGTERM || number == SIGHUP || !passed_on)) {
+        if (from_keyboard || !passed_on) ended_by_ = number;
+        phase_ = Phase::finished;
+    }
     if (phase_ >= Phase::lingering) return actions;
+    if (!passed_on) {
+        ended_by_ = number;
+        stop(now, stopping_ ? end_ : End::interrupted, actions);
+        check(now, actions);
+        return actions;
+    }
     // Whoever continues a frozen command must wait until the lock is known to be ours.
     if (number == SIGCONT && (frozen() || lost_)) return actions;
     actions.push_back({Action::signal_group, number, {}});
+    interrupts_ += number == SIGINT;
+    quits_ += number == SIGQUIT;
     if ((number == SIGTERM || number == SIGINT) && ++stop_requests_ == 2) {
         actions.push_back({Action::report_stopping, number, {}});
         kill_by(now + options_.kill_after);

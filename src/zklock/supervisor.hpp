@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -56,7 +58,8 @@ public:
     enum class End {
         command,  ///< it ended by itself, or by a signal that we passed on
         lost,
-        max_run
+        max_run,
+        interrupted  ///< zklock got a signal that is not passed on: ended_by()
     };
 
     Supervisor(SupervisorOptions options, Instant acquired_at, Instant sure_until);
@@ -82,8 +85,13 @@ public:
     Instant dead_by() const noexcept { return dead_by_; }
     bool finished() const noexcept { return phase_ == Phase::finished; }
     End end() const noexcept { return end_; }
-    /// Somebody wants zklock to end: TERM or INT has come.
-    bool asked_to_stop() const noexcept { return stop_requests_ > 0; }
+    /// Somebody wants zklock to end: TERM or INT has come, or a signal that is not passed on.
+    bool asked_to_stop() const noexcept { return stop_requests_ > 0 || ended_by_ != 0; }
+    /// The signal that ended zklock's own part, of which it must die: one that is not passed on, or the Ctrl-C that cut
+    /// --min-hold short; 0: none.
+    int ended_by() const noexcept { return ended_by_; }
+    /// How often this signal, INT or QUIT, has come.
+    int interrupts(int number) const noexcept { return number == SIGINT ? interrupts_ : quits_; }
     const std::string& lost_reason() const noexcept { return lost_reason_; }
     /// The lock may be given back only when this is so.
     bool group_is_gone() const noexcept { return phase_ == Phase::lingering || phase_ == Phase::finished; }
@@ -120,6 +128,9 @@ private:
     bool killing_ = false;  // the first SIGKILL is out
     bool lost_ = false;
     int stop_requests_ = 0;
+    int interrupts_ = 0;
+    int quits_ = 0;
+    int ended_by_ = 0;
 };
 
 }  // namespace zkrecipes::zklock

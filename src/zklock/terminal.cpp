@@ -31,11 +31,12 @@ bool Terminal::give(pid_t group) {
     return true;
 }
 
-void Terminal::take_back(pid_t group, bool repair) {
-    if (!present() || ::tcgetpgrp(fd()) != group) return;
+bool Terminal::take_back(pid_t group, bool repair) {
+    if (!present() || ::tcgetpgrp(fd()) != group) return false;
     set_foreground(::getpgrp());
     // Not TCSADRAIN: that waits for output which Ctrl-S may hold back for ever.
     if (repair && settings_) ::tcsetattr(fd(), TCSANOW, &*settings_);
+    return true;
 }
 
 /// With SIGTTOU blocked, as a group in the background must be to change who is in the foreground.

@@ -23,8 +23,9 @@ public:
     int to_hand_over();
     /// Gives it to `group`. False: it is not ours now (it is after fg, say).
     bool give(pid_t group);
-    /// Back to us, if `group` has it. `repair`: a command that was killed may have left it in raw mode.
-    void take_back(pid_t group, bool repair);
+    /// Back to us, if `group` has it; false: it has not. `repair`: a command that was killed may have left it in raw
+    /// mode.
+    bool take_back(pid_t group, bool repair);
 
     bool present() const noexcept { return fd() >= 0; }
     /// Whether our own group is in the foreground.

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "zklock/zklock_test.hpp"
 
@@ -141,7 +142,8 @@ TEST_F(ZklockRunTest, AWaiterRunsWhenTheHolderIsDone) {
 
 TEST_F(ZklockRunTest, StoppedWhileWaitingItDiesOfTheSignalAndLeavesNoNode) {
     const auto holder = hold_with_command();
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO,
+                             SIGPWR, SIGSTKFLT, SIGRTMIN, SIGRTMAX}) {
         auto waiter = start({"--result", scratch_ / "result", lock(), "touch", scratch_ / "ran"});
         ASSERT_TRUE(await([&] { return queue_length() == 2; }));
         waiter->signal(signal);
@@ -162,6 +164,67 @@ TEST_F(ZklockRunTest, SignalsGoToTheCommandAndTheLockIsKeptUntilItEnds) {
     std::ofstream(scratch_ / "go") << "";
     EXPECT_EQ(holder->wait(), 7);
     EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockRunTest, ASignalThatIsNotPassedOnEndsTheCommandFirstAndThenZklock) {
+    for (const int signal : {SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGRTMIN, SIGRTMAX}) {
+        const std::string alive = scratch_ / "alive", held = scratch_ / "held";
+        // The command ignores what stops it, and holds a flock as long as anybody of it lives.
+        auto holder =
+            start({"-k", "200ms", "--result", scratch_ / "result", "--events", scratch_ / "events", lock(), "-c",
+                   "exec 9>" + alive + "; flock 9; trap '' TERM; touch " + held + "; while :; do sleep 0.05; done"});
+        ASSERT_TRUE(await([&] { return exists(held); }));
+        holder->signal(signal);
+        EXPECT_EQ(holder->wait(), -signal) << holder->err();
+        EXPECT_EQ(std::system(("flock -n " + alive + " true").c_str()), 0) << "the command outlives zklock";
+        EXPECT_EQ(queue_length(), 0u) << "its node outlives it";
+        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        EXPECT_EQ(result["outcome"], "interrupted");
+        EXPECT_EQ(result["signal"], signal);
+        EXPECT_EQ(result["exit_code"], 128 + signal);
+        EXPECT_EQ(result["child"]["signal"], SIGKILL);
+        EXPECT_EQ(events_named(scratch_ / "events", "released").size(), 1u);
+        for (const char* const file : {"held", "events"}) ::unlink((scratch_ / file).c_str());
+    }
+}
+
+TEST_F(ZklockRunTest, AHoldThatIsEndedByASignalGivesTheLockBackFirst) {
+    for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGALRM, SIGXCPU, SIGRTMIN}) {
+        ZklockProcess::Setup setup;
+        setup.keep_input = true;
+        std::vector<std::string> arguments = with({"--result", scratch_ / "result", lock()});
+        arguments.insert(arguments.begin(), "hold");
+        ZklockProcess hold(arguments, setup);
+        ASSERT_TRUE(await([&] { return !hold.out().empty(); }));
+        hold.signal(signal);
+        const int code = signal == SIGTERM || signal == SIGHUP ? 0 : -signal;
+        EXPECT_EQ(hold.wait(), code);
+        EXPECT_EQ(queue_length(), 0u);
+        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        EXPECT_EQ(result["outcome"], "released");
+        EXPECT_EQ(result["exit_code"], code == 0 ? 0 : 128 + signal);
+        EXPECT_EQ(result["signal"], signal);
+    }
+}
+
+TEST_F(ZklockRunTest, TheCommandHasTheSignalsAsTheyWereBeforeZklock) {
+    ZklockProcess::Setup setup;
+    setup.ignored_signals = {SIGALRM, SIGUSR2};
+    const std::string show = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    const Outcome outcome = run({lock(), "sh", "-c", show}, setup);
+    EXPECT_EQ(outcome.code, 0);
+    std::istringstream lines(outcome.out);
+    std::string name;
+    std::uint64_t blocked = 1, ignored = 0;
+    lines >> name >> std::hex >> blocked >> name >> ignored;
+    EXPECT_EQ(blocked, 0u) << outcome.out;
+    EXPECT_EQ(ignored, (1u << (SIGALRM - 1)) | (1u << (SIGUSR2 - 1))) << outcome.out;
+}
+
+TEST_F(ZklockRunTest, AFileThatMayNotGrowCostsEventsAndNotTheCommand) {
+    ZklockProcess::Setup small;
+    small.launcher = {"prlimit", "--fsize=10"};
+    EXPECT_EQ(run({"--events", scratch_ / "events", lock(), "true"}, small).code, 0);
 }
 
 TEST_F(ZklockRunTest, ASecondTermArmsTheKill) {

@@ -195,6 +195,25 @@ TEST_F(SupervisorTest, SignalsAreForwardedAndTheSecondStopRequestArmsTheKill) {
     EXPECT_EQ(supervisor.end(), Supervisor::End::command);
 }
 
+TEST_F(SupervisorTest, ASignalThatIsNotPassedOnStopsThenKills) {
+    Supervisor supervisor = make();
+    EXPECT_THAT(supervisor.signal(at(1s), SIGALRM), ElementsAre(stopping(SIGTERM), to_group(SIGTERM)));
+    EXPECT_THAT(supervisor.signal(at(2s), SIGXCPU), IsEmpty());
+    EXPECT_TRUE(supervisor.asked_to_stop());
+    EXPECT_THAT(supervisor.tick(at(3s)), ElementsAre(kKill));
+    end(supervisor, 3s);
+    EXPECT_EQ(supervisor.end(), Supervisor::End::interrupted);
+    EXPECT_EQ(supervisor.ended_by(), SIGXCPU);
+}
+
+TEST_F(SupervisorTest, ALossOutranksASignalThatIsNotPassedOn) {
+    Supervisor supervisor = make();
+    supervisor.signal(at(1s), SIGALRM);
+    supervisor.lost(at(2s), "gone");
+    end(supervisor, 2s);
+    EXPECT_EQ(supervisor.end(), Supervisor::End::lost);
+}
+
 TEST_F(SupervisorTest, MaxRunStopsThenKills) {
     Supervisor supervisor = make(OnSuspend::ride, 5s);
     EXPECT_EQ(supervisor.next(), at(5s));

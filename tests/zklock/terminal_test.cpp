@@ -63,8 +63,10 @@ public:
         if (!ended) return 1000;
         pid_ = -1;
         read_all();
+        left_a_core_ = WIFSIGNALED(status) && WCOREDUMP(status);
         return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
     }
+    bool left_a_core() const { return left_a_core_; }
     pid_t foreground() const { return ::tcgetpgrp(master_); }
     pid_t pid() const { return pid_; }
     const std::string& seen() const { return seen_; }
@@ -81,6 +83,7 @@ private:
     int master_ = -1;
     std::string seen_;
     std::size_t mark_ = 0;
+    bool left_a_core_ = false;
 };
 
 class ZklockTerminalTest : public ZklockTest {
@@ -196,13 +199,104 @@ TEST_F(ZklockTerminalTest, InTheBackgroundItDoesNotTakeTheTerminal) {
     EXPECT_TRUE(shell.shows("code=143"));
 }
 
+/// Scripts whose first step is under a lock. Ctrl-C must end them as it does without zklock.
+class ZklockScriptTest : public ZklockTerminalTest, public testing::WithParamInterface<const char*> {
+protected:
+    /// Runs the step in a loop, presses the key when the step shows "ready", and answers how the script ended.
+    int interrupted(const std::string& step, const char* key = "\x03", const std::string& ready = "ready") {
+        OnTerminal terminal({GetParam(), "-c", "for i in 1 2 3; do " + step + "; echo ne''xt; done; echo la''st"});
+        EXPECT_TRUE(terminal.shows(ready));
+        terminal.type(key);
+        const int code = terminal.wait();
+        EXPECT_THAT(terminal.seen(), testing::Not(HasSubstr("next")));
+        EXPECT_THAT(terminal.seen(), testing::Not(HasSubstr("last")));
+        return code;
+    }
+    std::vector<std::string> sleeper() const { return {lock(), "-c", "echo rea''dy; exec sleep 300"}; }
+};
+INSTANTIATE_TEST_SUITE_P(Shells, ZklockScriptTest, testing::Values("bash", "dash"));
+
+TEST_P(ZklockScriptTest, CtrlCEndsTheScriptAndNotOnlyTheCommand) {
+    std::vector<std::string> words = sleeper();
+    words.insert(words.begin(), {"--result", scratch_ / "result", "--events", scratch_ / "events"});
+    EXPECT_EQ(interrupted(command_line(words)), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+    const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+    EXPECT_EQ(result["outcome"], "signalled");
+    EXPECT_EQ(result["exit_code"], 128 + SIGINT);
+    EXPECT_EQ(events_named(scratch_ / "events", "released").size(), 1u);
+}
+
+TEST_P(ZklockScriptTest, CtrlCEndsTheScriptThroughNestedLocks) {
+    std::string line = command_line({path("outer"), "--"});
+    EXPECT_EQ(interrupted(line + " " + command_line(sleeper())), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_P(ZklockScriptTest, CtrlCEndsTheScriptWhereTheTerminalIsNotTheCommands) {
+    EXPECT_EQ(interrupted(command_line({lock(), "-c", "echo rea''dy >/dev/tty; exec sleep 300"}) + " | cat"), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_P(ZklockScriptTest, CtrlCWhileWaitingEndsTheScript) {
+    const auto holder = hold_with_command();
+    EXPECT_EQ(interrupted(command_line({lock(), "true"}), "\x03", "position 2 of 2"), -SIGINT);
+    EXPECT_EQ(queue_length(), 1u);
+}
+
+TEST_P(ZklockScriptTest, CtrlCEndsTheScriptThatHoldsOrLeads) {
+    std::string line = command_line({"--result", scratch_ / "result", lock()});
+    line.insert(line.find(' '), " hold");
+    EXPECT_EQ(interrupted(line, "\x03", lock() + "/_c_"), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "released");
+    line = command_line(sleeper());
+    line.insert(line.find(' '), " elect");
+    EXPECT_EQ(interrupted(line), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_P(ZklockScriptTest, ACommandThatHandlesCtrlCDoesNotEndTheScript) {
+    OnTerminal terminal(
+        {GetParam(), "-c",
+         command_line({lock(), "-c", "trap \"exit 9\" INT; echo rea''dy; while :; do sleep 0.05; done"}) +
+             "; echo code=$?"});
+    ASSERT_TRUE(terminal.shows("ready"));
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.wait(), 0);
+    EXPECT_THAT(terminal.seen(), HasSubstr("code=9"));
+}
+
+TEST_F(ZklockTerminalTest, CtrlCEndsTheLoopOfAnInteractiveShell) {
+    OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("stty -echo; for i in 1 2 3; do " + command_line({lock(), "-c", "echo rea''dy; exec sleep 300"}) +
+               "; echo next; done\n");
+    ASSERT_TRUE(shell.shows("ready"));
+    shell.type("\x03");
+    ASSERT_TRUE(shell.shows("PROMPT> "));
+    shell.type("echo co''de=$?\n");
+    ASSERT_TRUE(shell.shows("code=130"));
+    EXPECT_THAT(shell.seen(), testing::Not(HasSubstr("next\r")));
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockTerminalTest, CtrlBackslashEndsZklockBySigquitWithoutACore) {
+    OnTerminal terminal(command({lock(), "-c", "echo ready; exec sleep 300"}));
+    ASSERT_TRUE(terminal.shows("ready"));
+    terminal.type("\x1c");
+    EXPECT_EQ(terminal.wait(), -SIGQUIT);
+    EXPECT_FALSE(terminal.left_a_core());
+    EXPECT_EQ(queue_length(), 0u);
+}
+
 TEST_F(ZklockTerminalTest, CtrlCEndsTheHoldThatOutlivesTheCommand) {
     const std::string events = scratch_ / "events";
     OnTerminal terminal(command({"--min-hold", "1h", "--events", events, lock(), "true"}));
     ASSERT_TRUE(await([&] { return events_named(events, "child_exited").size() == 1; }));
     EXPECT_EQ(terminal.foreground(), terminal.pid());
     terminal.type("\x03");
-    EXPECT_EQ(terminal.wait(), 0);
+    EXPECT_EQ(terminal.wait(), -SIGINT);
     EXPECT_EQ(queue_length(), 0u);
 }
 
