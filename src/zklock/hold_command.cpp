@@ -90,6 +90,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
     Suspension suspension(lock, events);
     for (;;) {
         // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
+        lock.look();
         const Instant until = lock.sure_until();
         if (until <= BootClock::now()) return {.lost = true};
         const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);

@@ -82,10 +82,12 @@ void LockSession::acquire() {
         wait_for_grant();
         // Lost between the servers' word and ours: nothing has started yet, so stand in line again.
     } while (!grant_.held());
-    acquired_at_ = BootClock::now();
+    acquired_at_ = looked_at_ = BootClock::now();
+    pause_ = Nanoseconds(0);
     token_ = grant_.token();
     nodes_ = grant_.nodes();
     incarnation_ = session_->info().incarnation;
+    timeout_ = session_->info().timeout;
     on_lost_.emplace(grant_.lost(), [inbox = inbox_] { inbox->post_lost(); });
     stop_watching();
     const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
@@ -253,10 +255,28 @@ Instant LockSession::sure_until() const noexcept {
     return left.count() > 0 ? now + left : Instant();
 }
 
+void LockSession::look() noexcept {
+    const Instant now = BootClock::now();
+    const Instant until = sure_until();
+    if (now - looked_at_ >= timeout_ / 3) {
+        pause_ = now - looked_at_;
+        sure_after_pause_ = until;
+    } else if (until > sure_after_pause_ + milliseconds(2)) {  // readings differ by a millisecond
+        pause_ = Nanoseconds(0);
+    }
+    looked_at_ = now;
+}
+
+std::string LockSession::unconfirmed_reason() const {
+    if (pause_ == Nanoseconds(0)) return "no server confirmed it in time";
+    return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed it in time";
+}
+
 std::string LockSession::loss_reason() const {
+    if (pause_ > Nanoseconds(0) && sure_after_pause_ == Instant()) return unconfirmed_reason();
     const SessionInfo info = session_->info();
     if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
-    if (info.state != SessionState::connected) return "no server confirmed it in time";
+    if (info.state != SessionState::connected) return unconfirmed_reason();
     return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
 }
 

@@ -49,6 +49,11 @@ public:
     SessionInfo info() const { return session_->info(); }
     Instant acquired_at() const noexcept { return acquired_at_; }
     Nanoseconds waited() const noexcept { return acquired_at_ - started_at_; }
+    /// Call at least every twelfth of the session timeout while the lock is held: a much longer pause between two calls
+    /// means that zklock did not run.
+    void look() noexcept;
+    /// Why no server has confirmed the lock in time, in words.
+    std::string unconfirmed_reason() const;
     /// In words, after the hold was lost.
     std::string loss_reason() const;
 
@@ -87,6 +92,10 @@ private:
     FencingToken token_ = 0;
     std::vector<std::string> nodes_;
     Instant acquired_at_{};
+    Nanoseconds timeout_{0};      // of the session, as it was when we got the lock
+    Instant looked_at_{};         // by look()
+    Nanoseconds pause_{0};        // for which zklock did not run; 0: the lock was confirmed since
+    Instant sure_after_pause_{};  // sure_until() then
     QueueView shown_;
 };
 

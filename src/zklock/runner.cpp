@@ -145,6 +145,7 @@ void Runner::loop() {
         read_start();
         read_children();
         if (supervisor_.finished() || (start_failure_ && child_->gone())) return;
+        look_for_changed_users();
         // A lease that is never looked at is a lease that seems to end.
         Instant until = BootClock::now() + std::max<Nanoseconds>(session_timeout_ / 12, milliseconds(5));
         if (const auto next = supervisor_.next()) until = std::min(until, *next);
@@ -174,6 +175,8 @@ void Runner::wait(Instant until) {
 }
 
 void Runner::read_lease() {
+    lock_.look();
+    supervisor_.unconfirmed_because(lock_.unconfirmed_reason());
     const Instant until = lock_.sure_until();
     const Instant now = BootClock::now();
     if (until > now) {
@@ -182,7 +185,7 @@ void Runner::read_lease() {
         perform(supervisor_.tick(now));
     }
     if (child_->gone()) return;
-    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch stopped the command in time"));
+    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch acted because zklock was too late"));
     dead_man_.feed(supervisor_.dead_by());
 }
 
@@ -313,8 +316,14 @@ void Runner::stop_with_the_job(int signal) {
 void Runner::perform(const Actions& actions) {
     for (const Action& action : actions) {
         switch (action.kind) {
-            case Action::signal_group: child_->signal(action.signal); break;
-            case Action::kill_tree: child_->kill_tree(); break;
+            case Action::signal_group:
+                child_->signal(action.signal);
+                if (action.signal != SIGCONT && action.signal != SIGWINCH) report_out_of_reach(action.signal);
+                break;
+            case Action::kill_tree:
+                child_->kill_tree();
+                report_out_of_reach(SIGKILL);
+                break;
             case Action::report_suspended: {
                 const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
                 events_.write("suspended", {{"lease_left_ms", in_ms(left)}});
@@ -330,11 +339,57 @@ void Runner::perform(const Actions& actions) {
                 console_.info("lost " + options_.lock + ": " + action.reason);
                 break;
             case Action::report_stopping:
+                not_stopped_.clear();
                 events_.write("stopping", {{"signal", action.signal}});
                 console_.info("stopping the command with SIG" + signal_name(action.signal));
                 break;
         }
     }
+}
+
+/// Early, so that it is known before the lock is lost: the first process all the time, the others at longer and longer
+/// intervals, because that means a look at every process of the machine.
+void Runner::look_for_changed_users() {
+    if (starting_ || child_->gone()) return;
+    const Instant now = BootClock::now();
+    const bool leader_changed = !leader_out_of_reach_ && child_->leader_refuses_signals();
+    if (leader_changed) leader_out_of_reach_ = true;
+    if (!leader_changed && now < look_for_users_at_) return;
+    if (now >= look_for_users_at_) {
+        look_for_users_pause_ = std::max<Nanoseconds>(look_for_users_pause_ * 2, milliseconds(250));
+        look_for_users_at_ = now + look_for_users_pause_;
+    }
+    report_out_of_reach(0);
+}
+
+/// `refused_signal` 0: they were only found.
+void Runner::report_out_of_reach(int refused_signal) {
+    for (const OutOfReach& process : child_->out_of_reach()) {
+        std::set<pid_t>& reported = refused_signal == 0 ? out_of_reach_ : not_stopped_;
+        if (!reported.insert(process.pid).second) continue;
+        nlohmann::json event = {{"pid", nullptr}, {"uid", nullptr}};
+        std::string who = "a process of the command";
+        if (process.pid != 0) {
+            event["pid"] = process.pid;
+            who = "process " + std::to_string(process.pid) + " of the command";
+        }
+        if (process.user) event["uid"] = *process.user;
+        who += " runs as " + (process.user ? "user id " + std::to_string(*process.user) : "another user");
+        if (refused_signal != 0) event["signal"] = refused_signal;
+        events_.write("cannot_kill", event);
+        if (refused_signal == 0) {
+            console_.warning(who + ": zklock cannot stop it if the lock is lost");
+        } else {
+            console_.error(who + ": zklock cannot send it SIG" + signal_name(refused_signal) +
+                           ", and keeps the lock until it ends, as long as the servers allow");
+        }
+    }
+}
+
+/// How the command ended that zklock was to stop.
+std::string Runner::stopped() const {
+    if (not_stopped_.empty()) return "the command was stopped";
+    return "the command could not be stopped, and ended by itself";
 }
 
 int Runner::exit_code() const {
@@ -396,12 +451,12 @@ nlohmann::json Runner::details() const {
 void Runner::tell_the_end() {
     if (start_failure_) return;
     if (supervisor_.end() == Supervisor::End::lost) {
-        console_.error("lost " + options_.lock + " while the command ran: " + supervisor_.lost_reason() +
-                       "; the command was stopped");
+        console_.error("lost " + options_.lock + " while the command ran: " + supervisor_.lost_reason() + "; " +
+                       stopped());
     } else if (supervisor_.end() == Supervisor::End::max_run) {
-        console_.error("the command ran longer than " + format_duration(*options_.max_run) + " and was stopped");
+        console_.error("the command ran longer than " + format_duration(*options_.max_run) + "; " + stopped());
     } else if (supervisor_.end() == Supervisor::End::interrupted) {
-        console_.error("zklock got SIG" + signal_name(supervisor_.ended_by()) + "; the command was stopped");
+        console_.error("zklock got SIG" + signal_name(supervisor_.ended_by()) + "; " + stopped());
     }
 }
 

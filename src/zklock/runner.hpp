@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -59,6 +60,9 @@ private:
     void let_our_group_have_the_terminal();
     void stop_with_the_job(int signal);
     void perform(const Actions& actions);
+    void look_for_changed_users();
+    void report_out_of_reach(int refused_signal);
+    std::string stopped() const;
     int exit_code() const;
     void tell_the_end();
 
@@ -87,6 +91,11 @@ private:
     std::string start_problem_;         // and why
     bool too_late_ = false;             // it was the lock
     std::optional<Nanoseconds> held_;
+    std::set<pid_t> out_of_reach_;  // of which we have warned
+    std::set<pid_t> not_stopped_;   // which refused a signal
+    bool leader_out_of_reach_ = false;
+    Instant look_for_users_at_{};
+    Nanoseconds look_for_users_pause_{0};
     Nanoseconds drain_pause_ = std::chrono::milliseconds(5);
 };
 

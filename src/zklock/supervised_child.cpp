@@ -56,6 +56,16 @@ void SupervisedChild::kill_escaped() noexcept {
     }
 }
 
+std::vector<OutOfReach> SupervisedChild::out_of_reach() const {
+    if (gone_) return {};
+    std::vector<OutOfReach> found = zklock::out_of_reach(child_.pid);
+    if (!found.empty()) return found;
+    // Where /proc hides them (hidepid).
+    if (leader_refuses_signals()) return {{child_.pid, {}}};
+    if (exited_ && live_child_in(child_.pid) && !group_alive(child_.pid)) return {{0, {}}};
+    return {};
+}
+
 void SupervisedChild::look() {
     siginfo_t info{};
     if (!exited_ && ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -83,7 +93,8 @@ int SupervisedChild::take_stop_signal() noexcept {
 
 bool SupervisedChild::finish_if_gone() {
     if (gone_) return true;
-    if (!exited_ || group_alive(child_.pid)) return false;
+    // /proc may hide processes of other users (hidepid), but not from their parent, which we are by now.
+    if (!exited_ || group_alive(child_.pid) || live_child_in(child_.pid)) return false;
     dead_man_.disarm();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "zklock/child.hpp"
 #include "zklock/dead_man.hpp"
+#include "zklock/out_of_reach.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -30,6 +32,11 @@ public:
     void kill_tree() noexcept;
     /// Those who left the group, once the group is gone. (Only where zklock is their subreaper.)
     void kill_escaped() noexcept;
+
+    /// Who of them has become another user, so that no signal of ours reaches it. Reads the whole of /proc.
+    std::vector<OutOfReach> out_of_reach() const;
+    /// Whether the first process has, which costs nothing to ask.
+    bool leader_refuses_signals() const noexcept { return !exited_ && refuses_signals(child_.pid); }
 
     /// Looks what became of our children. Call after SIGCHLD.
     void look();

@@ -146,10 +146,10 @@ void Supervisor::check(Instant now, Actions& actions) {
     if (phase_ == Phase::finished) return;
     // The end of the lease comes before everything else: after a freeze of the machine this is the first thing done.
     if (now >= sure_until_) {
-        if (!lost_) mark_lost(now, "no server confirmed it in time", actions);
+        if (!lost_) mark_lost(now, unconfirmed_reason_, actions);
         if (!killing_) kill_by(now);
     } else if (now >= sure_until_ - options_.kill_after && !stopping_ && !paused_) {
-        mark_lost(now, "no server confirmed it in time", actions);
+        mark_lost(now, unconfirmed_reason_, actions);
     }
     if (max_run_at_ && now >= *max_run_at_ && !stopping_) stop(now, End::max_run, actions);
     if (kill_at_ && now >= *kill_at_) {

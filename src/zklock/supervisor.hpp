@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "zklock/boot_clock.hpp"
@@ -68,6 +69,8 @@ public:
     Actions tick(Instant now);
     /// A fresh reading of how long the lock is surely ours.
     Actions sure_until(Instant now, Instant until);
+    /// What to say of a lease that ends.
+    void unconfirmed_because(std::string reason) { unconfirmed_reason_ = std::move(reason); }
     Actions disconnected(Instant now);
     Actions reconnected(Instant now);
     Actions lost(Instant now, std::string reason);
@@ -115,6 +118,7 @@ private:
     Phase phase_ = Phase::running;
     End end_ = End::command;
     std::string lost_reason_;
+    std::string unconfirmed_reason_ = "no server confirmed it in time";
     Instant sure_until_;
     Instant dead_by_;
     std::optional<Instant> max_run_at_;

@@ -50,6 +50,24 @@ TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLockWhileZklock
     EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
     holder->signal(SIGCONT);
     EXPECT_EQ(holder->wait(), 79) << holder->err();
+    EXPECT_THAT(last_reason(), testing::ContainsRegex("^zklock did not run for [0-9.]+s,"));
+    EXPECT_THAT(holder->err(), HasSubstr(last_reason()));
+}
+
+TEST_P(ZklockFaultTest, AHoldThatWasStoppedForTooLongSaysSo) {
+    ZklockProcess::Setup setup;
+    setup.keep_input = true;
+    std::vector<std::string> arguments =
+        with({mode_, "--events", scratch_ / "events", lock()}, gate_->connect_string());
+    arguments.insert(arguments.begin(), "hold");
+    ZklockProcess holder(arguments, setup);
+    ASSERT_TRUE(await([&] { return !holder.out().empty(); }));
+    const auto next = next_one("true");
+    holder.signal(SIGSTOP);
+    EXPECT_EQ(next->wait(), 0);
+    holder.signal(SIGCONT);
+    EXPECT_EQ(holder.wait(), 79) << holder.err();
+    EXPECT_THAT(last_reason(), testing::ContainsRegex("^zklock did not run for [0-9.]+s,"));
 }
 
 TEST_P(ZklockFaultTest, AfterAFreezeOfTheWholeMachineTheCommandIsKilledAtOnce) {
