@@ -104,6 +104,10 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
                         {timer.get(), POLLIN, 0}};
         ::poll(fds, std::size(fds), -1);
         while (const auto signal = signals.next()) {
+            if (*signal == SIGTSTP) {
+                lock.warn_of_stop("zklock");
+                Signals::stop(false);
+            }
             if (Signals::ends(*signal)) return {.signal = *signal};
         }
         const Inbox::Mail mail = lock.inbox().take();

@@ -46,6 +46,14 @@ void Inbox::post_queue(QueueView view) {
     wake();
 }
 
+void Inbox::post_confirmed(Instant asked) {
+    {
+        const std::lock_guard lock(mutex_);
+        mail_.confirmed = asked;
+    }
+    wake();
+}
+
 void Inbox::post_lost() {
     {
         const std::lock_guard lock(mutex_);

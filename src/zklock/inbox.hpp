@@ -34,7 +34,8 @@ public:
         std::vector<StateChange> states;
         std::optional<AcquireResult> acquired;
         std::optional<QueueView> queue;
-        bool lost = false;  // sticky
+        std::optional<Instant> confirmed;  // our nodes were there when the servers were asked at this time
+        bool lost = false;                 // sticky
     };
 
     Inbox();
@@ -44,6 +45,7 @@ public:
     void post_state(SessionState state);
     void post_acquired(AcquireResult result);
     void post_queue(QueueView view);
+    void post_confirmed(Instant asked);
     void post_lost();
 
 private:

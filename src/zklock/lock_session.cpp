@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <zkrecipes/inspect.hpp>
+#include <zkrecipes/leader_election.hpp>
 
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
@@ -70,6 +71,7 @@ LockSession::LockSession(const Options& options, Console& console, EventLog& eve
 
 LockSession::~LockSession() {
     stop_watching();
+    asking_.request_stop();
     on_lost_.reset();
     grant_.release();
     session_->close();
@@ -88,6 +90,7 @@ void LockSession::acquire() {
     nodes_ = grant_.nodes();
     incarnation_ = session_->info().incarnation;
     timeout_ = session_->info().timeout;
+    grant_session_ = grant_.session_id();
     on_lost_.emplace(grant_.lost(), [inbox = inbox_] { inbox->post_lost(); });
     stop_watching();
     const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
@@ -108,7 +111,7 @@ Inbox::Mail LockSession::await(std::optional<Instant> until) {
         }
         pollfd fds[2] = {{signals_.fd(), POLLIN, 0}, {inbox_->fd(), POLLIN, 0}};
         ::ppoll(fds, 2, until ? &left : nullptr, nullptr);
-        while (const auto signal = signals_.next()) {
+        while (const auto signal = signals_.next_after_stops()) {
             if (Signals::ends(*signal)) throw Interrupted{*signal};
         }
         Inbox::Mail mail = inbox_->take();
@@ -267,6 +270,31 @@ void LockSession::look() noexcept {
     looked_at_ = now;
 }
 
+void LockSession::ask_now() {
+    asking_ = std::jthread([this, inbox = inbox_] {
+        const Instant asked = BootClock::now();
+        const Deadline deadline(milliseconds(1000));
+        const auto ours = [this](const Participant& participant) {
+            return participant.token == token_ && participant.session_id == grant_session_;
+        };
+        try {
+            for (const Wanted& lock : options_.locks) {
+                // Makes the server catch up with the leader first, and with it what is read after it.
+                std::vector<Participant> all = inspect_lock(*session_, lock.path, deadline).participants;
+                if (lock.mode == Mode::leader) all = LeaderElection(*session_, lock.path).candidates(deadline);
+                if (std::none_of(all.begin(), all.end(), ours)) return;
+            }
+            inbox->post_confirmed(asked);
+        } catch (const Error&) {  // not readable, or no answer: the next check of the library must do
+        }
+    });
+}
+
+void LockSession::warn_of_stop(const std::string& who) {
+    const Nanoseconds left = std::max(Nanoseconds(0), sure_until() - BootClock::now());
+    console_.warning(who + " is stopped; the lock is lost unless it goes on within " + format_duration(left));
+}
+
 std::string LockSession::unconfirmed_reason() const {
     if (pause_ == Nanoseconds(0)) return "no server confirmed it in time";
     return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed it in time";
@@ -287,6 +315,7 @@ void LockSession::release() {
     grant_.release();
     const milliseconds timeout = session_->info().timeout;
     session_->close();
+    asking_ = {};
     if (!gone) {
         console_.warning("the servers did not confirm that " + options_.lock + " was given back; it is free after " +
                          format_duration(timeout) + " at the latest");

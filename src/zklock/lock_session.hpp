@@ -45,6 +45,11 @@ public:
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
     /// Until when the lock is surely ours; never later than the truth. Already passed: not ours.
     Instant sure_until() const noexcept;
+    /// Asks the servers now whether our nodes are there, and posts the answer; does not block. The lease goes on as it
+    /// does: this is for whoever cannot wait for the next check of the library.
+    void ask_now();
+    /// What Ctrl-Z means for the lock.
+    void warn_of_stop(const std::string& who);
     Inbox& inbox() noexcept { return *inbox_; }
     SessionInfo info() const { return session_->info(); }
     Instant acquired_at() const noexcept { return acquired_at_; }
@@ -92,11 +97,13 @@ private:
     FencingToken token_ = 0;
     std::vector<std::string> nodes_;
     Instant acquired_at_{};
+    std::int64_t grant_session_ = 0;
     Nanoseconds timeout_{0};      // of the session, as it was when we got the lock
     Instant looked_at_{};         // by look()
     Nanoseconds pause_{0};        // for which zklock did not run; 0: the lock was confirmed since
     Instant sure_after_pause_{};  // sure_until() then
     QueueView shown_;
+    std::jthread asking_;  // the last member, so that it ends before what it uses
 };
 
 }  // namespace zkrecipes::zklock

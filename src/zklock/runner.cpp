@@ -82,7 +82,7 @@ void Runner::wait_for_a_lease_worth_starting() {
     const Instant limit = BootClock::now() + session_timeout_;
     const Nanoseconds pause = session_timeout_ / 24;
     for (;;) {
-        while (const auto signal = signals_.next()) {
+        while (const auto signal = signals_.next_after_stops()) {
             if (Signals::ends(*signal)) throw Interrupted{*signal};
         }
         const Instant now = BootClock::now();
@@ -200,6 +200,7 @@ void Runner::read_inbox() {
             case SessionState::closed: perform(supervisor_.disconnected(BootClock::now())); break;
         }
     }
+    if (mail.confirmed) perform(supervisor_.confirmed(BootClock::now(), *mail.confirmed));
     if (mail.lost) perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
 }
 
@@ -207,7 +208,9 @@ void Runner::read_signals() {
     while (const auto signal = signals_.next()) {
         if (*signal == SIGCHLD) continue;  // read_children looks anyway
         if (*signal == SIGCONT) give_the_terminal();
-        if (*signal == SIGTTIN || *signal == SIGTTOU) {
+        if (*signal == SIGTSTP) {
+            stop_with_zklock();
+        } else if (*signal == SIGTTIN || *signal == SIGTTOU) {
             our_group_waits_ = true;
         } else {
             perform(supervisor_.signal(BootClock::now(), *signal));
@@ -301,16 +304,34 @@ void Runner::stop_with_the_job(int signal) {
     perform(supervisor_.job_stopped(BootClock::now()));
     terminal_.take_back(child_->group(), false);
     if (Terminal::job_control()) {
-        console_.warning("the lock may be lost while the command is stopped");
-        ::kill(0, SIGSTOP);
+        lock_.warn_of_stop("the command");
+        Signals::stop(true);
     } else if (wants_terminal && !std::exchange(told_of_stop_, true)) {
         console_.warning("the command was stopped by SIG" + signal_name(signal) +
                          " because it wants the terminal, which zklock does not have");
     }
-    // Here again after fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
+    go_on_after_stop();
+}
+
+/// Ctrl-Z while the terminal is not the command's, because its output is a pipe, say: only our group gets it. The
+/// command must not run on without us, to be killed when the lease ends.
+void Runner::stop_with_zklock() {
+    if (child_->gone()) return Signals::stop(false);
+    if (!Terminal::job_control()) return;
+    child_->signal(SIGSTOP);
+    perform(supervisor_.job_stopped(BootClock::now()));
+    lock_.warn_of_stop("the command");
+    Signals::stop(false);
+    go_on_after_stop();
+}
+
+/// After fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
+void Runner::go_on_after_stop() {
     read_lease();
     give_the_terminal();
     perform(supervisor_.job_continued(BootClock::now()));
+    // The library checks the nodes on its timer, which may be many seconds away: the command need not wait for that.
+    if (supervisor_.frozen()) lock_.ask_now();
 }
 
 void Runner::perform(const Actions& actions) {

@@ -59,6 +59,8 @@ private:
     void give_the_terminal();
     void let_our_group_have_the_terminal();
     void stop_with_the_job(int signal);
+    void stop_with_zklock();
+    void go_on_after_stop();
     void perform(const Actions& actions);
     void look_for_changed_users();
     void report_out_of_reach(int refused_signal);

@@ -17,7 +17,7 @@ constexpr int kPassedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 /// They end zklock, as the real-time signals do. Without the signals that report a fault of the running thread (SEGV,
 /// ABRT and the like), and without PIPE and XFSZ, which only make a write fail.
 constexpr int kFatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
-constexpr int kOfTheJob[] = {SIGCHLD, SIGTTIN, SIGTTOU};
+constexpr int kOfTheJob[] = {SIGCHLD, SIGTTIN, SIGTTOU, SIGTSTP};
 
 template <std::size_t N>
 bool contains(const int (&signals)[N], int signal) noexcept {
@@ -62,6 +62,29 @@ std::optional<int> Signals::next() noexcept {
     } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER &&
              info.ssi_pid == static_cast<unsigned>(::getpid()));
     return static_cast<int>(info.ssi_signo);
+}
+
+std::optional<int> Signals::next_after_stops() noexcept {
+    for (;;) {
+        const auto signal = next();
+        if (signal != SIGTSTP) return signal;
+        stop(false);
+    }
+}
+
+void Signals::stop(bool whole_group) noexcept {
+    struct sigaction usual {};
+    struct sigaction before {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGTSTP, &usual, &before);
+    sigset_t tstp;
+    sigset_t mask;
+    ::sigemptyset(&tstp);
+    ::sigaddset(&tstp, SIGTSTP);
+    ::kill(whole_group ? 0 : ::getpid(), SIGTSTP);
+    ::pthread_sigmask(SIG_UNBLOCK, &tstp, &mask);  // here we stop
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    ::sigaction(SIGTSTP, &before, nullptr);
 }
 
 bool Signals::ends(int signal) noexcept {

@@ -17,6 +17,11 @@ public:
     int fd() const noexcept { return fd_.get(); }
     /// The next one that has come; empty: none. Does not block. Passes over the SIGCONT that we send to our own group.
     std::optional<int> next() noexcept;
+    /// The same, for a zklock without a command: after a TSTP it returns when we have been continued.
+    std::optional<int> next_after_stops() noexcept;
+    /// Does what TSTP (Ctrl-Z) does by default: stops us until somebody continues us. At once back where nobody could,
+    /// because no shell looks after our process group. `whole_group`: stops all of our group.
+    static void stop(bool whole_group) noexcept;
 
     /// Whether it ends a process that does nothing about it.
     static bool ends(int signal) noexcept;

@@ -36,14 +36,23 @@ Actions Supervisor::sure_until(Instant now, Instant until) {
     // The lease runs for two thirds of T from when the last committed check of our node was sent. If that was after the
     // reconnect, the node was still there then, in the same session.
     const bool verified = verify_after_ && sure_until_ - options_.session_timeout * 2 / 3 >= *verify_after_;
-    if (suspended_ && verified && !lost_) {
-        suspended_ = false;
-        actions.push_back({Action::report_resumed, 0, {}});
-        if (std::exchange(paused_, false) && !job_stopped_ && phase_ < Phase::lingering) {
-            actions.push_back({Action::signal_group, SIGCONT, {}});
-        }
-    }
+    if (suspended_ && verified && !lost_) resume(actions);
     return actions;
+}
+
+Actions Supervisor::confirmed(Instant now, Instant asked) {
+    Actions actions;
+    check(now, actions);
+    if (suspended_ && connected_ && verify_after_ && asked >= *verify_after_ && !lost_) resume(actions);
+    return actions;
+}
+
+void Supervisor::resume(Actions& actions) {
+    suspended_ = false;
+    actions.push_back({Action::report_resumed, 0, {}});
+    if (std::exchange(paused_, false) && !job_stopped_ && phase_ < Phase::lingering) {
+        actions.push_back({Action::signal_group, SIGCONT, {}});
+    }
 }
 
 Actions Supervisor::disconnected(Instant now) {

@@ -71,6 +71,9 @@ public:
     Actions sure_until(Instant now, Instant until);
     /// What to say of a lease that ends.
     void unconfirmed_because(std::string reason) { unconfirmed_reason_ = std::move(reason); }
+    /// The servers were asked at this time whether the node is there, and it was. Proves that, and does not extend the
+    /// lease.
+    Actions confirmed(Instant now, Instant asked);
     Actions disconnected(Instant now);
     Actions reconnected(Instant now);
     Actions lost(Instant now, std::string reason);
@@ -96,6 +99,8 @@ public:
     /// How often this signal, INT or QUIT, has come.
     int interrupts(int number) const noexcept { return number == SIGINT ? interrupts_ : quits_; }
     const std::string& lost_reason() const noexcept { return lost_reason_; }
+    /// The command is stopped, and goes on only when the lock is known to be ours.
+    bool frozen() const noexcept { return paused_ || job_stopped_; }
     /// The lock may be given back only when this is so.
     bool group_is_gone() const noexcept { return phase_ == Phase::lingering || phase_ == Phase::finished; }
 
@@ -108,10 +113,10 @@ private:
     };
 
     void check(Instant now, Actions& actions);
+    void resume(Actions& actions);
     void stop(Instant now, End why, Actions& actions);
     void mark_lost(Instant now, std::string reason, Actions& actions);
     void kill_by(Instant when);
-    bool frozen() const noexcept { return paused_ || job_stopped_; }
 
     const SupervisorOptions options_;
     const Instant acquired_at_;

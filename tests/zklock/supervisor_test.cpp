@@ -281,6 +281,27 @@ TEST_F(SupervisorTest, AfterCtrlZTheLockIsCheckedBeforeTheCommandGoesOn) {
     EXPECT_THAT(renewed(supervisor, 3s), ElementsAre(kResumed, to_group(SIGCONT)));
 }
 
+TEST_F(SupervisorTest, AfterCtrlZAnAnswerToAQuestionThatWasAskedAfterwardsIsEnough) {
+    Supervisor supervisor = make();
+    supervisor.job_stopped(at(1s));
+    supervisor.job_continued(at(3s));
+    EXPECT_THAT(supervisor.confirmed(at(3s), at(3s - 1ns)), IsEmpty());
+    EXPECT_THAT(supervisor.confirmed(at(4s), at(3s)), ElementsAre(kResumed, to_group(SIGCONT)));
+    EXPECT_EQ(supervisor.dead_by(), at(8s)) << "no more time is left than before";
+}
+
+TEST_F(SupervisorTest, AfterCtrlZAnAnswerThatComesTooLateContinuesNothing) {
+    Supervisor supervisor = make();
+    supervisor.job_stopped(at(1s));
+    supervisor.job_continued(at(3s));
+    EXPECT_THAT(supervisor.confirmed(at(8s), at(3s)), ElementsAre(lost(kUnconfirmed), stopping(SIGKILL), kKill));
+    Supervisor broken = make();
+    broken.job_stopped(at(1s));
+    broken.job_continued(at(3s));
+    broken.disconnected(at(4s));
+    EXPECT_THAT(broken.confirmed(at(5s), at(3s)), IsEmpty());
+}
+
 TEST_F(SupervisorTest, AfterCtrlZForTooLongTheCommandIsKilledAndNeverContinued) {
     Supervisor supervisor = make();
     supervisor.job_stopped(at(1s));
