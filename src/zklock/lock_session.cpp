@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/leader_election.hpp>
@@ -71,7 +72,6 @@ LockSession::LockSession(const Options& options, Console& console, EventLog& eve
 
 LockSession::~LockSession() {
     stop_watching();
-    asking_.request_stop();
     on_lost_.reset();
     grant_.release();
     session_->close();
@@ -271,7 +271,7 @@ void LockSession::look() noexcept {
 }
 
 void LockSession::ask_now() {
-    asking_ = std::jthread([this, inbox = inbox_] {
+    const auto ask = [this, inbox = inbox_] {
         const Instant asked = BootClock::now();
         const Deadline deadline(milliseconds(1000));
         const auto ours = [this](const Participant& participant) {
@@ -287,7 +287,11 @@ void LockSession::ask_now() {
             inbox->post_confirmed(asked);
         } catch (const Error&) {  // not readable, or no answer: the next check of the library must do
         }
-    });
+    };
+    try {
+        asking_ = std::jthread(ask);
+    } catch (const std::system_error&) {  // no thread to be had: the same
+    }
 }
 
 void LockSession::warn_of_stop(const std::string& who) {

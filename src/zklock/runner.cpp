@@ -316,7 +316,10 @@ void Runner::stop_with_the_job(int signal) {
 /// Ctrl-Z while the terminal is not the command's, because its output is a pipe, say: only our group gets it. The
 /// command must not run on without us, to be killed when the lease ends.
 void Runner::stop_with_zklock() {
-    if (child_->gone()) return Signals::stop(false);
+    if (child_->gone()) {  // --min-hold keeps the lock
+        lock_.warn_of_stop("zklock");
+        return Signals::stop(false);
+    }
     if (!Terminal::job_control()) return;
     child_->signal(SIGSTOP);
     perform(supervisor_.job_stopped(BootClock::now()));
@@ -375,12 +378,13 @@ void Runner::look_for_changed_users() {
     const Instant now = BootClock::now();
     const bool leader_changed = !leader_out_of_reach_ && child_->leader_refuses_signals();
     if (leader_changed) leader_out_of_reach_ = true;
-    if (!leader_changed && now < look_for_users_at_) return;
-    if (now >= look_for_users_at_) {
-        look_for_users_pause_ = std::max<Nanoseconds>(look_for_users_pause_ * 2, milliseconds(250));
+    const bool first = look_for_users_at_ == Instant();  // a short command shall not pay for it
+    const bool due = !first && now >= look_for_users_at_;
+    if (first || due) {
+        look_for_users_pause_ = first ? milliseconds(250) : look_for_users_pause_ * 2;
         look_for_users_at_ = now + look_for_users_pause_;
     }
-    report_out_of_reach(0);
+    if (leader_changed || due) report_out_of_reach(0);
 }
 
 /// `refused_signal` 0: they were only found.

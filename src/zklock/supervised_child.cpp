@@ -21,7 +21,7 @@ SupervisedChild::~SupervisedChild() {
     kill_tree();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
-    for (int round = 0; round < 1000 && group_alive(child_.pid); ++round) {
+    for (int round = 0; round < 1000 && (group_alive(child_.pid) || live_child_in(child_.pid)); ++round) {
         const timespec pause{0, 5'000'000};
         ::nanosleep(&pause, nullptr);
     }

@@ -227,6 +227,40 @@ TEST_F(ZklockRunTest, AFileThatMayNotGrowCostsEventsAndNotTheCommand) {
     EXPECT_EQ(run({"--events", scratch_ / "events", lock(), "true"}, small).code, 0);
 }
 
+TEST_F(ZklockRunTest, AfterASignalThatIsPassedOnTheLockIsFreeAndTheExitStatusTells) {
+    for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT}) {
+        const std::string events = scratch_ / ("events" + std::to_string(signal));
+        auto holder = start({"--result", scratch_ / "result", "--events", events, lock(), "sleep", "300"});
+        ASSERT_TRUE(await([&] { return events_named(events, "child_started").size() == 1; }));
+        holder->signal(signal);
+        EXPECT_EQ(holder->wait(), signal == SIGINT || signal == SIGQUIT ? -signal : 128 + signal) << holder->err();
+        EXPECT_NE(::kill(events_named(events, "child_started").at(0)["pid"].get<pid_t>(), 0), 0)
+            << "it outlives zklock";
+        EXPECT_EQ(queue_length(), 0u) << "its node outlives it";
+        std::vector<std::string> names;
+        for (const auto& event : read_events(events)) names.push_back(event["event"]);
+        EXPECT_THAT(names, testing::ElementsAre("connected", "acquired", "child_started", "child_exited", "released"));
+        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        EXPECT_EQ(result["outcome"], "signalled");
+        EXPECT_EQ(result["exit_code"], 128 + signal);
+    }
+}
+
+TEST_F(ZklockRunTest, ASecondCtrlCThatHasToKillTheCommandEndsZklockBySigint) {
+    auto holder = start(
+        {"-k", "200ms", lock(), "-c", "trap '' INT; touch " + (scratch_ / "held") + "; while :; do sleep 1; done"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
+    const auto pending = [&] {
+        return read_file("/proc/" + std::to_string(holder->pid()) + "/status").find("ShdPnd:\t0000000000000000") ==
+               std::string::npos;
+    };
+    holder->signal(SIGINT);
+    ASSERT_TRUE(await([&] { return !pending(); })) << "two that come at once are one";
+    holder->signal(SIGINT);
+    EXPECT_EQ(holder->wait(), -SIGINT);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
 TEST_F(ZklockRunTest, ASecondTermArmsTheKill) {
     auto holder = start({"-k", "200ms", lock(), "-c",
                          "trap '' TERM INT; touch " + (scratch_ / "held") + "; while :; do sleep 1; done"});
