@@ -5,24 +5,26 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstring>
 #include <new>
 #include <system_error>
 
 #include "zklock/descriptors.hpp"
 #include "zklock/process_table.hpp"
+#include "zklock/process_title.hpp"
+#include "zklock/resident.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
-/// Plain memory of the switch process; untouched, and so not there, in zklock itself.
-ProcessEntry g_scratch[32768];
-
-void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
+void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable& table) noexcept {
     std::int64_t target = board.target.load();
     if (target == SwitchBoard::kNobody) board.target.compare_exchange_strong(target, SwitchBoard::kClosed);
     // Lost the race against a command that claimed just now: `target` holds its group.
@@ -31,7 +33,7 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
         ::kill(-group, SIGKILL);
         // Those who left the group by setsid. Each round may find what was forked during the one before.
         const pid_t root = whole_tree ? zklock : group;
-        for (int round = 0; round < 20 && kill_descendants(root, ::getpid(), g_scratch) > 0; ++round) {
+        for (int round = 0; round < 20 && kill_descendants(root, ::getpid(), table) > 0; ++round) {
             const timespec pause{0, 2'000'000};
             ::nanosleep(&pause, nullptr);
         }
@@ -39,8 +41,19 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
     board.fired.store(1);
 }
 
+/// So that nobody who means zklock by its name or its arguments hits the switch, too: pkill, pkill -f, killall, pidof.
+void take_another_name(pid_t zklock) noexcept {
+    ::prctl(PR_SET_NAME, "zkl-switch");
+    char title[64] = "zkl-switch: kills the command of process ";
+    const std::size_t length = std::strlen(title);
+    *std::to_chars(title + length, title + sizeof title - 1, zklock).ptr = '\0';
+    std::strncat(title, " in time", sizeof title - std::strlen(title) - 1);
+    set_process_title(title);
+}
+
 /// The life of the switch process. Only async-signal-safe calls.
-[[noreturn]] void watch(SwitchBoard& board, int pipe, pid_t zklock, bool whole_tree) noexcept {
+[[noreturn]] void watch(SwitchBoard& board, int pipe, pid_t zklock, bool whole_tree,
+                        std::span<const Memory> essential) noexcept {
     // Nobody else's end of a pipe or socket may stay open because of us, least of all the ZooKeeper session's.
     if (::dup2(pipe, 3) < 0) ::_exit(1);
     if (!close_from(4)) ::_exit(1);
@@ -48,15 +61,21 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
     for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
     if (null > 3) ::close(null);
     ::setsid();
-    ::prctl(PR_SET_NAME, "zklock-switch");
+    const std::uint64_t all_signals = ~std::uint64_t{0};  // glibc's own two as well, which sigfillset leaves out
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all_signals, nullptr, sizeof all_signals);
+    take_another_name(zklock);
     ::prctl(PR_SET_PDEATHSIG, 0);
-    ::mlockall(MCL_CURRENT | MCL_ONFAULT);  // Swapping may be what keeps zklock from acting. Not allowed: so be it.
+    ProcessTable table(4096);
+    // Swapping may be what keeps zklock from acting.
+    const Memory own[] = {std::as_bytes(std::span(&board, 1)), table.memory()};
+    stay_resident(own);
+    stay_resident(essential);
     const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (timer < 0) ::_exit(1);
     for (;;) {
         const std::int64_t deadline = board.deadline_ns.load();
         if (!board.fired.load() && BootClock::now().time_since_epoch().count() >= deadline) {
-            kill_target(board, zklock, whole_tree);
+            kill_target(board, zklock, whole_tree, table);
         }
         itimerspec when{};
         if (!board.fired.load() && deadline != INT64_MAX) {
@@ -71,7 +90,7 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree) noexcept {
             char kicks[64];
             const ssize_t size = ::read(3, kicks, sizeof kicks);
             if (size == 0) {  // zklock is gone, and with it what kept the lock alive
-                if (!board.fired.load()) kill_target(board, zklock, false);
+                if (!board.fired.load()) kill_target(board, zklock, false, table);
                 ::_exit(0);
             }
         }
@@ -101,6 +120,7 @@ void DeadMansSwitch::start() {
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
     UniqueFd read_end(ends[0]);
     kick_ = UniqueFd(ends[1]);
+    const std::vector<Memory> essential = essential_memory();
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -110,7 +130,7 @@ void DeadMansSwitch::start() {
     const int error = errno;
     if (pid == 0) {
         ::close(ends[1]);  // or it would never see the end of it
-        watch(*board_, read_end.get(), zklock, whole_tree_);
+        watch(*board_, read_end.get(), zklock, whole_tree_, essential);
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) throw std::system_error(error, std::generic_category(), "fork");

@@ -38,7 +38,9 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 /// dies.
 ///
 /// Not for concurrent use. Make it before the first thread: the process is a fork that never executes another program;
-/// it holds nothing open but its own pipe and timer, and stands in its own session, out of reach of the terminal.
+/// it holds nothing open but its own pipe and timer, and stands in its own session, out of reach of the terminal. It
+/// blocks all signals, and ps shows it under another name than zklock's: only a SIGKILL or SIGSTOP that is meant for it
+/// keeps it from its work.
 class DeadMansSwitch {
 public:
     /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so all of them may be

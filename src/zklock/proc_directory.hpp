@@ -9,7 +9,7 @@
 namespace zkrecipes::zklock {
 
 /// Calls `visit(directory, name)` for every entry of a directory of /proc whose name is a number. Plain system calls
-/// only: it is used between fork and exec. False: the directory cannot be opened.
+/// only: it is used between fork and exec. False: the directory cannot be read.
 template <class Visit>
 bool for_each_number(const char* path, Visit visit) noexcept {
     struct Entry {  // what getdents64 writes; glibc has no name for it
@@ -22,7 +22,8 @@ bool for_each_number(const char* path, Visit visit) noexcept {
     const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return false;
     alignas(8) char buffer[4096];
-    for (long size = 0; (size = ::syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0;) {
+    long size = 0;
+    while ((size = ::syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
         for (long at = 0; at < size;) {
             const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
             at += entry->length;
@@ -30,7 +31,7 @@ bool for_each_number(const char* path, Visit visit) noexcept {
         }
     }
     ::close(directory);
-    return true;
+    return size == 0;
 }
 
 }  // namespace zkrecipes::zklock

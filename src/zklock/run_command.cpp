@@ -65,9 +65,8 @@ Ending run_while_elected(Options options, const Surroundings& around) {
 
 /// Who belongs to the command is read from /proc, all the time.
 void check_process_table() {
-    ProcessEntry probe[1];
     errno = 0;
-    if (read_process_table(probe) == 0) {
+    if (ProcessTable().read().empty()) {
         const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
         throw Failure(kOsError, std::string("/proc cannot be read: ") + reason + "; is it mounted?");
     }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <utility>
-#include <vector>
 
 #include "zklock/process_table.hpp"
 
@@ -41,16 +40,16 @@ void SupervisedChild::signal(int number) noexcept {
 
 void SupervisedChild::kill_tree() noexcept {
     signal(SIGKILL);
-    static std::vector<ProcessEntry> scratch(32768);
-    kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), scratch);
+    ProcessTable table;
+    kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), table);
 }
 
 void SupervisedChild::kill_escaped() noexcept {
     if (!whole_tree_) return;
-    std::vector<ProcessEntry> scratch(32768);
+    ProcessTable table;
     // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time
     // hangs in the kernel, and nothing can be done about it.
-    for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), scratch) > 0; ++round) {
+    for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), table) > 0; ++round) {
         const timespec pause{0, 2'000'000};
         ::nanosleep(&pause, nullptr);
     }

@@ -4,10 +4,16 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 
 #include "support/await.hpp"
@@ -90,9 +96,10 @@ TEST(DeadManTest, ItFindsThoseWhoLeftTheGroup) {
         DeadMansSwitch dead_man(true);
         dead_man.feed(BootClock::now() + 1h);
         auto child = start(dead_man, "setsid sh -c 'trap \"\" TERM; setsid sleep 300 & sleep 300' & sleep 300");
-        std::vector<ProcessEntry> table(32768);
+        ProcessTable processes;
         const auto descendants = [&] {
-            std::size_t count = read_process_table(table);
+            const auto table = processes.read();
+            const std::size_t count = table.size();
             std::size_t sleeping = 0;
             for (std::size_t i = 0; i < count; ++i)
                 sleeping += table[i].group != child->group() && table[i].parent > 1 && table[i].alive() && [&] {
@@ -145,6 +152,59 @@ TEST(DeadManTest, ItHoldsNothingOpen) {
     EXPECT_EQ(::read(ends[0], &c, 1), 0);
     ::close(ends[0]);
     EXPECT_TRUE(await([&] { return ::getsid(dead_man.pid()) == dead_man.pid(); })) << "the terminal's signals reach it";
+}
+
+std::string proc_file(pid_t pid, const char* name) {
+    std::ifstream stream("/proc/" + std::to_string(pid) + "/" + name);
+    std::string text{std::istreambuf_iterator<char>(stream), {}};
+    std::replace(text.begin(), text.end(), '\0', ' ');
+    return text;
+}
+
+TEST(DeadManTest, PsShowsWhatItIsAndNotZklock) {
+    DeadMansSwitch dead_man(false);
+    const auto arguments = [&] { return proc_file(dead_man.pid(), "cmdline"); };
+    EXPECT_TRUE(await([&] { return arguments().starts_with("zkl-switch: "); })) << arguments();
+    EXPECT_NE(arguments().find("process " + std::to_string(::getpid()) + " "), std::string::npos) << arguments();
+    const std::string text = arguments() + proc_file(dead_man.pid(), "comm");
+    EXPECT_EQ(text.find("zklock"), std::string::npos)
+        << "pkill, or pkill -f, that is meant for zklock hits it: " << text;
+}
+
+TEST(DeadManTest, NoSignalThatCanBeBlockedKeepsItFromItsWork) {
+    DeadMansSwitch dead_man(false);
+    dead_man.feed(BootClock::now() + 1h);
+    auto child = start(dead_man, "sleep 300");
+    ASSERT_TRUE(await([&] { return proc_file(dead_man.pid(), "comm") == "zkl-switch\n"; }));
+    for (int signal = 1; signal < NSIG; ++signal) {
+        if (signal != SIGKILL && signal != SIGSTOP) ::kill(dead_man.pid(), signal);
+    }
+    dead_man.feed(BootClock::now());
+    EXPECT_TRUE(await([&] { return exited(*child); }));
+    EXPECT_TRUE(await([&] { return child->finish_if_gone(); }));
+    EXPECT_FALSE(dead_man.revive()) << "a signal has ended it";
+}
+
+TEST(DeadManTest, ItLocksItsMemoryForAnyUser) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_max < 4 << 20) GTEST_SKIP() << "hardly any memory may be locked here";
+    const pid_t user = ::fork();
+    if (user == 0) {
+        const rlimit usual{8 << 20, 8 << 20};
+        if (limit.rlim_max > usual.rlim_max) ::setrlimit(RLIMIT_MEMLOCK, &usual);
+        if (::getuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+        DeadMansSwitch dead_man(false);
+        // With more than its stack: the program, too.
+        const auto locked = [&] {
+            const std::string status = proc_file(dead_man.pid(), "status");
+            return std::atoi(status.c_str() + status.find("VmLck:") + 6);
+        };
+        ::_exit(await([&] { return locked() > 1024; }) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(user, &status, 0), user);
+    EXPECT_EQ(status, 0);
 }
 
 }  // namespace

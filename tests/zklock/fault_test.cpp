@@ -70,6 +70,24 @@ TEST_P(ZklockFaultTest, AHoldThatWasStoppedForTooLongSaysSo) {
     EXPECT_THAT(last_reason(), testing::ContainsRegex("^zklock did not run for [0-9.]+s,"));
 }
 
+TEST_P(ZklockFaultTest, AfterPkillByNameOrArgumentsTheCommandIsDeadBeforeAnotherHoldsTheLock) {
+    for (const char* const signal : {"-KILL", "-STOP"}) {
+        for (const char* const by : {"zklock", "-f 'zklock .*--session-timeout'"}) {
+            const auto holder = hold({}, Kind::with_stubborn_grandchild);
+            const auto next = rival();
+            // Of all that bear this name only what zklock has started, and zklock itself.
+            const std::string pkill =
+                std::string("pkill ") + signal + " -P " + std::to_string(holder->pid()) + " " + by;
+            EXPECT_NE(std::system(pkill.c_str()), 0) << "another process than zklock is hit: " << pkill;
+            holder->signal(std::string(signal) == "-KILL" ? SIGKILL : SIGSTOP);
+            EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
+            holder->signal(SIGCONT);
+            EXPECT_EQ(holder->wait(), std::string(signal) == "-KILL" ? -SIGKILL : 79);
+            for (const char* const file : {"held", "ticks", "events"}) ::unlink((scratch_ / file).c_str());
+        }
+    }
+}
+
 TEST_P(ZklockFaultTest, AfterAFreezeOfTheWholeMachineTheCommandIsKilledAtOnce) {
     const auto holder = hold({});
     // As a frozen machine: zklock, its switch and its command all stand still.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,11 +24,11 @@ TEST(ProcessTableTest, KnowsThisProcessWhateverItIsCalled) {
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
     ::prctl(PR_SET_NAME, "a) Z 1 (b");
-    std::vector<ProcessEntry> table(32768);
-    table.resize(read_process_table(table));
+    ProcessTable table;
+    const auto processes = table.read();
     ::prctl(PR_SET_NAME, name);
     bool found = false;
-    for (const ProcessEntry& process : table) {
+    for (const ProcessEntry& process : processes) {
         if (process.pid != ::getpid()) continue;
         found = true;
         EXPECT_EQ(process.parent, ::getppid());
@@ -37,10 +38,49 @@ TEST(ProcessTableTest, KnowsThisProcessWhateverItIsCalled) {
     EXPECT_TRUE(found);
 }
 
-TEST(ProcessTableTest, AFullTableIsNotOverrun) {
-    std::vector<ProcessEntry> table(1);
-    EXPECT_EQ(read_process_table(table), 1u);
-    EXPECT_EQ(read_process_table({}), 0u);
+TEST(ProcessTableTest, ItGrowsUntilAllProcessesAreInIt) {
+    ProcessTable table(1);
+    const auto processes = table.read();
+    EXPECT_TRUE(table.complete());
+    for (const pid_t pid : {::getpid(), ::getppid()}) {
+        EXPECT_EQ(std::count_if(processes.begin(), processes.end(),
+                                [pid](const ProcessEntry& process) { return process.pid == pid; }),
+                  1);
+    }
+}
+
+TEST(ProcessTableTest, WithoutADescriptorToReadItAGroupCountsAsAlive) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const rlimit none{0, 0};
+        ::setrlimit(RLIMIT_NOFILE, &none);
+        ::_exit(group_alive(::getpgrp()) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "its lock would be given back while it runs";
+}
+
+TEST(ProcessTableTest, ALaterProcessWithTheNumberOfAnEarlierOneIsNotKilled) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (;;) ::pause();
+    }
+    ProcessTable table;
+    ProcessEntry entry;
+    for (const ProcessEntry& process : table.read()) {
+        if (process.pid == child) entry = process;
+    }
+    ASSERT_EQ(entry.pid, child);
+    EXPECT_GT(entry.started, 0u);
+    ProcessEntry earlier = entry;
+    --earlier.started;
+    kill_process(earlier);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    EXPECT_EQ(info.si_pid, 0) << "a stranger was killed";
+    kill_process(entry);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(ProcessTableTest, AZombieIsNotAlive) {
@@ -72,16 +112,16 @@ TEST(ProcessTableTest, AProcessIsAliveWithoutItsFirstThread) {
         ::syscall(SYS_exit, 0);
     }
     ::setpgid(child, child);
-    std::vector<ProcessEntry> table(32768);
+    ProcessTable table;
     const auto entry = [&] {
-        const auto end = table.begin() + static_cast<std::ptrdiff_t>(read_process_table(table));
-        return *std::find_if(table.begin(), end, [child](const ProcessEntry& process) { return process.pid == child; });
+        const auto processes = table.read();
+        return *std::find_if(processes.begin(), processes.end(),
+                             [child](const ProcessEntry& process) { return process.pid == child; });
     };
     EXPECT_TRUE(await([&] { return entry().state == 'Z'; }));
     EXPECT_GE(entry().threads, 2);
     EXPECT_TRUE(group_alive(child));
-    std::vector<ProcessEntry> scratch(32768);
-    EXPECT_EQ(kill_descendants(::getpid(), 0, scratch), 1u);
+    EXPECT_EQ(kill_descendants(::getpid(), 0, table), 1u);
     EXPECT_EQ(::waitpid(child, nullptr, 0), child);
     EXPECT_FALSE(group_alive(child));
 }
