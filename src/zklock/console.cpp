@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -19,23 +20,25 @@
 
 namespace zkrecipes::zklock {
 
-std::size_t write_ready(int fd, std::string_view text) noexcept {
+Written write_ready(int fd, std::string_view text) noexcept {
     struct stat status {};
     // A pipe that is ready takes PIPE_BUF bytes without blocking; a file takes all there is, in one piece.
     const bool file = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
     const std::size_t most = file ? std::max<std::size_t>(text.size(), 1) : PIPE_BUF;
-    std::size_t done = 0;
-    while (done < text.size()) {
+    Written written;
+    while (written.size < text.size()) {
         pollfd ready{fd, POLLOUT, 0};
-        if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) break;
-        const ssize_t size = ::write(fd, text.data() + done, std::min(text.size() - done, most));
+        if (::poll(&ready, 1, 0) != 1) break;  // errors are ready, too: the write says which
+        const ssize_t size = ::write(fd, text.data() + written.size, std::min(text.size() - written.size, most));
+        if (size < 0 && errno == EINTR) continue;
+        if (size < 0 && errno != EAGAIN) written.error = errno;
         if (size < 0) break;
-        done += static_cast<std::size_t>(size);
+        written.size += static_cast<std::size_t>(size);
     }
-    return done;
+    return written;
 }
 
-bool write_if_ready(int fd, std::string_view text) noexcept { return write_ready(fd, text) == text.size(); }
+bool write_if_ready(int fd, std::string_view text) noexcept { return write_ready(fd, text).size == text.size(); }
 
 std::string timestamp_now() {
     timespec now{};

@@ -13,9 +13,13 @@ namespace zkrecipes::zklock {
 
 struct Options;
 
-/// Writes what `fd` takes at once, and answers how much that is: a terminal that was stopped with Ctrl-S or a full pipe
-/// must not keep us from watching the lock. What fits into PIPE_BUF goes out in one piece or not at all.
-std::size_t write_ready(int fd, std::string_view text) noexcept;
+struct Written {
+    std::size_t size = 0;
+    int error = 0;  ///< errno of what ended it; 0: all is written, or nobody reads at the moment
+};
+/// Writes what `fd` takes at once: a terminal that was stopped with Ctrl-S or a full pipe must not keep us from
+/// watching the lock. What fits into PIPE_BUF goes out in one piece or not at all.
+Written write_ready(int fd, std::string_view text) noexcept;
 /// The same. False: nobody reads, and what was not written is dropped.
 bool write_if_ready(int fd, std::string_view text) noexcept;
 

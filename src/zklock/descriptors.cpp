@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <initializer_list>
 
 #include "zklock/proc_directory.hpp"
@@ -30,6 +31,11 @@ bool close_from(unsigned first) noexcept {
 bool close_on_exec(unsigned first, unsigned last) noexcept {
     if (first > last || ::close_range(first, last, CLOSE_RANGE_CLOEXEC) == 0) return true;
     return for_each_descriptor(first, last, [](int fd) { ::fcntl(fd, F_SETFD, FD_CLOEXEC); });
+}
+
+int late_write_error(int fd) noexcept {
+    const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return copy >= 0 && ::close(copy) != 0 && errno != EINTR ? errno : 0;
 }
 
 bool fill_standard_descriptors() noexcept {

@@ -13,6 +13,10 @@ bool close_on_exec(unsigned first, unsigned last) noexcept;
 
 // Not only there:
 
+/// What the system has yet to say about what was written to `fd`, as some file systems do only when it is closed:
+/// errno, or 0. It stays open.
+int late_write_error(int fd) noexcept;
+
 /// Puts /dev/null in the place of those of 0, 1 and 2 that are closed, or what is opened next would be stdin, stdout or
 /// stderr. Turned the wrong way: reading from it, or writing to it, fails as it would have. False: there is no
 /// /dev/null.

@@ -10,11 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "zklock/console.hpp"
+#include "zklock/descriptors.hpp"
 #include "zklock/options.hpp"
 
 namespace zkrecipes::zklock {
 
-EventLog::EventLog(const std::string& where) {
+EventLog::EventLog(const std::string& where) : where_(where) {
     if (where.empty()) return;
     const bool number = std::all_of(where.begin(), where.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (number) {
@@ -25,13 +26,15 @@ EventLog::EventLog(const std::string& where) {
         return;
     }
     owned_ = UniqueFd(::open(where.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
-    if (!owned_) throw Failure(kUsage, "--events " + where + ": " + std::strerror(errno));
+    if (!owned_) throw Failure(kIoError, "--events " + where + ": " + std::strerror(errno));
     fd_ = owned_.get();
 }
 
 void EventLog::write(const char* event, const nlohmann::json& fields) {
     if (fd_ < 0) return;
-    rest_.erase(0, write_ready(fd_, rest_));
+    const Written before = write_ready(fd_, rest_);
+    rest_.erase(0, before.size);
+    if (before.error != 0 && error_ == 0) error_ = before.error;
     if (!rest_.empty()) {
         ++dropped_;
         return;
@@ -40,9 +43,19 @@ void EventLog::write(const char* event, const nlohmann::json& fields) {
     object.update(fields);
     if (dropped_ > 0) object["dropped"] = dropped_;  // lines before this one that nobody read
     rest_ = dump(object) + "\n";
-    const std::size_t written = write_ready(fd_, rest_);
-    dropped_ = written > 0 ? 0 : dropped_ + 1;
-    rest_.erase(0, written > 0 ? written : rest_.size());
+    const Written written = write_ready(fd_, rest_);
+    if (written.error != 0 && error_ == 0) error_ = written.error;
+    dropped_ = written.size > 0 ? 0 : dropped_ + 1;
+    rest_.erase(0, written.size > 0 ? written.size : rest_.size());
+}
+
+std::string EventLog::failure() {
+    if (fd_ >= 0 && error_ == 0) error_ = late_write_error(fd_);
+    return error_ == 0 ? std::string() : "--events " + where_ + ": " + std::strerror(error_);
+}
+
+void EventLog::require_written() {
+    if (const std::string why = failure(); !why.empty()) throw Failure(kIoError, why);
 }
 
 std::string dump(const nlohmann::json& object, int indent) {

@@ -19,8 +19,14 @@ public:
     bool wanted() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
     void write(const char* event, const nlohmann::json& fields);
+    /// Why a line could not be written, so far; empty: none, or nobody read it in time.
+    std::string failure();
+    /// Throws Failure if there is one: before something is done of which nobody would be told.
+    void require_written();
 
 private:
+    std::string where_;
+    int error_ = 0;
     int fd_ = -1;
     UniqueFd owned_;
     std::string rest_;  // of a line whose beginning is out

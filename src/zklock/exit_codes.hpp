@@ -14,6 +14,7 @@ enum ExitCode : int {
     kInternal = 70,      ///< EX_SOFTWARE
     kOsError = 71,       ///< EX_OSERR: fork, pipe
     kCannotCreate = 73,  ///< EX_CANTCREAT: the lock path cannot be made
+    kIoError = 74,       ///< EX_IOERR: standard output, --events or --result cannot be written
     kBusy = 75,          ///< EX_TEMPFAIL: somebody else holds the lock
     kNoPermission = 77,  ///< EX_NOPERM
     kConfig = 78,        ///< EX_CONFIG

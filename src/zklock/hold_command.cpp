@@ -14,6 +14,7 @@
 #include "zklock/describe.hpp"
 #include "zklock/events.hpp"
 #include "zklock/lock_session.hpp"
+#include "zklock/outside.hpp"
 #include "zklock/result.hpp"
 
 namespace zkrecipes::zklock {
@@ -33,7 +34,7 @@ bool stdin_goes_on() {
     return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN || (errno == EIO && in_background())));
 }
 
-void print_hold(const Options& options, const LockSession& lock) {
+std::string hold_text(const Options& options, const LockSession& lock) {
     std::string line;
     for (const std::string& node : lock.nodes()) line += node + " " + std::to_string(lock.token()) + "\n";
     if (options.json) {
@@ -44,8 +45,27 @@ void print_hold(const Options& options, const LockSession& lock) {
         object.update(lock_fields(options, lock.nodes()));
         line = dump(object) + "\n";
     }
-    write_if_ready(STDOUT_FILENO, line);
+    return line;
 }
+
+/// What tells our caller that we hold. A reader that is slow is not waited for, as the lock has to be watched
+/// meanwhile.
+class Announcement {
+public:
+    explicit Announcement(std::string text) : rest_(std::move(text)) {}
+    bool pending() const noexcept { return !rest_.empty(); }
+    /// Throws Failure: nobody will ever be told.
+    void write() {
+        if (!pending()) return;
+        const Written written = write_ready(STDOUT_FILENO, rest_);
+        rest_.erase(0, written.size);
+        if (written.error != 0) cannot_print(written.error);
+        if (!pending()) finish_printing();
+    }
+
+private:
+    std::string rest_;
+};
 
 /// Tells of a connection that broke, and that it is over: when a check that was sent on a new one has come back, as
 /// Supervisor has it for a command.
@@ -85,7 +105,7 @@ struct End {
     int death() const { return signal == SIGINT || signal == SIGQUIT || !Signals::passed_on(signal) ? signal : 0; }
 };
 
-End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
+End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement& announcement) {
     const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     Suspension suspension(lock, events);
     for (;;) {
@@ -93,6 +113,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
         lock.look();
         const Instant until = lock.sure_until();
         if (until <= BootClock::now()) return {.lost = true};
+        announcement.write();
         const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
         itimerspec when{};
         when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
@@ -101,7 +122,8 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
         pollfd fds[] = {{in_background() ? -1 : STDIN_FILENO, POLLIN, 0},
                         {signals.fd(), POLLIN, 0},
                         {lock.inbox().fd(), POLLIN, 0},
-                        {timer.get(), POLLIN, 0}};
+                        {timer.get(), POLLIN, 0},
+                        {announcement.pending() ? STDOUT_FILENO : -1, POLLOUT, 0}};
         ::poll(fds, std::size(fds), -1);
         while (const auto signal = signals.next()) {
             if (*signal == SIGTSTP) {
@@ -118,29 +140,47 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events) {
     }
 }
 
+std::chrono::milliseconds held_so_far(const LockSession& lock) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
+}
+
+void give_back(LockSession& lock, EventLog& events) {
+    const std::chrono::milliseconds held = held_so_far(lock);
+    lock.release();
+    events.write("released", {{"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
+}
+
 }  // namespace
 
 int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals) {
     LockSession lock(options, console, events, signals);
     lock.acquire();
-    print_hold(options, lock);
-    const End end = hold_on(lock, signals, events);
+    const End end = [&] {
+        try {
+            Announcement announcement(hold_text(options, lock));
+            const End how = hold_on(lock, signals, events, announcement);
+            if (!how.lost && announcement.pending()) cannot_print(EAGAIN);
+            return how;
+        } catch (const Failure&) {  // what nobody was told of is not held
+            give_back(lock, events);
+            throw;
+        }
+    }();
     const std::string reason = end.lost ? lock.loss_reason() : "";
-    const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
+    const std::chrono::milliseconds held = held_so_far(lock);
     const int code = end.lost ? options.lost_exit_code : end.death() != 0 ? kSignalBase + end.death() : kOk;
     if (end.lost) {
         events.write("lost", {{"reason", reason}});
         console.error("lost " + options.lock + ": " + reason);
     }
-    lock.release();
-    events.write("released", {{"held_ms", held.count()}});
+    give_back(lock, events);
     nlohmann::json object = result_object(options, end.lost ? "lost" : "released", code, lock.nodes());
-    object.update({{"token", lock.token()}, {"held_ms", held.count()}});
+    object.update({{"token", lock.token()}, {"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
     if (!reason.empty()) object["reason"] = reason;
     if (end.signal != 0) object["signal"] = end.signal;
-    report(options, console, object);
+    const int concluded = conclude(options, console, events, std::move(object));
     if (end.death() != 0) Signals::die_of(end.death());
-    return code;
+    return concluded;
 }
 
 }  // namespace zkrecipes::zklock

@@ -62,6 +62,14 @@ void Inbox::post_lost() {
     wake();
 }
 
+void Inbox::post_failure(std::exception_ptr failure) {
+    {
+        const std::lock_guard lock(mutex_);
+        mail_.failure = std::move(failure);
+    }
+    wake();
+}
+
 void Inbox::wake() noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t size = ::write(fd_.get(), &one, sizeof one);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ public:
         std::optional<AcquireResult> acquired;
         std::optional<QueueView> queue;
         std::optional<Instant> confirmed;  // our nodes were there when the servers were asked at this time
+        std::exception_ptr failure;        // of something that another thread did for us
         bool lost = false;                 // sticky
     };
 
@@ -47,6 +49,7 @@ public:
     void post_queue(QueueView view);
     void post_confirmed(Instant asked);
     void post_lost();
+    void post_failure(std::exception_ptr failure);
 
 private:
     void wake() noexcept;

@@ -42,7 +42,7 @@ void show(const Options& options, const std::vector<Participant>& candidates) {
     print(text);
 }
 
-/// On the session's notifier thread: who reads slowly is told the latest.
+/// On the session's notifier thread: a reader that is slow is told the latest.
 void show_change(const Options& options, const std::optional<Participant>& leader) {
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
@@ -61,12 +61,19 @@ int watch(const Options& options, Session& session) {
     const auto inbox = std::make_shared<Inbox>();
     const auto states = session.watch_state([inbox](SessionState state) { inbox->post_state(state); });
     LeaderElection election(session, options.lock);
-    const auto changes =
-        election.observe([&options](const std::optional<Participant>& leader) { show_change(options, leader); });
+    const auto changes = election.observe([&options, inbox](const std::optional<Participant>& leader) {
+        try {
+            show_change(options, leader);
+        } catch (const Failure&) {
+            inbox->post_failure(std::current_exception());
+        }
+    });
     for (;;) {
         pollfd news{inbox->fd(), POLLIN, 0};
         ::poll(&news, 1, -1);
-        for (const StateChange& change : inbox->take().states) {
+        const Inbox::Mail mail = inbox->take();
+        if (mail.failure) std::rethrow_exception(mail.failure);
+        for (const StateChange& change : mail.states) {
             if (change.state == SessionState::closed) session.wait_connected(Deadline::passed());  // throws why
         }
     }

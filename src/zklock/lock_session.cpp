@@ -97,6 +97,7 @@ void LockSession::acquire() {
     nlohmann::json acquired = {{"token", token_}, {"wait_ms", wait_ms}};
     acquired.update(lock_fields(options_, nodes_));
     events_.write("acquired", acquired);
+    events_.require_written();
     console_.info("got " + options_.lock + " as " + joined(nodes_) + ", fencing token " + std::to_string(token_));
 }
 
@@ -153,6 +154,7 @@ void LockSession::connect() {
     events_.write(
         "connected",
         {{"server", info.server}, {"session", hex(info.session_id)}, {"session_timeout_ms", info.timeout.count()}});
+    events_.require_written();
 }
 
 void LockSession::check_negotiated() const {
@@ -315,12 +317,12 @@ std::string LockSession::loss_reason() const {
 void LockSession::release() {
     on_lost_.reset();
     if (!grant_) return;
-    const bool gone = session_->state() == SessionState::connected && grant_.release_and_wait(milliseconds(1000));
+    release_confirmed_ = session_->state() == SessionState::connected && grant_.release_and_wait(milliseconds(1000));
     grant_.release();
     const milliseconds timeout = session_->info().timeout;
     session_->close();
     asking_ = {};
-    if (!gone) {
+    if (!release_confirmed_) {
         console_.warning("the servers did not confirm that " + options_.lock + " was given back; it is free after " +
                          format_duration(timeout) + " at the latest");
     }

@@ -64,6 +64,8 @@ public:
 
     /// Gives the lock back and waits a moment for the servers' word. Says so when it does not come.
     void release();
+    /// Whether it came.
+    bool release_confirmed() const noexcept { return release_confirmed_; }
 
 private:
     Inbox::Mail await(std::optional<Instant> until);
@@ -102,6 +104,7 @@ private:
     Instant looked_at_{};         // by look()
     Nanoseconds pause_{0};        // for which zklock did not run; 0: the lock was confirmed since
     Instant sure_after_pause_{};  // sure_until() then
+    bool release_confirmed_ = false;
     QueueView shown_;
     std::jthread asking_;  // the last member, so that it ends before what it uses
 };

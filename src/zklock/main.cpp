@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <unistd.h>
 
 #include <exception>
@@ -14,6 +15,7 @@
 #include "zklock/hold_command.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/options.hpp"
+#include "zklock/outside.hpp"
 #include "zklock/result.hpp"
 #include "zklock/run_command.hpp"
 #include "zklock/signals.hpp"
@@ -23,21 +25,21 @@ namespace {
 
 int show_version(const Options& options) {
     if (options.json) {
-        std::cout << dump({{"v", 1},
-                           {"zklock", version()},
-                           {"client", "zookeeper-c"},
-                           {"client_version", client_version()},
-                           {"features", features()}})
-                  << "\n";
+        print(dump({{"v", 1},
+                    {"zklock", version()},
+                    {"client", "zookeeper-c"},
+                    {"client_version", client_version()},
+                    {"features", features()}}) +
+              "\n");
     } else {
-        std::cout << "zklock " << version() << " (ZooKeeper C client " << client_version() << ")\n";
+        print(std::string("zklock ") + version() + " (ZooKeeper C client " + client_version() + ")\n");
     }
     return kOk;
 }
 
 int dispatch(const Options& options, Console& console, Inheritance& inheritance) {
     switch (options.command) {
-        case Command::help: std::cout << options.help_text; return kOk;
+        case Command::help: print(options.help_text); return kOk;
         case Command::version: return show_version(options);
         case Command::status: return status_command(options, console);
         case Command::ls: return ls_command(options, console);
@@ -58,15 +60,29 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     return run_command(options, console, inheritance, events, signals);
 }
 
-int parse_and_dispatch(int argc, char** argv, std::optional<Console>& console, Inheritance& inheritance) {
+/// A write to a reader that is gone is an error that we speak of, and not our end.
+void block_sigpipe() {
+    sigset_t pipe;
+    ::sigemptyset(&pipe);
+    ::sigaddset(&pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
+struct Run {
+    std::optional<Console> console;
+    bool result_written = true;
+};
+
+int parse_and_dispatch(int argc, char** argv, Run& run, Inheritance& inheritance) {
     Options options;
     try {
         parse_options(argc, argv, options);
         inheritance.withhold_closed();
-        console.emplace(options);
-        return dispatch(options, *console, inheritance);
+        run.console.emplace(options);
+        require_result(options);
+        return dispatch(options, *run.console, inheritance);
     } catch (...) {
-        report_failure(options);
+        run.result_written = report_failure(options);
         throw;
     }
 }
@@ -78,17 +94,20 @@ int run_main(int argc, char** argv) {
     }
     // Before anything is opened or blocked.
     Inheritance inheritance = Inheritance::capture();
-    std::optional<Console> console;
+    block_sigpipe();
+    Run run;
+    std::optional<Console>& console = run.console;
     try {
-        return parse_and_dispatch(argc, argv, console, inheritance);
+        return parse_and_dispatch(argc, argv, run, inheritance);
     } catch (const Failure& failure) {
-        const bool about_the_call = !console || failure.code == kUsage || failure.code == kConfig;
+        const bool about_the_call =
+            !console || failure.code == kUsage || failure.code == kConfig || failure.code == kIoError;
         if (about_the_call) {
             std::cerr << "zklock: " << failure.what() << "\n";
         } else {
             console->error(failure.what());
         }
-        return failure.code;
+        return failure.code == kOk && !run.result_written ? kIoError : failure.code;  // -E 0
     } catch (const Interrupted& interrupted) {
         Signals::die_of(interrupted.signal);
     } catch (const Error& error) {

@@ -21,7 +21,10 @@ private:
     Session session_;
 };
 
-/// Writes all of it on stdout, however slow the reader is.
+/// Writes all of it on stdout, however slow the reader is. Throws Failure when it does not get there.
 void print(const std::string& text);
+[[noreturn]] void cannot_print(int error);
+/// The last step of writing on stdout, of print() too. Throws Failure.
+void finish_printing();
 
 }  // namespace zkrecipes::zklock

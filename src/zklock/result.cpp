@@ -1,19 +1,23 @@
 #include "zklock/result.hpp"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <zkrecipes/error.hpp>
 
 #include "zklock/ask.hpp"
 #include "zklock/console.hpp"
+#include "zklock/descriptors.hpp"
 #include "zklock/events.hpp"
 #include "zklock/exit_codes.hpp"
 #include "zklock/options.hpp"
@@ -46,7 +50,10 @@ UniqueFd open_in_place(const std::string& file) noexcept {
 
 bool write_whole(const UniqueFd& fd, std::string_view text) noexcept {
     errno = 0;
-    if (::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return true;
+    if (::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) {
+        errno = late_write_error(fd.get());
+        return errno == 0;
+    }
     if (errno == 0) errno = EIO;
     return false;
 }
@@ -56,10 +63,18 @@ bool write_in_place(const std::string& file, std::string_view text) noexcept {
     return fd && write_whole(fd, text);
 }
 
+/// A file beside it that nobody else can have made or foreseen. `name` is its own on return.
+UniqueFd make_draft(const std::string& file, std::string& name) {
+    std::uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) return UniqueFd();
+    name = file + ".tmp" + std::to_string(number);
+    return UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+}
+
 /// In one step where the directory takes another file; the file itself may be all that we may write, or a mount point.
 bool replace(const std::string& file, std::string_view text) {
-    const std::string draft = file + ".tmp" + std::to_string(::getpid());
-    UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    std::string draft;
+    const UniqueFd fd = make_draft(file, draft);
     if (!fd) return write_in_place(file, text);
     const bool written = write_whole(fd, text);
     if (written && std::rename(draft.c_str(), file.c_str()) == 0) return true;
@@ -67,6 +82,20 @@ bool replace(const std::string& file, std::string_view text) {
     ::unlink(draft.c_str());
     errno = error;
     return written && write_in_place(file, text);
+}
+
+/// Without a trace: what reads from a pipe must not see it end. False: errno says why.
+bool can_write_result(const std::string& file) {
+    struct stat status {};
+    const bool there = ::lstat(file.c_str(), &status) == 0;
+    if (!there || is_regular(status)) {
+        std::string draft;
+        if (make_draft(file, draft)) return ::unlink(draft.c_str()) == 0;
+    }
+    if (::access(file.c_str(), W_OK) == 0) return true;
+    if (errno != ENOENT || !open_in_place(file)) return false;
+    if (!there) ::unlink(file.c_str());
+    return true;
 }
 
 const char* outcome_of(int code) noexcept {
@@ -129,15 +158,32 @@ nlohmann::json result_object(const Options& options, const char* outcome, int co
     return object;
 }
 
-void report(const Options& options, Console& console, const nlohmann::json& object) {
-    if (options.result.empty() || write_result(options.result, object)) return;
-    console.warning("cannot write " + options.result + ": " + std::strerror(errno));
+void require_result(Options& options) {
+    if (options.result.empty() || can_write_result(options.result)) return;
+    const std::string why = std::strerror(errno);
+    throw Failure(kIoError, "--result " + std::exchange(options.result, {}) + ": " + why);
 }
 
-void report_failure(const Options& options) {
-    if (options.result.empty()) return;
+bool report(const Options& options, Console& console, const nlohmann::json& object) {
+    if (options.result.empty() || write_result(options.result, object)) return true;
+    console.error("--result " + options.result + ": " + std::strerror(errno));
+    return false;
+}
+
+int conclude(const Options& options, Console& console, EventLog& events, nlohmann::json object) {
+    int code = object["exit_code"];
+    if (const std::string why = events.failure(); !why.empty()) {
+        console.error(why + "; what happened is not written there in full");
+        if (code == kOk) code = kIoError;
+        object["exit_code"] = code;
+    }
+    return report(options, console, object) || code != kOk ? code : kIoError;
+}
+
+bool report_failure(const Options& options) {
+    if (options.result.empty()) return true;
     Console console(options);  // there may be none yet
-    report(options, console, failure_object(options));
+    return report(options, console, failure_object(options));
 }
 
 }  // namespace zkrecipes::zklock

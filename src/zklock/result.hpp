@@ -8,6 +8,7 @@
 namespace zkrecipes::zklock {
 
 class Console;
+class EventLog;
 struct Options;
 
 /// Makes `file` hold this object: a regular file, or none, is replaced in one step if its directory allows that; else,
@@ -20,9 +21,14 @@ void forget_result(const std::string& file) noexcept;
 /// What every result has.
 nlohmann::json result_object(const Options& options, const char* outcome, int code,
                              const std::vector<std::string>& nodes = {});
-/// Where --result wants it, if anywhere. Complains when that cannot be written.
-void report(const Options& options, Console& console, const nlohmann::json& object);
-/// In the handler of what ends zklock, whatever it is: the result of that.
-void report_failure(const Options& options);
+/// Throws Failure if nothing can be written where --result wants it; then it is forgotten. Before anything is done.
+void require_result(Options& options);
+/// Where --result wants it, if anywhere. Complains when that cannot be written, and answers false.
+bool report(const Options& options, Console& console, const nlohmann::json& object);
+/// The last step of a command that ran: the result, and the exit code. That is the object's own, if it is not 0, or
+/// kIoError when the result or an event could not be written.
+int conclude(const Options& options, Console& console, EventLog& events, nlohmann::json object);
+/// In the handler of what ends zklock, whatever it is: the result of that. False: it cannot be written.
+bool report_failure(const Options& options);
 
 }  // namespace zkrecipes::zklock

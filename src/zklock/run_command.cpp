@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "zklock/dead_man.hpp"
 #include "zklock/events.hpp"
@@ -43,8 +44,8 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
     if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
     nlohmann::json object = result_object(options, runner.outcome(), code);
     object.update(runner.details());
-    report(options, around.console, object);
-    return Ending{code, runner.death()};
+    const int concluded = conclude(options, around.console, around.events, std::move(object));
+    return Ending{concluded, runner.death()};
 }
 
 /// A leadership that is lost is stood for again, by a session of its own: whatever has become of the former one, its

@@ -71,7 +71,7 @@ int Runner::run() {
     loop();
     held_ = BootClock::now() - lock_.acquired_at();
     lock_.release();
-    events_.write("released", {{"held_ms", in_ms(*held_)}});
+    events_.write("released", {{"held_ms", in_ms(*held_)}, {"confirmed", lock_.release_confirmed()}});
     tell_the_end();
     return exit_code();
 }
@@ -461,7 +461,8 @@ const char* Runner::outcome() const {
 nlohmann::json Runner::details() const {
     nlohmann::json object = {{"token", lock_.token()},
                              {"wait_ms", in_ms(lock_.waited())},
-                             {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))}};
+                             {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))},
+                             {"confirmed", lock_.release_confirmed()}};
     object.update(lock_fields(options_, lock_.nodes()));
     if (start_failure_) object["message"] = start_problem_;
     if (!start_failure_ && child_ && child_->exited()) {

@@ -268,7 +268,7 @@ TEST_P(ZklockFaultTest, ATermWhileWaitingDisconnectedEndsItSoon) {
 TEST_P(ZklockFaultTest, AReleaseThatTheServersDoNotConfirmIsSaidAndChangesNoExitCode) {
     session_timeout_ = "20s";
     ZklockProcess holder(with(
-        {mode_, "--events", scratch_ / "events", lock(), "-c",
+        {mode_, "--events", scratch_ / "events", "--result", scratch_ / "result", lock(), "-c",
          "touch " + (scratch_ / "held") + "; while [ ! -e " + (scratch_ / "go") + " ]; do sleep 0.05; done; exit 5"},
         gate_->connect_string()));
     ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
@@ -278,6 +278,8 @@ TEST_P(ZklockFaultTest, AReleaseThatTheServersDoNotConfirmIsSaidAndChangesNoExit
     std::ofstream(scratch_ / "go") << "";
     EXPECT_EQ(holder.wait(), 5);
     EXPECT_THAT(holder.err(), HasSubstr("it is free after 20s at the latest"));
+    EXPECT_EQ(events_named(scratch_ / "events", "released").at(0)["confirmed"], false);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["confirmed"], false);
 }
 
 }  // namespace
