@@ -16,7 +16,9 @@
 #include <spdlog/sinks/base_sink.h>
 #include <nlohmann/json.hpp>
 
+#include "zklock/events.hpp"
 #include "zklock/options.hpp"
+#include "zklock/text.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -67,9 +69,9 @@ void Console::say(const char* level, const std::string& text) {
     std::string line;
     if (json_) {
         const nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"level", level}, {"message", text}};
-        line = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+        line = dump(object) + "\n";
     } else {
-        line = "zklock: " + std::string(level[0] == 'w' ? "warning: " : "") + text + "\n";
+        line = "zklock: " + std::string(level[0] == 'w' ? "warning: " : "") + printable(text) + "\n";
     }
     const std::lock_guard lock(mutex_);
     if (!shown_.empty()) line = "\r\x1b[K" + line;
@@ -81,9 +83,9 @@ void Console::progress(const std::string& line) {
     if (!progress_) return;
     const std::lock_guard lock(mutex_);
     if (line == shown_) return;
-    std::string cut = line;
+    std::string cut = printable(line);
     winsize size{};
-    if (::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && cut.size() >= size.ws_col) cut.resize(size.ws_col - 1);
+    if (::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) cut = fit(cut, size.ws_col - 1U);
     write_if_ready(2, "\r\x1b[K" + cut);
     shown_ = line;
 }

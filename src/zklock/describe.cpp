@@ -28,17 +28,6 @@ std::string node_path(const Participant& participant) {
 
 bool is_ours(const Participant& participant) { return !participant.host.empty(); }
 
-std::string printable(const std::string& text) {
-    std::string result = text;
-    for (std::size_t i = 0; i < result.size(); ++i) {
-        const auto c = static_cast<unsigned char>(result[i]);
-        if (c < 0x20 || c == 0x7f) result[i] = '?';
-        // U+0080 to U+009F, 0xC2 0x80 to 0xC2 0x9F in UTF-8: a terminal takes U+009B for ESC [.
-        if (c == 0xC2 && i + 1 < result.size() && (result[i + 1] & 0xE0) == 0x80) result.replace(i, 2, "?");
-    }
-    return result;
-}
-
 std::string hex(std::int64_t number) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));

@@ -7,6 +7,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <zkrecipes/inspect.hpp>
 
+#include "zklock/text.hpp"
+
 namespace zkrecipes::zklock {
 
 /// Path of the contender's node.
@@ -33,8 +35,6 @@ bool held_shared(const LockView& lock);
 /// free, held, held (shared), held (2 of 4 leases).
 std::string state_of(const LockView& lock);
 
-/// Control characters are replaced: what others wrote must not move the cursor of the terminal.
-std::string printable(const std::string& text);
 std::string hex(std::int64_t number);
 std::string iso_time(std::chrono::system_clock::time_point time);
 

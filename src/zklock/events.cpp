@@ -12,6 +12,7 @@
 #include "zklock/console.hpp"
 #include "zklock/descriptors.hpp"
 #include "zklock/options.hpp"
+#include "zklock/text.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -59,7 +60,7 @@ void EventLog::require_written() {
 }
 
 std::string dump(const nlohmann::json& object, int indent) {
-    return object.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+    return printable_json(object.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace zkrecipes::zklock

@@ -33,7 +33,7 @@ private:
     unsigned dropped_ = 0;
 };
 
-/// One line of text; what is not UTF-8 is replaced.
+/// One line of text; what is not UTF-8 is replaced, and what would steer a terminal is escaped.
 std::string dump(const nlohmann::json& object, int indent = -1);
 
 }  // namespace zkrecipes::zklock

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "zklock/events.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
 
@@ -50,8 +52,29 @@ TEST(DescribeTest, NoControlCharacterReachesTheTerminal) {
                         "2J\xC2\x80\xC2\x9F"),
               "?2J??")
         << "U+009B is ESC [ in one character";
-    const std::string words = "\xC2\xA0gr\xC3\xBC\xC3\x9F \xE2\x80\x93 \xC5\x9B\xC2";
+    const std::string words = "\xC2\xA0gr\xC3\xBC\xC3\x9F \xE2\x80\x93 \xC5\x9B \xF0\x9F\x94\x92";
     EXPECT_EQ(printable(words), words) << "these bytes are controls by themselves only";
+    EXPECT_EQ(printable("\x9B"
+                        "2J \xC3 \xE2\x80 \xC0\x9B \xED\xA0\x80"),
+              "?2J ? ?? ?? ???")
+        << "a terminal that does not know UTF-8 takes each of these bytes";
+    EXPECT_EQ(printable("a\u202Eb\u2066c\u2069\u200F\u2028"), "a?b?c???") << "the line would read backwards";
+}
+
+TEST(DescribeTest, JsonSteersNoTerminalEitherAndMeansTheSame) {
+    const nlohmann::json object = {{"raw", "\u009B2J\u202Eabc\x7F \u00FC"}};
+    const std::string text = dump(object);
+    EXPECT_EQ(text, R"({"raw":"\u009b2J\u202eabc\u007f ü"})");
+    EXPECT_EQ(nlohmann::json::parse(text), object);
+}
+
+TEST(DescribeTest, ALineIsCutBetweenCharacters) {
+    EXPECT_EQ(fit("für alle", 20), "für alle");
+    EXPECT_EQ(fit("für alle", 2), "fü");
+    EXPECT_EQ(fit("für alle", 1), "f");
+    EXPECT_EQ(fit("a – b", 3), "a –") << "three bytes, one column";
+    EXPECT_EQ(fit("漢字", 3), "漢") << "two columns each";
+    EXPECT_EQ(fit("", 5), "");
 }
 
 TEST(DescribeTest, NodesHaveOnePath) {
