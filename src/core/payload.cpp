@@ -3,11 +3,10 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -26,26 +25,22 @@ std::string host_name() {
     return name;
 }
 
-/// From the file alone: the whole user database may be a directory service on the other side of the network.
-std::string local_user_name(uid_t uid) {
-    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
+std::string looked_up_name(uid_t uid) {
     passwd entry{};
     passwd* found = nullptr;
-    std::vector<char> buffer(4096);
-    while (file && fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
-        if (found->pw_uid == uid) return found->pw_name;
+    std::vector<char> buffer(1024);
+    while (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == ERANGE && buffer.size() < (1U << 20)) {
+        buffer.resize(buffer.size() * 2);
     }
-    return "uid " + std::to_string(uid);
+    return found != nullptr ? found->pw_name : "uid " + std::to_string(uid);
 }
 
-std::string user_name() {
-    for (const char* variable : {"LOGNAME", "USER"}) {
-        const char* name = std::getenv(variable);
-        if (name != nullptr && *name != '\0') return name;
-    }
-    // Services have no such variables. Looked up once.
-    static const auto& name = *new std::string(local_user_name(getuid()));
-    return name;
+/// Not from the environment, which says what its owner likes. Looked up once, as the user database may be a directory
+/// service on the other side of the network: when a lock is made, so no session waits for it.
+std::string user_name(uid_t uid) {
+    static const uid_t known = uid;
+    static const auto& name = *new std::string(looked_up_name(known));  // never destroyed
+    return uid == known ? name : "uid " + std::to_string(uid);
 }
 
 std::string utc(std::chrono::system_clock::time_point at) {
@@ -65,8 +60,8 @@ std::string compose(const LockOptions& options, const std::string& name, const s
     out += ",\"host\":";
     append_json(out, host);
     out += ",\"pid\":" + pid + ",\"user\":";
-    append_json(out, user_name());
-    out += ",\"name\":";
+    append_json(out, user_name(getuid()));
+    out += ",\"uid\":" + std::to_string(getuid()) + ",\"name\":";
     append_json(out, name);
     out += ",\"since\":\"" + since + "\",\"meta\":{";
     const char* separator = "";

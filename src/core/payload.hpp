@@ -9,7 +9,8 @@
 namespace zkrecipes::internal {
 
 // What a lock node says about its owner: one JSON object, for people and for other programs.
-//   {"v":1,"id":"web1:4711","host":"web1","pid":4711,"user":"ops","name":"deploy","since":"2026-01-02T03:04:05Z","meta":{}}
+//   {"v":1,"id":"web1:4711","host":"web1","pid":4711,"user":"ops","uid":1000,"name":"deploy",
+//    "since":"2026-01-02T03:04:05Z","meta":{}}
 
 inline constexpr std::size_t kMaxPayload = 512;
 

@@ -1,4 +1,6 @@
 #include <signal.h>
+#include <sys/auxv.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <exception>
@@ -60,6 +62,14 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     return run_command(options, console, inheritance, events, signals);
 }
 
+/// Installed with the set-user-id or set-group-id bit or with capabilities, zklock would read and write files, and send
+/// signals, with rights that its caller does not have. (AT_SECURE alone may mean a security module.)
+bool has_rights_of_its_own() {
+    if (::getauxval(AT_SECURE) == 0) return false;
+    return ::getuid() != ::geteuid() || ::getgid() != ::getegid() ||
+           ::getxattr("/proc/self/exe", "security.capability", nullptr, 0) > 0;
+}
+
 /// A write to a reader that is gone is an error that we speak of, and not our end.
 void block_sigpipe() {
     sigset_t pipe;
@@ -88,6 +98,11 @@ int parse_and_dispatch(int argc, char** argv, Run& run, Inheritance& inheritance
 }
 
 int run_main(int argc, char** argv) {
+    if (has_rights_of_its_own()) {
+        std::cerr << "zklock: refuses to run with more rights than its caller has: remove the set-user-id or "
+                     "set-group-id bit, or the capabilities, of the program file\n";
+        return kNoPermission;
+    }
     if (!fill_standard_descriptors()) {
         std::cerr << "zklock: stdin, stdout or stderr is closed, and /dev/null cannot be opened\n";
         return kOsError;

@@ -29,14 +29,15 @@ Participant read(std::string data) {
     return participant;
 }
 
-TEST(PayloadTest, TheUserIsThatOfTheEnvironmentOrTheLocalOneOfThisNumber) {
-    const auto user = [] { return read(write_payload({}, kSomeDay, "acquire", "/l")).user; };
-    ::setenv("LOGNAME", "ops", 1);
-    EXPECT_EQ(user(), "ops");
+TEST(PayloadTest, TheUserIsThatOfTheProcessWhateverTheEnvironmentSays) {
+    ::setenv("LOGNAME", "somebody else", 1);
+    ::setenv("USER", "somebody else", 1);
+    const std::string text = write_payload({}, kSomeDay, "acquire", "/l");
     ::unsetenv("LOGNAME");
     ::unsetenv("USER");
     const passwd* entry = ::getpwuid(::getuid());
-    EXPECT_EQ(user(), entry != nullptr ? entry->pw_name : "uid " + std::to_string(::getuid()));
+    EXPECT_EQ(read(text).user, entry != nullptr ? entry->pw_name : "uid " + std::to_string(::getuid()));
+    EXPECT_THAT(text, HasSubstr(",\"uid\":" + std::to_string(::getuid()) + ","));
 }
 
 TEST(PayloadTest, WhatIsWrittenIsReadBack) {

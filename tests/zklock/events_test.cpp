@@ -140,6 +140,30 @@ TEST_F(EventsTest, WhereTheDirectoryTakesNoFileAResultIsForgottenAndWrittenInPla
     std::filesystem::permissions(shut, std::filesystem::perms(0755));
 }
 
+TEST_F(EventsTest, ADraftThatSomebodyElseHasPutThereIsNotWrittenTo) {
+    const std::string file = (directory_ / "result").string();
+    std::ofstream(directory_ / "precious") << "theirs";
+    std::filesystem::create_hard_link(directory_ / "precious", file + ".tmp" + std::to_string(::getpid()));
+    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    std::ifstream stream(directory_ / "precious");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "theirs");
+}
+
+TEST_F(EventsTest, AResultIsLookedAfterBeforehandWithoutATrace) {
+    Options options;
+    options.result = (directory_ / "result").string();
+    EXPECT_NO_THROW(require_result(options));
+    options.result = (directory_ / std::string(255, 'r')).string();  // no room for a draft
+    EXPECT_NO_THROW(require_result(options));
+    EXPECT_TRUE(std::filesystem::is_empty(directory_));
+    options.result = (directory_ / "pipe").string();
+    ASSERT_EQ(::mkfifo(options.result.c_str(), 0600), 0);
+    EXPECT_NO_THROW(require_result(options)) << "its reader may come later";
+    options.result = (directory_ / "missing" / "result").string();
+    EXPECT_THROW(require_result(options), Failure);
+    EXPECT_EQ(options.result, "") << "it would be tried again";
+}
+
 TEST_F(EventsTest, AResultWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {
     const std::string file = (directory_ / std::string(255, 'r')).string();
     EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));

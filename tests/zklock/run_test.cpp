@@ -66,6 +66,37 @@ TEST_F(ZklockRunTest, TheCommandLearnsAboutItsLockAndNotAboutSecrets) {
     EXPECT_EQ(value("ZKLOCK_PID"), value("PARENT"));
 }
 
+TEST_F(ZklockRunTest, NoCoreOfZklockHoldsItsCredentialsAndTheCommandMayDumpItsOwn) {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "AddressSanitizer traces zklock when it looks for leaks";
+#endif
+    ZklockProcess::Setup setup;
+    setup.input = "digest:ops:secret\n";
+    // As another user: /proc shows root as the owner of what must not be dumped.
+    setup.launcher = {"setpriv", "--reuid", "65534", "--clear-groups"};
+    const auto owners = [&](std::vector<std::string> options) {
+        options.insert(options.end(), {lock(), "-c", "stat -c %u /proc/$ZKLOCK_PID/environ /proc/self/environ"});
+        return run(std::move(options), setup);
+    };
+    const Outcome usual = owners({});
+    if (usual.code != 0) GTEST_SKIP() << "needs the right to become another user, who can read " << ZKLOCK_BINARY;
+    EXPECT_EQ(usual.out, "65534\n65534\n");
+    const Outcome outcome = owners({"--auth-file", "fd:0"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "0\n65534\n");
+}
+
+TEST_F(ZklockRunTest, ItRefusesMoreRightsThanItsCallerHas) {
+    ZklockProcess::Setup setup;  // as behind a set-user-id bit
+    setup.launcher = {"setpriv", "--ruid", "65534"};
+    if (::geteuid() != 0) GTEST_SKIP() << "needs the right to become another user";
+    std::ofstream(scratch_ / "precious") << "root's";
+    const Outcome outcome = run({"--result", scratch_ / "precious", lock(), "true"}, setup);
+    EXPECT_EQ(outcome.code, 77);
+    EXPECT_THAT(outcome.err, HasSubstr("set-user-id"));
+    EXPECT_EQ(read_file(scratch_ / "precious"), "root's");
+}
+
 TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
     const auto holder = hold_with_command({"--name", "deploy"});
     Outcome outcome = run({"-n", lock(), "true"});
