@@ -3,6 +3,7 @@
 #include <iostream>
 #include <zkrecipes/inspect.hpp>
 
+#include "zklock/connection.hpp"
 #include "zklock/describe.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/outside.hpp"

@@ -99,6 +99,16 @@ void read_connection(const Settings& settings, Options& options) {
     if (const auto auth = settings.find("auth-file")) options.auth = read_credentials(*auth);
 }
 
+std::string server_prefix(const Options& options) {
+    std::string result;
+    for (std::string part :
+         {options.connect.substr(std::min(options.connect.find('/'), options.connect.size())), options.prefix}) {
+        while (part.ends_with('/')) part.pop_back();
+        result += part;
+    }
+    return result;
+}
+
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code) {
     if (const auto value = parse_duration(text)) return *value;
     throw Failure(exit_code, origin + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h)");

@@ -13,6 +13,8 @@ namespace zkrecipes::zklock {
 /// Where ZooKeeper is, and who we are there. Throws Failure: 64 if the command line is wrong, 78 with the place if the
 /// environment or a file is.
 void read_connection(const Settings& settings, Options& options);
+/// What the servers see before every path of ours: the path behind the servers' names, and the prefix; "": nothing.
+std::string server_prefix(const Options& options);
 
 /// Throws Failure with this exit code that names `origin`.
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code = kUsage);

@@ -14,6 +14,7 @@
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/leader_election.hpp>
 
+#include "zklock/commands.hpp"
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
 
@@ -22,12 +23,6 @@ namespace zkrecipes::zklock {
 using std::chrono::milliseconds;
 
 namespace {
-
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-    return text;
-}
 
 SessionOptions session_options(const Options& options, Console& console) {
     SessionOptions result;

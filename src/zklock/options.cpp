@@ -1,17 +1,13 @@
 #include "zklock/options.hpp"
 
-#include <signal.h>
-#include <string.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+#include <memory>
 
-#include <zkrecipes/version.hpp>
-
+#include "zklock/command_line.hpp"
+#include "zklock/commands.hpp"
 #include "zklock/connection.hpp"
 #include "zklock/duration.hpp"
 #include "zklock/result.hpp"
@@ -20,99 +16,52 @@
 namespace zkrecipes::zklock {
 namespace {
 
-struct Word {
-    const char* text;
-    Command command;
-    const char* summary;
-};
-constexpr Word kWords[] = {
-    {"run", Command::run, "Runs a command under a lock (the word may be left out)."},
-    {"hold", Command::hold, "Holds a lock until stdin ends or a signal comes."},
-    {"elect", Command::elect, "Runs a command whenever, and only while, this candidate is the leader."},
-    {"status", Command::status, "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
-    {"ls", Command::ls, "Lists the locks at and below a path."},
-    {"wait", Command::wait, "Waits until nobody holds a lock, without taking it."},
-    {"break", Command::break_lock, "Takes a lock away from its holder by deleting its node."},
-    {"leader", Command::leader, "Shows who leads, and who would next. Exits with 0, or with 75 if nobody leads."},
-    {"ping", Command::ping, "Connects, and shows the server, the session timeout and the client's features."},
-};
-
-constexpr const char* kSynopsis =
-    "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]\n"
-    "zklock [run] [OPTIONS] LOCK -c 'SHELL STRING'\n"
-    "zklock [run] [OPTIONS] -L LOCK[:shared] -L LOCK... -- COMMAND [ARG...]\n"
-    "zklock hold [OPTIONS] (LOCK | -L LOCK...)\n"
-    "zklock elect [OPTIONS] ELECTION [--] COMMAND [ARG...]\n"
-    "zklock status [--json] LOCK\n"
-    "zklock ls [--json] [PREFIX]\n"
-    "zklock wait [-w DURATION] LOCK\n"
-    "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n"
-    "zklock leader [--watch] [--json] ELECTION\n"
-    "zklock ping [--json]\n";
-
-int exit_code(const std::string& option, const std::string& text) {
-    int value = -1;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || rest != end || value < 0 || value > 255) {
-        usage(option + ": \"" + text + "\" is not an exit code from 0 to 255");
-    }
-    return value;
-}
-
-std::string not_a_path(const std::string& lock) {
-    if (lock.empty()) return "the lock is missing";
-    for (const Word& word : kWords) {
-        if (lock == word.text) return "put the command first: zklock " + lock + " [OPTIONS] ...";
-    }
-    return "\"" + lock + "\" is neither a command of zklock nor an absolute path";
-}
-
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 /// One run over the command line: CLI11 fills the texts, finish() makes them an Options.
 class Parser {
 public:
     Parser(const Word& word, Options& options)
-        : options_(options), app_(word.summary, std::string("zklock ") + word.text) {
+        : word_(word), options_(options), app_(word.summary, std::string("zklock ") + word.text) {
         options_.command = word.command;
+        app_.formatter(help_formatter(word));
         app_.add_flag("--version", version_, "Shows the version, with --json also the client's");
         app_.add_flag("-v,--verbose", options_.verbose, "Says more; twice: each step");
         app_.add_flag("-q,--quiet", options_.quiet, "Says nothing but errors in the command line");
         app_.add_flag("--json", options_.json, "Speaks JSON");
         app_.add_flag("--no-color", no_color_, "Shows no colours on a terminal");
         for (const Setting& setting : kSettings) add_setting(setting.key);
+        add_options_of_command();
+    }
+
+    const CLI::Option* find(const std::string& name) const { return app_.get_option_no_throw(name); }
+
+    std::vector<std::string> long_options() const {
+        std::vector<std::string> names;
+        for (const CLI::Option* option :
+             app_.get_options([](const CLI::Option* o) { return !o->get_group().empty(); })) {
+            for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        }
+        return names;
     }
 
     void parse(std::vector<std::string> arguments) {
-        const Command command = options_.command;
-        const bool runs = command == Command::run || command == Command::elect;
-        if (command == Command::run || command == Command::hold) add_lock_options();
-        if (runs || command == Command::hold) add_waiting_options();
-        if (runs) add_run_options();
-        if (command == Command::elect) add_election_options();
-        if (command == Command::leader) app_.add_flag("--watch", options_.watch, "Goes on, and shows each change");
-        if (command == Command::wait) {
-            app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
+        const CommandLine line = read_words(arguments, finder(), runs());
+        if (!line.lone_equals.empty()) {
+            const std::string name = line.lone_equals.substr(0, line.lone_equals.size() - 1);
+            // CLI11 takes the next word, perhaps the lock, for the value of "--option=".
+            usage(line.lone_equals + " has no value; if the empty one is meant: " + name + " ''");
         }
-        if (command == Command::break_lock) add_break_options();
-        if (command == Command::ls) app_.add_flag("--complete", options_.names_only)->group("");
-        if (runs) {
-            app_.prefix_command();
-        } else if (command != Command::ping) {
-            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Where to look" : "Path of the lock");
-        }
-        refuse_lone_equals(arguments, runs);
-        std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+        std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
         try {
-            app_.parse(arguments);
+            app_.parse(backwards);
         } catch (const CLI::CallForHelp&) {
             options_.command = Command::help;
             options_.help_text = app_.help();
             return;
         } catch (const CLI::ParseError& error) {
             forget_result(options_.result);
-            usage(error.what());
+            refuse(line, arguments, error.what());
         }
         if (version_) {
             options_.command = Command::version;
@@ -120,28 +69,57 @@ public:
         }
         // Credentials may come from a pipe, and a signal before them.
         forget_result(options_.result);
-        if (runs) take_command(app_.remaining());
+        if (runs()) take_command(app_.remaining(), line);
         finish();
     }
 
 private:
-    /// CLI11 takes the next word, perhaps the lock, for the value of "--option=".
-    void refuse_lone_equals(const std::vector<std::string>& arguments, bool up_to_lock) const {
-        for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
-            const std::string& word = arguments[i];
-            if (!word.starts_with('-')) {
-                if (up_to_lock) return;
-                continue;
-            }
-            const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
-            const std::string name = word.substr(0, equals);
-            const CLI::Option* option = app_.get_option_no_throw(name);
-            if (!option || option->get_expected_min() == 0) continue;
-            if (equals == std::string::npos) {
-                ++i;  // its value
-            } else if (equals + 1 == word.size()) {
-                usage(word + " has no value; if the empty one is meant: " + name + " ''");
-            }
+    bool runs() const { return word_.command == Command::run || word_.command == Command::elect; }
+    FindOption finder() const {
+        return [this](const std::string& name) { return find(name); };
+    }
+    /// The last line tells what to write.
+    [[noreturn]] void refuse_and_show(const std::string& problem) const {
+        std::string text = word_.synopsis;
+        text.erase(text.find('\n'));
+        usage(problem + "; write: " + text);
+    }
+
+    /// What CLI11 does not take, in our own words.
+    [[noreturn]] void refuse(const CommandLine& line, const std::vector<std::string>& words, const std::string& other) {
+        if (!line.unknown.empty()) refuse_unknown(line.unknown);
+        if (!line.without_value.empty()) {
+            usage(line.without_value + " needs a value: " + line.without_value + " " +
+                  find(line.without_value)->get_type_name());
+        }
+        const std::size_t most = word_.command == Command::ping ? 0 : 1;
+        if (!runs() && line.operands.size() > most) {
+            refuse_and_show("\"" + words[line.operands[most]] + "\" is one argument too many for zklock " + word_.text);
+        }
+        for (const CLI::Option* option : app_.get_options()) {
+            if (option->count() > 1) usage(option->get_name() + " was given twice");
+        }
+        usage(other);
+    }
+
+    [[noreturn]] void refuse_unknown(const std::string& name) const;
+
+    void add_options_of_command() {
+        const Command command = options_.command;
+        if (command == Command::run || command == Command::hold) add_lock_options();
+        if (runs() || command == Command::hold) add_waiting_options();
+        if (runs()) add_run_options();
+        if (command == Command::elect) add_election_options();
+        if (command == Command::leader) app_.add_flag("--watch", options_.watch, "Goes on, and shows each change");
+        if (command == Command::wait) {
+            app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
+        }
+        if (command == Command::break_lock) add_break_options();
+        if (command == Command::ls) app_.add_flag("--complete", options_.names_only)->group("");
+        if (runs()) {
+            app_.prefix_command();
+        } else if (command != Command::ping) {
+            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Where to look" : "Path of the lock");
         }
     }
 
@@ -230,16 +208,17 @@ private:
     }
 
     /// What is left when the options are read: LOCK [--] COMMAND, or LOCK -c STRING as flock has it.
-    void take_command(std::vector<std::string> rest) {
+    void take_command(std::vector<std::string> rest, const CommandLine& line) {
         const bool dashes = !rest.empty() && rest.front() == "--";
         if (dashes) {
             rest.erase(rest.begin());
         } else if (!rest.empty() && rest.front().starts_with('-')) {
-            usage("unknown option " + rest.front());
+            refuse_unknown(line.unknown.empty() ? rest.front() : line.unknown);
         }
         if (given("--lock")) return take_words(std::move(rest), dashes);
-        if (rest.empty()) usage("the lock is missing");
+        if (rest.empty()) refuse_and_show("the lock is missing");
         options_.lock = rest.front();
+        check_lock(options_.lock);
         rest.erase(rest.begin());
         const bool shell_after = !rest.empty() && (rest.front() == "-c" || rest.front() == "--command");
         if (shell_after) {
@@ -248,8 +227,21 @@ private:
             shell_ = rest[1];
             return take_shell();
         }
-        if (!rest.empty() && rest.front() == "--") rest.erase(rest.begin());
+        if (!rest.empty() && rest.front() == "--") {
+            rest.erase(rest.begin());
+        } else if (!rest.empty() && rest.front().starts_with('-')) {
+            refuse_option_after_lock(rest.front());
+        }
         take_words(std::move(rest), true);
+    }
+
+    /// No command begins with a dash, or it is written after --.
+    [[noreturn]] void refuse_option_after_lock(const std::string& option) const {
+        const std::string command =
+            word_.command == Command::run ? "zklock " : std::string("zklock ") + word_.text + " ";
+        usage("options go before the lock: write " + command + option + " ... " + options_.lock +
+              " COMMAND. If the command itself is called " + option + ", write " + command + options_.lock + " -- " +
+              option);
     }
 
     /// What follows the locks.
@@ -258,9 +250,9 @@ private:
             if (!rest.empty()) usage("-c and a command exclude each other");
             return take_shell();
         }
-        if (rest.empty()) usage("the command is missing");
+        if (rest.empty()) refuse_and_show("the command is missing");
         // Or a lock for which the -L was forgotten would be run as the command.
-        if (!apart) usage("with -L the command stands behind --, and another lock behind another -L");
+        if (!apart) usage("with -L write -- before the command, and another -L before each further lock");
         options_.argv = std::move(rest);
         if (options_.argv.front().empty()) usage("the command is empty");
     }
@@ -281,15 +273,16 @@ private:
         if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
         if (command == Command::run || command == Command::hold) take_locks();
         if (command == Command::elect) take_election();
-        if (command != Command::ping && !options_.lock.starts_with('/')) {
-            usage(not_a_path(options_.lock));
+        if (command != Command::ping && !options_.together) {
+            if (options_.lock.empty()) refuse_and_show("the lock is missing");
+            check_lock(options_.lock);
         }
         if (command == Command::break_lock &&
             int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
-            usage("break needs exactly one of --holder, --node and --all");
+            refuse_and_show("break needs exactly one of --holder, --node and --all");
         }
-        if (given("--conflict-exit-code")) options_.conflict_exit_code = exit_code("-E", conflict_);
-        if (given("--lost-exit-code")) options_.lost_exit_code = exit_code("--lost-exit-code", lost_);
+        if (given("--conflict-exit-code")) options_.conflict_exit_code = parse_exit_code("-E", conflict_);
+        if (given("--lost-exit-code")) options_.lost_exit_code = parse_exit_code("--lost-exit-code", lost_);
         if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
@@ -400,6 +393,7 @@ private:
         }
     }
 
+    const Word& word_;
     Options& options_;
     CLI::App app_;
     std::map<std::string, std::string> settings_;
@@ -410,10 +404,44 @@ private:
          no_create_ = false;
 };
 
-std::string general_help() {
-    std::string text = std::string("Usage:\n") + kSynopsis + "\nCommands (zklock COMMAND --help shows the options):\n";
-    for (const Word& word : kWords) text += std::string("  ") + word.text + "\t" + word.summary + "\n";
-    return text + "\nExit codes, files and examples: man zklock\n";
+/// One for each command.
+std::vector<std::unique_ptr<Parser>> all_parsers(Options& unused) {
+    std::vector<std::unique_ptr<Parser>> parsers;
+    for (const Word& word : kWords) parsers.push_back(std::make_unique<Parser>(word, unused));
+    return parsers;
+}
+
+void Parser::refuse_unknown(const std::string& name) const {
+    Options unused;
+    std::vector<std::string> owners, others;
+    for (const auto& parser : all_parsers(unused)) {
+        if (parser->find(name)) owners.emplace_back(parser->word_.text);
+        for (std::string& option : parser->long_options()) others.push_back(std::move(option));
+    }
+    const std::string problem = "unknown option " + name;
+    if (!owners.empty()) {
+        refuse_and_show(problem + " of zklock " + word_.text + " (it is one of zklock " + joined(owners) + ")");
+    }
+    std::string hint = did_you_mean(name, long_options());
+    if (hint.empty()) hint = did_you_mean(name, others);
+    usage(problem + (hint.empty() ? std::string("; zklock help ") + word_.text + " shows the options" : hint));
+}
+
+/// The word may also follow options, as in "zklock --connect X ls": no lock has such a name.
+void put_word_first(std::vector<std::string>& arguments) {
+    if (!arguments.front().starts_with('-')) return;
+    Options unused;
+    const auto parsers = all_parsers(unused);
+    const auto any = [&](const std::string& name) -> const CLI::Option* {
+        for (const auto& parser : parsers) {
+            if (const CLI::Option* option = parser->find(name)) return option;
+        }
+        return nullptr;
+    };
+    const CommandLine line = read_words(arguments, any, true);
+    if (line.operands.empty() || !find_word(arguments[line.operands.front()])) return;
+    const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(line.operands.front());
+    std::rotate(arguments.begin(), word, word + 1);
 }
 
 }  // namespace
@@ -422,45 +450,24 @@ void usage(const std::string& text) { throw Failure(kUsage, text + "\nTry 'zkloc
 
 void parse_options(int argc, const char* const* argv, Options& options) {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
-    if (arguments.empty()) usage(std::string("Usage:\n") + kSynopsis);
-    const Word* word = &kWords[0];
-    if (arguments.front() == "--help" || arguments.front() == "-h") {
+    if (arguments.empty()) usage("Usage:\n" + synopsis());
+    put_word_first(arguments);
+    const Word* word = find_word(arguments.front());
+    // A lock is an absolute path, so no lock can be mistaken for one of these.
+    if (word) arguments.erase(arguments.begin());
+    if (word && word->command == Command::help && !arguments.empty() && !arguments.front().starts_with('-')) {
+        word = find_word(arguments.front());
+        if (!word) check_lock(arguments.front());
+        arguments = {"--help"};
+    }
+    const bool asked = !word && (arguments.front() == "--help" || arguments.front() == "-h");
+    if (asked || (word && word->command == Command::help)) {
         options.command = Command::help;
         options.help_text = general_help();
         return;
     }
-    for (const Word& candidate : kWords) {
-        // A lock is an absolute path, so no lock can be mistaken for one of these.
-        if (arguments.front() == candidate.text) {
-            word = &candidate;
-            arguments.erase(arguments.begin());
-            break;
-        }
-    }
+    if (!word) word = &kWords.front();
     Parser(*word, options).parse(std::move(arguments));
-}
-
-std::string server_prefix(const Options& options) {
-    std::string result;
-    for (std::string part :
-         {options.connect.substr(std::min(options.connect.find('/'), options.connect.size())), options.prefix}) {
-        while (part.ends_with('/')) part.pop_back();
-        result += part;
-    }
-    return result;
-}
-
-int parse_signal(const std::string& text) {
-    int number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && rest == end && number > 0 && number < NSIG) return number;
-    const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
-    for (int candidate = 1; candidate < NSIG; ++candidate) {
-        const char* abbreviation = ::sigabbrev_np(candidate);
-        if (abbreviation && name == abbreviation) return candidate;
-    }
-    usage("\"" + text + "\" is not a signal");
 }
 
 }  // namespace zkrecipes::zklock

@@ -94,9 +94,4 @@ struct Options {
 /// before any other file is read.
 void parse_options(int argc, const char* const* argv, Options& options);
 
-/// What the servers see before every path of ours: the path behind the servers' names, and the prefix; "": nothing.
-std::string server_prefix(const Options& options);
-/// "TERM", "SIGTERM" or "15". Throws Failure.
-int parse_signal(const std::string& text);
-
 }  // namespace zkrecipes::zklock

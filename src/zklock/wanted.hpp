@@ -27,5 +27,9 @@ struct Wanted {
 Wanted parse_wanted(const std::string& text);
 /// What stands behind -j. Throws Failure.
 std::int32_t parse_lease_count(const std::string& text);
+/// "TERM", "SIGTERM" or "15". Throws Failure.
+int parse_signal(const std::string& text);
+/// From 0 to 255. Throws Failure that names `option`.
+int parse_exit_code(const std::string& option, const std::string& text);
 
 }  // namespace zkrecipes::zklock

@@ -93,11 +93,71 @@ TEST_F(OptionsTest, AnUnknownOptionIsAUsageErrorAndNotALock) {
     EXPECT_EQ(refusal({"status", "--bogus", "/l"}).first, 64);
 }
 
+TEST_F(OptionsTest, AWrongCommandLineIsAnsweredWithWhatToWrite) {
+    const std::pair<std::vector<const char*>, const char*> wrong[] = {
+        {{}, "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]"},
+        {{"/l"}, "write: zklock [run] [OPTIONS] LOCK [--] COMMAND"},
+        {{"-n"}, "the lock is missing; write: zklock [run] [OPTIONS] LOCK"},
+        {{"status"}, "the lock is missing; write: zklock status [--json] LOCK"},
+        {{"/l", "-n", "true"}, "write zklock -n ... /l COMMAND"},
+        {{"/l", "-n", "true"}, "zklock /l -- -n"},
+        {{"elect", "/e", "--id", "x", "true"}, "write zklock elect --id ... /e COMMAND"},
+        {{"status", "-w", "5", "/l"}, "-w of zklock status (it is one of zklock run, hold, elect, wait)"},
+        {{"status", "-w", "5", "/l"}, "write: zklock status [--json] LOCK"},
+        {{"ls", "--holder"}, "it is one of zklock break"},
+        {{"/a/", "true"}, "write /a"},
+        {{"status", "//a//b/"}, "write /a/b"},
+        {{"-L", "/a/", "--", "true"}, "write /a"},
+        {{"--timout", "5", "/l", "true"}, "did you mean \"--timeout\"?"},
+        {{"hold", "--lock-exit-code", "5", "/l"}, "did you mean \"--lost-exit-code\"?"},
+        {{"ping", "--conect", "a:1"}, "did you mean \"--connect\"?"},
+        {{"break", "--nod", "x", "/l"}, "did you mean \"--node\"?"},
+        {{"leader", "--wacth", "/l"}, "did you mean \"--watch\"?"},
+        {{"--bogus", "/l", "true"}, "zklock help run shows the options"},
+        {{"staus", "/l"}, "did you mean \"status\"?"},
+        {{"run", "status", "/l"}, "zklock status [OPTIONS]"},
+        {{"help", "waitt"}, "did you mean \"wait\"?"},
+        {{"hold", "/l", "true"}, "\"true\" is one argument too many for zklock hold; write: zklock hold"},
+        {{"ping", "/l"}, "write: zklock ping [--json]"},
+        {{"-w"}, "-w needs a value: -w DURATION"},
+        {{"-w", "1", "--wait", "2", "/l", "true"}, "--timeout was given twice"},
+        {{"break", "/l"}, "write: zklock break LOCK (--holder | --node NODE | --all)"},
+    };
+    for (const auto& [arguments, what_to_write] : wrong) {
+        const auto [code, text] = refusal(arguments);
+        EXPECT_EQ(code, 64) << what_to_write;
+        EXPECT_THAT(text, HasSubstr(what_to_write));
+    }
+}
+
+TEST_F(OptionsTest, OptionsMayStandInFrontOfTheCommandsWord) {
+    EXPECT_EQ(parse({"--connect", "a:1", "ls"}).command, Command::ls);
+    EXPECT_EQ(parse({"--connect", "a:1", "ls"}).connect, "a:1");
+    EXPECT_EQ(parse({"-q", "ping"}).command, Command::ping);
+    EXPECT_EQ(parse({"-w", "5", "wait", "/l"}).wait_limit, 5s);
+    EXPECT_EQ(parse({"-vn", "-w0", "hold", "/l"}).command, Command::hold);
+    EXPECT_EQ(parse({"--watch", "leader", "/l"}).command, Command::leader);
+    EXPECT_EQ(parse({"--name", "status", "/l", "hold"}).command, Command::run) << "a value is no word";
+    EXPECT_THAT(parse({"-L", "/a", "--", "status", "/l"}).argv, ElementsAre("status", "/l"));
+}
+
+TEST_F(OptionsTest, HelpIsACommandAndShowsWhatToWrite) {
+    EXPECT_THAT(parse({"help"}).help_text, HasSubstr("zklock status [--json] LOCK"));
+    EXPECT_EQ(parse({"help", "help"}).help_text, parse({"--help"}).help_text);
+    for (const auto& arguments : std::vector<std::vector<const char*>>{{"help", "run"}, {"run", "--help"}}) {
+        const Options options = parse(arguments);
+        EXPECT_EQ(options.command, Command::help);
+        EXPECT_THAT(options.help_text, HasSubstr("LOCK [--] COMMAND [ARG...]"));
+        EXPECT_THAT(options.help_text, HasSubstr("--kill-after"));
+    }
+    EXPECT_THAT(parse({"help", "elect"}).help_text, HasSubstr("ELECTION [--] COMMAND"));
+    EXPECT_THAT(parse({"help", "wait"}).help_text, HasSubstr("zklock wait [-w DURATION] LOCK"));
+}
+
 TEST_F(OptionsTest, ALockIsAnAbsolutePath) {
     EXPECT_EQ(refusal({"lead", "/l"}).first, 64);
     EXPECT_THAT(refusal({"locks/x", "cmd"}).second, HasSubstr("neither a command of zklock nor an absolute path"));
-    EXPECT_THAT(refusal({"--connect", "a:1", "status", "/l"}).second,
-                HasSubstr("put the command first: zklock status"));
+    EXPECT_THAT(refusal({"run", "status", "/l"}).second, HasSubstr("put the command first: zklock status"));
     EXPECT_EQ(refusal({"status", "x"}).first, 64);
     EXPECT_EQ(refusal({"-n"}).first, 64);
     EXPECT_EQ(refusal({"/l"}).first, 64);
@@ -175,8 +235,8 @@ TEST_F(OptionsTest, SeveralLocksAreASetAndTheCommandStandsBehindDashes) {
 
 TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
     const std::vector<std::pair<std::vector<const char*>, const char*>> wrong = {
-        {{"-L", "/a", "/b", "cmd"}, "behind another -L"},
-        {{"-L", "/a", "/b", "--", "cmd"}, "behind another -L"},
+        {{"-L", "/a", "/b", "cmd"}, "another -L before each further lock"},
+        {{"-L", "/a", "/b", "--", "cmd"}, "write -- before the command"},
         {{"hold", "-L", "/a", "/b"}, "\"-L /b\" too"},
         {{"-L", "/a"}, "the command is missing"},
         {{"-L", "/a", "--bogus", "--", "cmd"}, "unknown option --bogus"},
