@@ -17,6 +17,7 @@
 #include "zklock/commands.hpp"
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
+#include "zklock/explain.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -36,25 +37,13 @@ SessionOptions session_options(const Options& options, Console& console) {
     return result;
 }
 
-/// The setting that this refusal of a session's options is about.
-const char* setting_of(const Error& error) {
-    switch (error.errc()) {
-        case Errc::bad_connect_string: return "connect";
-        case Errc::bad_path: return error.operation() == "connect" ? "connect" : "prefix";
-        case Errc::bad_option: return "acl";  // the others were looked at before
-        default: return "";
-    }
-}
-
 }  // namespace
 
 Session open_session(const Options& options, Console& console) {
     try {
         return Session(session_options(options, console));
     } catch (const Error& error) {
-        const auto origin = options.origins.find(setting_of(error));
-        if (origin == options.origins.end()) throw;
-        throw Failure(kConfig, origin->second + ": " + error.what());
+        throw failure_of(error, options);
     }
 }
 
@@ -212,16 +201,15 @@ void LockSession::give_up(bool connected) {
     throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words(), "busy");
 }
 
-/// Called in the handler of an error of the acquire. The library speaks of objects and what they were made for; who
-/// runs zklock on a semaphore of another size needs to know what to write instead.
+/// Called in the handler of an error of the acquire. Of a semaphore of another size it says which size to write.
 void LockSession::explain(const Error& error) {
     if (options_.locks.front().mode != Mode::semaphore || error.errc() != Errc::bad_option) throw;
     std::int32_t agreed = 0;
     try {
         agreed = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false).leases;
-    } catch (const Error&) {  // the library's own words have to do
+    } catch (const Error&) {  // then without the number
     }
-    if (agreed == 0 || agreed == options_.leases) throw Failure(kBadData, error.what());
+    if (agreed == 0 || agreed == options_.leases) throw failure_of(error, options_);
     throw Failure(kBadData, options_.lock + " is a semaphore of " + std::to_string(agreed) + " leases, and -j " +
                                 std::to_string(options_.leases) +
                                 " asks for another size, on which all who use it must agree: use -j " +

@@ -23,8 +23,7 @@
 
 namespace zkrecipes::zklock {
 
-/// Not connected yet. Throws Error, or Failure 78 with the place where the refused option stands, if that is not the
-/// command line.
+/// Not connected yet. Throws Failure with the option that is refused, or the place where it stands.
 Session open_session(const Options& options, Console& console);
 
 /// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.

@@ -14,6 +14,7 @@
 #include "zklock/console.hpp"
 #include "zklock/descriptors.hpp"
 #include "zklock/events.hpp"
+#include "zklock/explain.hpp"
 #include "zklock/hold_command.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/options.hpp"
@@ -83,6 +84,14 @@ struct Run {
     bool result_written = true;
 };
 
+int dispatch_in_words(const Options& options, Console& console, Inheritance& inheritance) {
+    try {
+        return dispatch(options, console, inheritance);
+    } catch (const Error& error) {
+        throw failure_of(error, options);
+    }
+}
+
 int parse_and_dispatch(int argc, char** argv, Run& run, Inheritance& inheritance) {
     Options options;
     try {
@@ -90,7 +99,7 @@ int parse_and_dispatch(int argc, char** argv, Run& run, Inheritance& inheritance
         inheritance.withhold_closed();
         run.console.emplace(options);
         require_result(options);
-        return dispatch(options, *run.console, inheritance);
+        return dispatch_in_words(options, *run.console, inheritance);
     } catch (...) {
         run.result_written = report_failure(options);
         throw;
@@ -125,9 +134,6 @@ int run_main(int argc, char** argv) {
         return failure.code == kOk && !run.result_written ? kIoError : failure.code;  // -E 0
     } catch (const Interrupted& interrupted) {
         Signals::die_of(interrupted.signal);
-    } catch (const Error& error) {
-        console->error(error.what());
-        return exit_code_for(error.errc());
     } catch (const std::system_error& error) {
         std::cerr << "zklock: " << error.what() << "\n";
         return kOsError;

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <zkrecipes/error.hpp>
 
 #include "zklock/ask.hpp"
 #include "zklock/console.hpp"
@@ -98,16 +97,6 @@ bool can_write_result(const std::string& file) {
     return true;
 }
 
-const char* outcome_of(int code) noexcept {
-    switch (code) {
-        case kUnavailable: return "unavailable";
-        case kNoPermission: return "no_permission";
-        case kCannotCreate: return "cannot_create";
-        case kLost: return "lost";
-        default: return "error";
-    }
-}
-
 nlohmann::json with_message(nlohmann::json object, const char* message) {
     const std::string_view text = message;
     object["message"] = std::string(text.substr(0, text.find('\n')));  // without the advice to read the help
@@ -120,9 +109,6 @@ nlohmann::json failure_object(const Options& options) {
         throw;
     } catch (const Failure& failure) {
         return with_message(result_object(options, failure.outcome, failure.code), failure.what());
-    } catch (const Error& error) {
-        const int code = exit_code_for(error.errc());
-        return with_message(result_object(options, outcome_of(code), code), error.what());
     } catch (const Interrupted& interrupted) {
         nlohmann::json object = result_object(options, "interrupted", kSignalBase + interrupted.signal);
         object["signal"] = interrupted.signal;

@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <zkrecipes/error.hpp>
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "zklock/connection.hpp"
@@ -461,9 +460,28 @@ TEST_F(OptionsTest, WhatASessionRefusesIsToldWithThePlaceWhereItStands) {
             EXPECT_THAT(failure.what(), StartsWith(file + ", " + place));
         }
     }
-    const Options options = parse({"--connect", "a:1:2", "/l", "c"});
-    Console console(options);
-    EXPECT_THROW(open_session(options, console), Error) << "nothing but the command line is to blame";
+}
+
+TEST_F(OptionsTest, WhatASessionRefusesOfTheCommandLineIsWrongUsage) {
+    const std::pair<std::vector<const char*>, const char*> wrong[] = {
+        {{"--connect", "a:1:2", "/l", "c"}, "--connect: \"a:1:2\": there is more than one colon"},
+        {{"--connect", "a:99999", "/l", "c"}, "--connect: \"a:99999\": the port must be between 1 and 65535"},
+        {{"--connect", "zk://a", "/l", "c"}, "--connect: \"zk://a\": leave out \"zk://\""},
+        {{"--prefix", "/p/", "/l", "c"}, "--prefix: \"/p/\" cannot be used as a path: it ends with /"},
+        {{"--acl", "creator", "/l", "c"}, "--acl: creator needs credentials: name them with --auth-file"},
+        {{"--acl", "world:x:r", "/l", "c"}, "--acl: the scheme world has one id: write world:anyone:PERMISSIONS"},
+    };
+    for (const auto& [arguments, answer] : wrong) {
+        const Options options = parse(arguments);
+        Console console(options);
+        try {
+            open_session(options, console);
+            ADD_FAILURE() << answer;
+        } catch (const Failure& failure) {
+            EXPECT_EQ(failure.code, 64);
+            EXPECT_THAT(failure.what(), StartsWith(answer));
+        }
+    }
 }
 
 TEST_F(OptionsTest, HelpAndVersionNeedNoServers) {

@@ -436,7 +436,7 @@ TEST_F(ZklockRunTest, NoServerIs69AndNoConfigurationIs78) {
     ZklockProcess::Setup nothing;
     nothing.environment = {"HOME=/nonexistent"};
     EXPECT_EQ(zklock({lock(), "true"}, nothing).code, 78);
-    EXPECT_EQ(zklock({"--connect", "a:b:c:99999", lock(), "true"}).code, 78);
+    EXPECT_EQ(zklock({"--connect", "a:b:c:99999", lock(), "true"}).code, 64);
     EXPECT_EQ(zklock({"--bogus", lock(), "true"}).code, 64);
     EXPECT_EQ(run({"/a//b", "true"}).code, 64);
 }

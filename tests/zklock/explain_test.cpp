@@ -1,0 +1,163 @@
+#include "zklock/explain.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace zkrecipes::zklock {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+Options asked(Mode mode = Mode::exclusive) {
+    Options options;
+    options.lock = "/l";
+    options.locks = {{"/l", mode}};
+    return options;
+}
+
+/// Words of the library's programmers, not of somebody who runs zklock.
+void expect_plain(const std::string& text) {
+    for (const char* word :
+         {"::", "Options", "acquire_", "inspect_", "find_locks", "wait_connected", "remove_part", "Lock", "Mutex",
+          "Semaphore", "Election", "object", "Session ", "session:", "callable", "Errc"}) {
+        EXPECT_THAT(text, Not(HasSubstr(word)));
+    }
+}
+
+TEST(ExplainTest, EveryErrorIsToldInTheWordsOfWhoRunsZklock) {
+    struct Row {
+        Error error;
+        int code;
+        const char* remedy;
+    };
+    const Row rows[] = {
+        {{Errc::bad_path, "ExclusiveMutex", "/a/", "it ends with /; leave the last / out"}, 64, "leave the last / out"},
+        {{Errc::bad_path, "session namespace", "/p//q", "it has an empty component (//)"}, 64, "--prefix: \"/p//q\""},
+        {{Errc::bad_connect_string, "connect", {}, "\"a:0\": the port must be"},
+         64,
+         "--connect: \"a:0\": the port must be"},
+        {{Errc::bad_option,
+          "session",
+          {},
+          "SessionOptions::acl says 'the authenticated user', but SessionOptions::auth has no credentials; add some"},
+         64,
+         "--acl: creator needs credentials: name them with --auth-file"},
+        {{Errc::bad_option,
+          "session",
+          {},
+          "an entry of SessionOptions::acl has the scheme world with the id 'x'; the only id of that scheme is anyone"},
+         64,
+         "world:anyone:PERMISSIONS"},
+        {{Errc::bad_option, "acquire_async", "/l", "create was answered: invalid access list"},
+         64,
+         "--acl: the servers"},
+        {{Errc::bad_option, "acquire_async", "/l",
+          "check was answered: the session timeout is too short for the servers' tickTime: ask for a longer one"},
+         64,
+         "use a longer --session-timeout"},
+        {{Errc::bad_option, "ExclusiveMutex", "/l", "id and labels take more than the 512 bytes"}, 64, "--meta"},
+        {{Errc::bad_option, "LeaderElection", "/l", "the id takes more than the 512 bytes"}, 64, "--id"},
+        {{Errc::bad_option, "MultiLock", "/l", "the set has more than 100 paths; use fewer at a time"}, 64, "fewer -L"},
+        {{Errc::unreachable, "inspect_lock", "/l", "the deadline passed before a server answered"},
+         69,
+         "no ZooKeeper server"},
+        {{Errc::connection_lost, "acquire_async", "/l", "3 attempts failed"}, 69, "did not come back"},
+        {{Errc::session_lost, "acquire_async", "/l", ""}, 69, "try again"},
+        {{Errc::closed, "session", "zk:2181", "make a new Session"}, 70, "the ZooKeeper session was closed"},
+        {{Errc::auth_failed, "wait_connected", "zk:2181",
+          "the servers refused the credentials; check SessionOptions::auth"},
+         77,
+         "look at --auth-file"},
+        {{Errc::auth_failed, "session", "zk:2181",
+          "the servers did not answer the credentials within SessionOptions::auth_timeout (10000 ms)"},
+         77,
+         "did not answer the credentials in time"},
+        {{Errc::no_permission, "acquire_async", "/sec/x", "create was answered: not permitted"},
+         77,
+         "/sec/x: the access list of the nodes does not permit creating nodes: name credentials with --auth-file"},
+        {{Errc::no_permission, "inspect_lock", "/sec/x", "list of /sec/x was answered: not permitted"},
+         77,
+         "permit reading"},
+        {{Errc::no_permission, "remove_participant", "/sec/x/n", "delete of /sec/x/n was answered: not permitted"},
+         77,
+         "permit deleting"},
+        {{Errc::lock_lost, "acquire", "/l", "the grant is empty"}, 79, "the lock was lost"},
+        {{Errc::not_owner, "unlock", "/l", ""}, 70, "please report"},
+        {{Errc::would_deadlock, "acquire", "/l", ""}, 70, "please report"},
+        {{Errc::budget_exceeded, "acquire_async", "/l", "use another Session for more"}, 70, "fewer -L"},
+        {{Errc::too_large, "MultiLock", "/l and 2 more", "the transaction would have 2000000 bytes"}, 65, "fewer -L"},
+        {{Errc::quota_exceeded, "acquire_async", "/l", "create was answered: quota exceeded"}, 73, "raise the quota"},
+        {{Errc::sequence_exhausted, "acquire_async", "/l", "the next number is 2147483647"}, 73, "delete it when"},
+        {{Errc::bad_data, "acquire_async", "/l", "the node of the leases holds something else than their number"},
+         65,
+         "/l/leases does not hold the number"},
+        {{Errc::bad_data, "remove_participant", "/l/n", "the node's data has changed since it was read"},
+         65,
+         "try again"},
+        {{Errc::bad_data, "acquire_async", "/l", "something else"}, 65, "take another path"},
+        {{Errc::no_parent, "acquire_async", "/l", "the lock directory vanishes each time"}, 73, "who deletes it"},
+        {{Errc::unsupported, "acquire_async", "/l", "create was answered: not implemented by the server"},
+         78,
+         "too old"},
+        {{Errc::protocol, "acquire_async", "/l", "create was answered: marshalling error"},
+         70,
+         "(create was answered: "},
+        {{Errc::outcome_unknown, "acquire_async", "/l", ""}, 69, "zklock status"},
+        {{Errc::node_exists, "create", "/l", ""}, 65, "exists already"},
+        {{Errc::no_node, "set", "/l", ""}, 65, "does not exist"},
+        {{Errc::bad_version, "set", "/l", ""}, 65, "by somebody else"},
+        {{Errc::not_empty, "delete", "/l", ""}, 65, "nodes below it"},
+        {{Errc::out_of_resources, "connect", {}, "the ZooKeeper C client cannot make a handle (x); look at ulimit -n"},
+         71,
+         "ulimit -n"},
+    };
+    std::set<Errc> told;
+    for (const Row& row : rows) {
+        const Failure failure = failure_of(row.error, asked());
+        EXPECT_EQ(failure.code, row.code) << failure.what();
+        EXPECT_THAT(failure.what(), HasSubstr(row.remedy));
+        expect_plain(failure.what());
+        told.insert(row.error.errc());
+    }
+    const std::string unknown = make_error_code(static_cast<Errc>(0)).message();
+    for (int code = 1; make_error_code(static_cast<Errc>(code)).message() != unknown; ++code) {
+        EXPECT_TRUE(told.contains(static_cast<Errc>(code))) << make_error_code(static_cast<Errc>(code)).message();
+    }
+}
+
+TEST(ExplainTest, ARefusedValueIsToldWithThePlaceWhereItStands) {
+    Options options = asked();
+    const Error error(Errc::bad_connect_string, "connect", {}, "\"a:0\": the port must be between 1 and 65535");
+    EXPECT_EQ(failure_of(error, options).code, 64);
+    options.origins["connect"] = "/etc/zklock.conf, line 3: connect";
+    const Failure failure = failure_of(error, options);
+    EXPECT_EQ(failure.code, 78);
+    EXPECT_THAT(failure.what(), StartsWith("/etc/zklock.conf, line 3: connect: \"a:0\""));
+}
+
+TEST(ExplainTest, ASemaphoreOfAnotherSizeIsDataAndNotUsage) {
+    Options options = asked(Mode::semaphore);
+    options.leases = 1;
+    const Failure failure = failure_of(
+        {Errc::bad_option, "acquire_async", "/l", "here are 3 leases, but this object was made for 1"}, options);
+    EXPECT_EQ(failure.code, 65);
+    EXPECT_THAT(failure.what(), HasSubstr("-j 1"));
+    expect_plain(failure.what());
+}
+
+TEST(ExplainTest, WhatOthersWroteDoesNotReachTheTerminal) {
+    const Error error(Errc::protocol, "acquire_async", "/l", "the server named the new node \x1b[2J");
+    EXPECT_THAT(in_words(error, asked()), Not(HasSubstr("\x1b")));
+}
+
+TEST(ExplainTest, NoCreateIsNamedWhereItForbids) {
+    Options options = asked();
+    options.create_parents = false;
+    EXPECT_THAT(in_words({Errc::no_parent, "acquire_async", "/l", "the options forbid to make it"}, options),
+                HasSubstr("--no-create"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock
