@@ -18,6 +18,7 @@
 #include "zklock/describe.hpp"
 #include "zklock/duration.hpp"
 #include "zklock/explain.hpp"
+#include "zklock/reachability.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -109,7 +110,8 @@ Inbox::Mail LockSession::await(std::optional<Instant> until) {
 void LockSession::note_states(const Inbox::Mail& mail) {
     for (const StateChange& change : mail.states) {
         if (change.state == SessionState::lost) {
-            console_.warning("the session was lost while waiting for " + options_.lock + ": back of the queue");
+            console_.warning("the session was lost while waiting for " + options_.lock +
+                             ": zklock waits again, at the tail of the queue");
         }
         state_ = change.state;
     }
@@ -128,8 +130,8 @@ void LockSession::connect() {
     while (state_ != SessionState::connected) {
         if (until && BootClock::now() >= *until) {
             throw Failure(kUnavailable,
-                          "no ZooKeeper server answered at " + printable(options_.connect) + " within " +
-                              format_duration(*until - started_at_),
+                          "no ZooKeeper server answered within " + format_duration(*until - started_at_) + ": " +
+                              printable(why_no_answer(options_.connect)),
                           "unavailable");
         }
         await(until);
@@ -194,7 +196,9 @@ void LockSession::wait_for_grant() {
 void LockSession::give_up(bool connected) {
     stop_watching();
     if (!connected) {
-        throw Failure(kUnavailable, "not acquired: no ZooKeeper server answers while waiting for " + options_.lock,
+        throw Failure(kUnavailable,
+                      options_.lock + " was not acquired, and no ZooKeeper server answers: " +
+                          printable(why_no_answer(options_.connect)),
                       "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);

@@ -89,6 +89,9 @@ int dispatch_in_words(const Options& options, Console& console, Inheritance& inh
         return dispatch(options, console, inheritance);
     } catch (const Error& error) {
         throw failure_of(error, options);
+    } catch (const std::system_error& error) {
+        throw Failure(kOsError, "the operating system refused something that zklock needs: " + error.code().message() +
+                                    "; look at the limits of processes and open files (ulimit -u, ulimit -n)");
     }
 }
 

@@ -247,7 +247,7 @@ private:
     /// What follows the locks.
     void take_words(std::vector<std::string> rest, bool apart) {
         if (given("--command")) {
-            if (!rest.empty()) usage("-c and a command exclude each other");
+            if (!rest.empty()) usage("-c and a command exclude each other: leave one of them out");
             return take_shell();
         }
         if (rest.empty()) refuse_and_show("the command is missing");
@@ -285,7 +285,8 @@ private:
         if (given("--lost-exit-code")) options_.lost_exit_code = parse_exit_code("--lost-exit-code", lost_);
         if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
-        if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n and -w exclude each other");
+        if (options_.nonblock && options_.wait_limit > Nanoseconds(0))
+            usage("-n and -w exclude each other: leave one of them out");
         options_.create_parents = !no_create_;
         take_meta();
         take_progress();
@@ -294,7 +295,7 @@ private:
     }
 
     void take_locks() {
-        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw");
+        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw: leave it or these out");
         if (given("--dialect") && dialect_ != "curator" && dialect_ != "kazoo") {
             usage("--dialect: curator or kazoo, not " + dialect_);
         }

@@ -11,14 +11,15 @@
 #include "zklock/descriptors.hpp"
 #include "zklock/duration.hpp"
 #include "zklock/lock_session.hpp"
+#include "zklock/reachability.hpp"
 
 namespace zkrecipes::zklock {
 
 Outside::Outside(const Options& options, Console& console) : session_(open_session(options, console)) {
     const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
     if (session_.wait_connected(deadline)) return;
-    throw Failure(kUnavailable, "no ZooKeeper server answered at " + printable(options.connect) + " within " +
-                                    format_duration(*options.connect_timeout));
+    throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
+                                    ": " + printable(why_no_answer(options.connect)));
 }
 
 void print(const std::string& text) {

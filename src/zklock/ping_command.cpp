@@ -7,6 +7,7 @@
 #include "zklock/events.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/outside.hpp"
+#include "zklock/reachability.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -35,7 +36,9 @@ int wait_command(const Options& options, Console& console) {
     const Deadline deadline = options.wait_limit ? Deadline(*options.wait_limit) : Deadline::never();
     if (wait_until_free(outside.session(), options.lock, deadline)) return kOk;
     const bool connected = outside.session().state() == SessionState::connected;
-    if (!connected) throw Failure(kUnavailable, "no ZooKeeper server answers");
+    if (!connected) {
+        throw Failure(kUnavailable, "no ZooKeeper server answers: " + printable(why_no_answer(options.connect)));
+    }
     throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit));
 }
 

@@ -116,6 +116,7 @@ TEST_F(ZklockExitTest, AServerThatSaysNothingIs69) {
         zklock(with({"--connect-timeout", "1s", lock(), "touch", scratch_ / "ran"}, gate.connect_string()));
     EXPECT_EQ(outcome.code, 69);
     EXPECT_THAT(outcome.err, HasSubstr("within 1.0s"));
+    EXPECT_THAT(outcome.err, HasSubstr(gate.connect_string() + ": takes connections, but gives no session"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }
 

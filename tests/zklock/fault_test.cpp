@@ -224,7 +224,7 @@ TEST_P(ZklockFaultTest, AWaiterWhoseSessionExpiresGoesToTheBackOfTheQueue) {
         return now.size() == 3 &&
                std::set<std::string>(now.begin(), now.end()) != std::set<std::string>(before.begin(), before.end());
     }));
-    EXPECT_TRUE(await([&] { return waiter.err().find("back of the queue") != std::string::npos; }));
+    EXPECT_TRUE(await([&] { return waiter.err().find("tail of the queue") != std::string::npos; }));
     holder->signal(SIGTERM);
     EXPECT_EQ(waiter.wait(), 0);
     EXPECT_EQ(later->wait(), 0);

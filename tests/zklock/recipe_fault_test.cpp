@@ -102,7 +102,7 @@ TEST_P(ZklockRecipeFaultTest, AWaiterWhoseSessionExpiresStandsInLineAgain) {
     ZklockProcess waiter(with(second, gate_->connect_string()));
     ASSERT_TRUE(await([&] { return nodes() == 2 * nodes_of_one(); }));
     gate_->expire(gate_->sessions().back());
-    EXPECT_TRUE(await([&] { return waiter.err().find("back of the queue") != std::string::npos; }));
+    EXPECT_TRUE(await([&] { return waiter.err().find("tail of the queue") != std::string::npos; }));
     holder->signal(SIGTERM);
     EXPECT_EQ(waiter.wait(), 0) << waiter.err();
     EXPECT_EQ(waiter.out(), "ran\n");

@@ -393,7 +393,7 @@ TEST_F(ZklockRunTest, TheResultTellsWhyNothingRanWhateverTheExitCodeIs) {
         options.insert(options.end(), {lock(), "touch", scratch_ / "ran"});
         return result_of(run(std::move(options)));
     };
-    EXPECT_EQ(never({"-s", "-x"})["message"], "-s excludes -x and --rw");
+    EXPECT_EQ(never({"-s", "-x"})["message"], "-s excludes -x and --rw: leave it or these out");
     EXPECT_EQ(never({"--bogus"})["outcome"], "error");
     EXPECT_EQ(never({"--config", "/nonexistent"})["exit_code"], 78);
     EXPECT_THAT(never({"--events", "99"})["message"].get<std::string>(), HasSubstr("no such descriptor"));
