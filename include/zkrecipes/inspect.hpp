@@ -31,8 +31,10 @@ ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, D
                                     bool up_to_date = true);
 
 /// Reads every lock at or below `prefix` that somebody holds or waits for. A semaphore is one lock, whose directories
-/// are not listed besides. Blocks; throws as inspect_lock.
-ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline);
+/// are not listed besides. What an access list hides below `prefix` is left out; its paths are put into `unreadable`.
+/// Blocks; throws as inspect_lock.
+ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
+                                               std::vector<std::string>* unreadable = nullptr);
 
 /// What is known of a contender. Everything that is set must be so; what is not set matters not.
 struct ParticipantFilter {

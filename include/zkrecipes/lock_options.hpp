@@ -39,7 +39,7 @@ struct Participant {
     std::string path;                               ///< absolute, as the caller names paths (without the namespace)
     std::string node;                               ///< last component
     bool holder = false;                            ///< holds the lock now, by the order of the nodes
-    std::string mode;                               ///< "exclusive", "shared" or "lease"
+    std::string mode;                               ///< "exclusive", "shared" or "semaphore"
     FencingToken token = 0;                         ///< the node's czxid
     std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
@@ -52,6 +52,7 @@ struct Participant {
     bool revocation_requested = false;  ///< its data is Curator's request to give way, and says nothing else any more
     std::string raw;                    ///< the node's data as it is
     std::int32_t version = 0;           ///< of the node's data
+    bool by_zkrecipes = false;          ///< this library made the node, and so its owner notices when it is deleted
 };
 
 }  // namespace zkrecipes

@@ -6,7 +6,7 @@ std::string random_uuid(Runtime& runtime) {
     constexpr char kDigits[] = "0123456789abcdef";
     std::uint64_t high = runtime.random();
     std::uint64_t low = runtime.random();
-    high = (high & ~std::uint64_t{0xF000}) | 0x4000;                         // version 4: random
+    high = (high & ~std::uint64_t{0xF000}) | 0x8000;                         // version 8: custom
     low = (low & ~(std::uint64_t{0xC} << 60)) | (std::uint64_t{0x8} << 60);  // variant 1
     std::string text;
     text.reserve(36);

@@ -27,11 +27,13 @@ public:
     // Server paths, parents before children.
     std::vector<std::string> directories;
     std::vector<std::string> may_be_semaphores;
+    std::vector<std::string> unreadable;
 
 private:
     void begin() override {
         directories.clear();
         may_be_semaphores.clear();
+        unreadable.clear();
         open_ = {root_};
         in_flight_ = 0;
         go_on();
@@ -50,9 +52,10 @@ private:
     }
 
     void on_listed(const std::string& directory, Rc rc, const std::vector<std::string>& names, const NodeStat& stat) {
-        // What we may not read below the root is as good as not there.
+        // What we may not read below the root is left out.
         const bool hidden = rc == Rc::no_auth && directory != root_;
         if (!hidden && !usable(rc, "list", directory)) return;
+        if (hidden) unreadable.push_back(core().user_path(directory));
         --in_flight_;
         bool is_lock = false;
         for (const auto& name : names) {
@@ -215,10 +218,11 @@ private:
     const std::int64_t token_;
 };
 
-/// Those in use among the candidates. `parts`: what is listed as one of these, and not by itself.
+/// Those in use among the candidates. `parts`: what is listed as one of these, and not by itself. `unreadable`: what an
+/// access list hides is added.
 std::vector<LockView> find_semaphores(const std::shared_ptr<SessionCore>& core, const char* operation,
                                       const std::vector<std::string>& candidates, Deadline deadline,
-                                      std::set<std::string>& parts) {
+                                      std::set<std::string>& parts, std::vector<std::string>& unreadable) {
     std::vector<LockView> found;
     for (const auto& directory : candidates) {
         const auto user_path = core->user_path(directory);
@@ -229,7 +233,8 @@ std::vector<LockView> find_semaphores(const std::shared_ptr<SessionCore>& core, 
             parts.insert(queue_directory(layout, directory));
             if (!view.participants.empty()) found.push_back(std::move(view));
         } catch (const Error& error) {
-            if (error.errc() != Errc::no_permission) throw;  // as good as not there
+            if (error.errc() != Errc::no_permission) throw;
+            unreadable.push_back(user_path);
         }
     }
     return found;
@@ -246,7 +251,8 @@ LockView inspect_lock(Session& session, const std::string& path, Deadline deadli
                                up_to_date);
 }
 
-std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline) {
+std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
+                                 std::vector<std::string>* unreadable) {
     constexpr const char* operation = "find_locks";
     const auto core = SessionAccess::core(session);
     // One deadline over all the steps, whatever clock it came from.
@@ -254,13 +260,19 @@ std::vector<LockView> find_locks(Session& session, const std::string& prefix, De
         std::make_shared<internal::LockFinder>(core, operation, prefix, core->server_path(prefix, operation));
     finder->run_or_throw(deadline);
     std::set<std::string> parts;  // queues and leases of semaphores: no locks of their own
-    auto locks = internal::find_semaphores(core, operation, finder->may_be_semaphores, deadline, parts);
+    auto locks =
+        internal::find_semaphores(core, operation, finder->may_be_semaphores, deadline, parts, finder->unreadable);
     for (const auto& directory : finder->directories) {
         if (parts.contains(directory)) continue;
         auto view = internal::read_queue(core, operation, core->user_path(directory), directory, deadline, false);
         if (!view.participants.empty()) locks.push_back(std::move(view));
     }
     std::ranges::sort(locks, {}, &LockView::path);
+    if (unreadable) {
+        std::ranges::sort(finder->unreadable);
+        finder->unreadable.erase(std::ranges::unique(finder->unreadable).begin(), finder->unreadable.end());
+        *unreadable = std::move(finder->unreadable);
+    }
     return locks;
 }
 

@@ -48,6 +48,23 @@ std::string make_identity(std::string_view uuid, Dialect dialect) {
     return identity;
 }
 
+bool has_our_identity(std::string_view name) noexcept {
+    constexpr std::string_view kCuratorStart = "_c_";
+    const bool curator = name.starts_with(kCuratorStart);
+    if (curator) name.remove_prefix(kCuratorStart.size());
+    // The place of the version, and of the first digit behind it that is bound as well.
+    const std::string_view form =
+        curator ? "xxxxxxxx-xxxx-8xxx-Vxxx-xxxxxxxxxxxx-" : "xxxxxxxxxxxx8xxxVxxxxxxxxxxxxxxx_";
+    if (name.size() < form.size()) return false;
+    for (std::size_t i = 0; i < form.size(); ++i) {
+        const std::string_view allowed = form[i] == 'x'   ? "0123456789abcdef"
+                                         : form[i] == 'V' ? "89ab"
+                                                          : form.substr(i, 1);
+        if (allowed.find(name[i]) == std::string_view::npos) return false;
+    }
+    return true;
+}
+
 std::string format_sequence(std::int32_t sequence) {
     char text[kSequenceChars + 1];
     std::snprintf(text, sizeof text, "%010d", sequence);

@@ -24,6 +24,8 @@ inline constexpr std::size_t kSequenceChars = 11;
 /// "_c_<uuid>-", or the bare digits
 std::string make_identity(std::string_view uuid, Dialect dialect = Dialect::curator);
 inline constexpr std::size_t kIdentityChars = 40;
+/// Whether this library made the identity that the name begins with, in either dialect: random_uuid() marks it.
+bool has_our_identity(std::string_view name) noexcept;
 
 /// What the server appends to a sequential node: ten characters with leading zeros, signed.
 std::string format_sequence(std::int32_t sequence);

@@ -111,7 +111,7 @@ private:
         });
         for (auto& participant : view.participants) {
             participant.holder = true;
-            participant.mode = "lease";
+            participant.mode = "semaphore";
         }
     }
 
@@ -137,6 +137,7 @@ Participant participant_of(const std::string& user_directory, const std::string&
     participant.session_id = stat.ephemeral_owner;
     participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
     participant.version = stat.version;
+    participant.by_zkrecipes = has_our_identity(name);
     parsed&& says_id_alone(parsed->pattern) ? read_id(std::move(data), participant)
                                             : read_payload(std::move(data), participant);
     return participant;
@@ -180,7 +181,7 @@ std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vect
         };
         if (std::any_of(all.begin(), all.begin() + holders, same)) continue;
         waiter.holder = false;
-        waiter.mode = "lease";
+        waiter.mode = "semaphore";
         all.push_back(std::move(waiter));
     }
     return all;

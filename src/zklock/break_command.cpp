@@ -22,12 +22,30 @@ bool selected(const Options& options, const Participant& participant) {
     return false;
 }
 
-bool confirmed(const Options& options, std::size_t count) {
-    if (options.yes) return true;
+/// What is to be removed, for who decides.
+std::string shown(const std::vector<Participant>& victims) {
+    const auto now = std::chrono::system_clock::now();
+    std::string text;
+    for (const Participant& victim : victims) {
+        text += std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
+                printable(node_path(victim)) + ", token " + std::to_string(victim.token) + ", session " +
+                hex(victim.session_id) + "\n";
+        if (!victim.by_zkrecipes) {
+            text +=
+                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one continues "
+                "as if it held the lock. Stop it first.\n";
+        }
+    }
+    return text;
+}
+
+bool confirmed(const Options& options, const std::string& text, std::size_t count) {
     if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
+        if (!options.quiet) print(text);
         throw Failure(kUsage, "nothing was removed: without a terminal to ask at, break needs --yes");
     }
-    std::cerr << "Remove " << (count == 1 ? "this node" : "these nodes") << "? [y/N] " << std::flush;
+    // Where the question is, also with --quiet, or with stdout in a file.
+    std::cerr << text << "Remove " << (count == 1 ? "this node" : "these nodes") << "? [y/N] " << std::flush;
     std::string answer;
     std::getline(std::cin, answer);
     return answer == "y" || answer == "Y" || answer == "yes";
@@ -38,7 +56,6 @@ bool confirmed(const Options& options, std::size_t count) {
 int break_command(const Options& options, Console& console) {
     Outside outside(options, console);
     const LockView view = inspect_lock(outside.session(), options.lock, Outside::answer_by());
-    const auto now = std::chrono::system_clock::now();
     std::vector<Participant> victims;
     for (const Participant& participant : view.participants) {
         if (selected(options, participant)) victims.push_back(participant);
@@ -46,23 +63,17 @@ int break_command(const Options& options, Console& console) {
     if (victims.empty()) {
         if (!options.break_node.empty())
             throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
-        if (!options.quiet) print(options.lock + " is free: there is nothing to remove\n");
+        if (!options.quiet) print(options.lock + ": " + state_of(view) + ": there is nothing to remove\n");
         return kOk;
     }
-    std::string text;
-    for (const Participant& victim : victims) {
-        text += std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
-                printable(node_path(victim)) + ", token " + std::to_string(victim.token) + ", session " +
-                hex(victim.session_id) + "\n";
-        if (!is_ours(victim)) {
-            text +=
-                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one will go on "
-                "as "
-                "if it held the lock. Stop it first.\n";
+    if (!options.yes) {
+        if (!confirmed(options, shown(victims), victims.size())) {
+            if (!options.quiet) print("nothing was removed\n");
+            return kDeclined;
         }
+    } else if (!options.quiet) {
+        print(shown(victims));
     }
-    if (!options.quiet) print(text);
-    if (!confirmed(options, victims.size())) return kOk;
     for (const Participant& victim : victims) {
         // Exactly this node, as it was seen: not whoever is first by now.
         const bool removed = remove_participant(outside.session(), victim, Outside::answer_by());

@@ -26,7 +26,6 @@ std::string node_path(const Participant& participant) {
     return participant.path + "/" + participant.node;
 }
 
-bool is_ours(const Participant& participant) { return !participant.host.empty(); }
 
 std::string hex(std::int64_t number) {
     char text[24];
@@ -44,7 +43,7 @@ std::string iso_time(WallTime time) {
 
 std::string describe(const Participant& participant, WallTime now) {
     std::string text;
-    if (is_ours(participant)) {
+    if (!participant.host.empty()) {
         text = participant.host;
         if (participant.pid != 0) text += " pid " + std::to_string(participant.pid);
         if (!participant.name.empty()) text += " \"" + participant.name + "\"";
@@ -102,6 +101,7 @@ bool held_shared(const LockView& lock) {
 
 std::string state_of(const LockView& lock) {
     const std::size_t held = holders(lock).size();
+    if (held == 0 && !lock.exists) return "free (no such path: not used of late, or mistyped)";
     if (held == 0) return "free";
     if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
     const std::string number = std::to_string(held);
@@ -121,6 +121,7 @@ Json to_json(const LockView& lock, WallTime now) {
     }
     return {{"v", 1},
             {"path", lock.path},
+            {"exists", lock.exists},
             {"mode", lock.semaphore      ? "semaphore"
                      : held_shared(lock) ? "shared"
                                          : "exclusive"},

@@ -13,9 +13,6 @@ namespace zkrecipes::zklock {
 
 /// Path of the contender's node.
 std::string node_path(const Participant& participant);
-/// Whether zklock or the library surely wrote the node; others do not watch their own. A candidate's node says who it
-/// is, and not that.
-bool is_ours(const Participant& participant);
 
 /// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or what a foreign node says.
 std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
@@ -32,7 +29,7 @@ std::vector<Participant> waiters(const LockView& lock);
 /// Whether it is held, and by shares only.
 bool held_shared(const LockView& lock);
 
-/// free, held, held (shared), held (2 of 4 leases).
+/// free, held, held (shared), held (2 of 4 leases). Of a path that is not there it says so.
 std::string state_of(const LockView& lock);
 
 std::string hex(std::int64_t number);

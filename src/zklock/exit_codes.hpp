@@ -8,6 +8,7 @@ namespace zkrecipes::zklock {
 /// for it.
 enum ExitCode : int {
     kOk = 0,
+    kDeclined = 1,       ///< break: the question was answered with no
     kUsage = 64,         ///< EX_USAGE
     kBadData = 65,       ///< EX_DATAERR: the lock directory holds something that zklock cannot use
     kUnavailable = 69,   ///< EX_UNAVAILABLE: no ZooKeeper

@@ -3,12 +3,28 @@
 #include <nlohmann/json.hpp>
 #include <zkrecipes/inspect.hpp>
 
+#include "zklock/commands.hpp"
 #include "zklock/describe.hpp"
 #include "zklock/events.hpp"
 #include "zklock/look_commands.hpp"
 #include "zklock/outside.hpp"
 
 namespace zkrecipes::zklock {
+namespace {
+
+/// An empty or short list must not look like a whole one.
+void tell_what_is_missing(const Options& options, Console& console, Session& session,
+                          const std::vector<LockView>& locks, const std::vector<std::string>& unreadable) {
+    if (!unreadable.empty()) {
+        console.warning("the list is not complete: an access list forbids reading " + printable(joined(unreadable)) +
+                        "; name credentials with --auth-file");
+    } else if (locks.empty() && !inspect_lock(session, options.lock, Outside::answer_by(), false).exists) {
+        console.warning(options.lock + ": no such path");
+    }
+}
+
+}  // namespace
+
 int status_command(const Options& options, Console& console) {
     Outside outside(options, console);
     const LockView view = inspect_lock(outside.session(), options.lock, Outside::answer_by());
@@ -33,7 +49,10 @@ int status_command(const Options& options, Console& console) {
 
 int ls_command(const Options& options, Console& console) {
     Outside outside(options, console);
-    const std::vector<LockView> locks = find_locks(outside.session(), options.lock, Outside::answer_by());
+    std::vector<std::string> unreadable;
+    const std::vector<LockView> locks = find_locks(outside.session(), options.lock, Outside::answer_by(), &unreadable);
+    const int code = unreadable.empty() ? kOk : kNoPermission;
+    if (!options.names_only) tell_what_is_missing(options, console, outside.session(), locks, unreadable);
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
         nlohmann::json list = nlohmann::json::array();
@@ -42,8 +61,9 @@ int ls_command(const Options& options, Console& console) {
             object.erase("v");
             list.push_back(std::move(object));
         }
-        print(dump({{"v", 1}, {"prefix", options.lock}, {"locks", std::move(list)}}) + "\n");
-        return kOk;
+        print(dump({{"v", 1}, {"prefix", options.lock}, {"locks", std::move(list)}, {"unreadable", unreadable}}) +
+              "\n");
+        return code;
     }
     std::string text;
     for (const LockView& lock : locks) {
@@ -58,7 +78,7 @@ int ls_command(const Options& options, Console& console) {
         text += "\n";
     }
     print(text);
-    return kOk;
+    return code;
 }
 
 }  // namespace zkrecipes::zklock

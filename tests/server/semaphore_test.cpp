@@ -245,7 +245,7 @@ TEST_F(SemaphoreTest, LeasesAndWaitersAreListedWithTheirData) {
         EXPECT_EQ(all[i].labels.at("shard"), "7");
         EXPECT_EQ(all[i].token, grant.token());
         EXPECT_EQ(all[i].session_id, s.info().session_id);
-        EXPECT_EQ(all[i].mode, "lease");
+        EXPECT_EQ(all[i].mode, "semaphore");
     }
     EXPECT_EQ(all[0].path, grant.node());
     EXPECT_FALSE(all[2].holder);

@@ -119,7 +119,7 @@ TEST(IdentityTest, ItIsARandomUuidInCuratorsForm) {
                 ASSERT_NE(std::string("0123456789abcdef").find(uuid[at]), std::string::npos) << uuid;
             }
         }
-        ASSERT_EQ(uuid[14], '4') << uuid;
+        ASSERT_EQ(uuid[14], '8') << uuid << ": as neither Curator nor kazoo writes it";
         ASSERT_NE(std::string("89ab").find(uuid[19]), std::string::npos) << uuid;
         ASSERT_NE(uuid, previous);
         previous = uuid;

@@ -30,6 +30,20 @@ TEST(NodeNameTest, IdentityIsCuratorsProtectionPrefix) {
     EXPECT_EQ(make_identity("01234567-89ab-4def-8123-456789abcdef").size(), kIdentityChars);
 }
 
+TEST(NodeNameTest, OursIsToldFromCuratorsAndKazoosByTheVersionOfTheUuid) {
+    const std::string ours = "01234567-89ab-8def-8123-456789abcdef";
+    const std::string theirs = "01234567-89ab-4def-8123-456789abcdef";
+    EXPECT_TRUE(has_our_identity(make_identity(ours) + "latch-0000000007"));
+    EXPECT_TRUE(has_our_identity(make_identity(ours, Dialect::kazoo) + "__lock__0000000007"));
+    EXPECT_FALSE(has_our_identity(make_identity(theirs) + "latch-0000000007"));
+    EXPECT_FALSE(has_our_identity(make_identity(theirs, Dialect::kazoo) + "__lock__0000000007"));
+    // go-zk's, which has no dashes; ZooKeeper's own C recipe; others.
+    for (const char* name : {"_c_0123456789ab8def8123456789abcdef-lock-0000000007", "x-72057-0000000008", "", "_c_",
+                             "lock-0000000001", "0123456789ab8def", "0123456789aB8def8123456789abcdef__lock__1"}) {
+        EXPECT_FALSE(has_our_identity(name)) << name;
+    }
+}
+
 TEST(NodeNameTest, KazoosIdentityIsTheBareDigits) {
     const std::vector<std::string> patterns = {"__lock__", "__rlock__"};
     const auto identity = make_identity("01234567-89ab-4def-8123-456789abcdef", Dialect::kazoo);

@@ -108,7 +108,7 @@ TEST(DescribeTest, StatusAsJson) {
 
 TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     Participant lease = ours();
-    lease.mode = "lease";
+    lease.mode = "semaphore";
     LockView view{"/l", {lease, lease, foreign()}, true, true, 4};
     EXPECT_EQ(state_of(view), "held (2 of 4 leases)");
     const nlohmann::json json = to_json(view, kNow);
@@ -121,6 +121,8 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     EXPECT_TRUE(to_json(view, kNow)["count"].is_null());
     view.participants.erase(view.participants.begin());
     EXPECT_EQ(state_of(view), "held (1 lease)");
+    EXPECT_EQ(state_of({"/l", {}, true}), "free");
+    EXPECT_EQ(state_of({"/l", {}, false}), "free (no such path: not used of late, or mistyped)");
     EXPECT_EQ(state_of(LockView{"/l", {foreign()}, true, true, 4}), "free");
 }
 

@@ -111,5 +111,20 @@ TEST_F(ZklockElectTest, TheCommandsEndIsTheEndAndAWaitingCandidateLeavesNoNode) 
     EXPECT_EQ(terms_of("two"), 0u);
 }
 
+TEST_F(ZklockElectTest, BreakKnowsOurOwnCandidateFromOneOfCurators) {
+    for (const char* layout : {"latch", "selector", "kazoo"}) {
+        const auto ours = candidate(layout, {"--layout", layout}, connect_string());
+        ASSERT_TRUE(await([&] { return terms_of(layout) == 1; }));
+        const Outcome outcome = zklock({"break", "--connect", connect_string(), lock(), "--holder", "--yes"});
+        EXPECT_EQ(outcome.code, 0) << outcome.err;
+        EXPECT_THAT(outcome.out, HasSubstr("removed "));
+        EXPECT_THAT(outcome.out, testing::Not(HasSubstr("not a zkrecipes client")));
+        EXPECT_TRUE(await([&] { return ours->err().find("is gone") != std::string::npos; })) << ours->err();
+        ours->signal(SIGTERM);
+        ours->wait();
+        ASSERT_TRUE(await([&] { return queue_length() == 0; }));
+    }
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock::test

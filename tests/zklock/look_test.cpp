@@ -1,4 +1,5 @@
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -78,6 +79,72 @@ TEST_F(ZklockLookTest, LsFindsLocksBelowAPath) {
     ASSERT_EQ(json["locks"].size(), 1u);
     EXPECT_EQ(json["locks"][0]["path"], lock());
     EXPECT_EQ(json["locks"][0]["state"], "held");
+}
+
+TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
+    const std::string credentials = scratch_ / "auth";
+    std::ofstream(credentials) << "digest:ops:secret\n";
+    ASSERT_EQ(::chmod(credentials.c_str(), 0600), 0);
+    const auto open = hold_with_command();
+    ZklockProcess::Setup input;
+    input.keep_input = true;
+    ZklockProcess secret(
+        {"hold", "--connect", connect_string(), "--auth-file", credentials, "--acl", "creator", path("secret/lock")},
+        input);
+    ASSERT_TRUE(await([&] { return secret.out().find('\n') != std::string::npos; })) << secret.err();
+    Outcome outcome = zklock({"ls", "--connect", connect_string(), root()});
+    EXPECT_EQ(outcome.code, 77);
+    EXPECT_THAT(outcome.out, HasSubstr(lock() + "\theld by "));
+    EXPECT_THAT(outcome.err, HasSubstr("not complete: an access list forbids reading " + path("secret")));
+    EXPECT_THAT(outcome.err, HasSubstr("--auth-file"));
+    outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
+    EXPECT_EQ(outcome.code, 77);
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["unreadable"], nlohmann::json::array({path("secret")}));
+    outcome = zklock({"ls", "--connect", connect_string(), "--auth-file", credentials, root()});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr(path("secret/lock")));
+    for (const std::string& about : {path("secret"), path("secret/lock")}) {
+        outcome = zklock({"status", "--connect", connect_string(), about});
+        EXPECT_EQ(outcome.code, 77);
+        EXPECT_EQ(outcome.err, "zklock: " + about +
+                                   ": the access list of the nodes does not permit reading: name "
+                                   "credentials with --auth-file, or ask the owner of the nodes for the right\n");
+    }
+    outcome = run({"-n", path("secret/lock"), "true"});
+    EXPECT_EQ(outcome.code, 77);
+    EXPECT_THAT(outcome.err, HasSubstr("does not permit"));
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("acquire")));
+}
+
+TEST_F(ZklockLookTest, AMistypedPathIsNotCalledFree) {
+    Outcome outcome = zklock({"status", "--connect", connect_string(), path("typo")});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.out, path("typo") + ": free (no such path: not used of late, or mistyped)\n");
+    outcome = zklock({"status", "--json", "--connect", connect_string(), path("typo")});
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["exists"], false);
+    EXPECT_THAT(zklock({"ls", "--connect", connect_string(), path("typo")}).err, HasSubstr("no such path"));
+    EXPECT_THAT(zklock({"break", "--all", "--connect", connect_string(), path("typo")}).out, HasSubstr("no such path"));
+    EXPECT_EQ(run({lock(), "true"}).code, 0);
+    EXPECT_EQ(zklock({"status", "--connect", connect_string(), lock()}).out, lock() + ": free\n");
+    outcome = zklock({"status", "--json", "--connect", connect_string(), lock()});
+    EXPECT_EQ(nlohmann::json::parse(outcome.out)["exists"], true);
+}
+
+TEST_F(ZklockLookTest, WhyNoServerAnswersIsSaidWithoutV) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"nosuchhost.invalid:2181", "nosuchhost.invalid:2181: the name does not resolve ("},
+        {"127.0.0.1:1,[::1]:1", "127.0.0.1:1: Connection refused; [::1]:1: "},
+    };
+    for (const auto& [connect, why] : wrong) {
+        for (const std::vector<std::string>& command :
+             {std::vector<std::string>{"ping"}, {"status", "/l"}, {"/l", "true"}}) {
+            std::vector<std::string> words = {"--connect", connect, "--connect-timeout", "100ms"};
+            words.insert(words.end(), command.begin(), command.end());
+            const Outcome outcome = zklock(words);
+            EXPECT_EQ(outcome.code, 69);
+            EXPECT_THAT(outcome.err, HasSubstr(std::string("no ZooKeeper server answered within 100ms: ") + why));
+        }
+    }
 }
 
 TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {

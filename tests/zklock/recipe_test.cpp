@@ -181,7 +181,7 @@ TEST_F(ZklockRecipeTest, ASemaphoreIsShownWaitedForAndBrokenAsOneLock) {
     EXPECT_EQ(json["count"], 2);
     ASSERT_EQ(json["holders"].size(), 2u);
     EXPECT_EQ(json["holders"][0]["payload"]["name"], "one");
-    EXPECT_EQ(json["holders"][0]["mode"], "lease");
+    EXPECT_EQ(json["holders"][0]["mode"], "semaphore");
     EXPECT_EQ(json["waiters"].size(), 1u);
     EXPECT_THAT(listed(), testing::StartsWith(lock() + "\theld (2 of 2 leases) by "));
     EXPECT_EQ(std::ranges::count(listed(), '\n'), 1) << listed();

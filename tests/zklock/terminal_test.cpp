@@ -9,6 +9,24 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST_F(ZklockTerminalTest, BreakShowsWhatItAsksAboutAndSaysThatItWasDeclined) {
+    const auto holder = hold_with_command({"--name", "deploy"});
+    for (const char* quiet : {"-q", "-v"}) {
+        OnTerminal terminal({ZKLOCK_BINARY, "break", quiet, "--connect", connect_string(), lock(), "--holder"});
+        ASSERT_TRUE(terminal.shows("Remove this node? [y/N] "));
+        EXPECT_THAT(terminal.seen(), HasSubstr("\"deploy\""));
+        EXPECT_THAT(terminal.seen(), HasSubstr(lock() + "/_c_"));
+        terminal.type("n\n");
+        EXPECT_EQ(terminal.wait(), 1);
+        EXPECT_EQ(queue_length(), 1u);
+    }
+    OnTerminal terminal({ZKLOCK_BINARY, "break", "-q", "--connect", connect_string(), lock(), "--holder"});
+    ASSERT_TRUE(terminal.shows("Remove this node? [y/N] "));
+    terminal.type("y\n");
+    EXPECT_EQ(terminal.wait(), 0);
+    EXPECT_EQ(queue_length(), 0u);
+}
+
 TEST_F(ZklockTerminalTest, TheCommandReadsFromTheTerminalAndGetsCtrlC) {
     OnTerminal terminal(command(
         {lock(), "-c", "read line; echo got $line; trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done"}));
@@ -42,7 +60,7 @@ TEST_F(ZklockTerminalTest, BreakRemovesOnlyWhatItHasShown) {
         OnTerminal terminal(words);
         ASSERT_TRUE(terminal.shows("[y/N]"));
         terminal.type("n\n");
-        EXPECT_EQ(terminal.wait(), 0);
+        EXPECT_EQ(terminal.wait(), 1);
         EXPECT_EQ(queue_length(), 1u);
     }
     {
