@@ -21,9 +21,6 @@
 
 #include "server/process_end_fork.hpp"
 
-// The child of a fork makes a Session, and with that threads.
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -117,9 +114,10 @@ int static_destructor() {
         ExclusiveMutex(*std::make_unique<Session>(open_session()), "no path");
     } catch (const Error&) {  // what an error needs is made here, after `late`
     }
-    late.mutex = new ExclusiveMutex(*new Session(open_session()), g_path);
-    static ExclusiveMutex* const reachable = late.mutex;
-    const std::lock_guard lock(*reachable);
+    static auto* const session = new Session(open_session());
+    static auto* const mutex = new ExclusiveMutex(*session, g_path);
+    late.mutex = mutex;
+    const std::lock_guard lock(*mutex);
     return 0;
 }
 
