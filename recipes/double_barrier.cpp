@@ -45,8 +45,8 @@ public:
     DoubleBarrierImpl(const DoubleBarrierImpl&) = delete;
     DoubleBarrierImpl& operator=(const DoubleBarrierImpl&) = delete;
     ~DoubleBarrierImpl() {
-        core->enter_if_ours([this] {
-            if (member->where == Where::inside) abandon_barrier(*core, *place, *member, true);
+        core->enter_or_post([session = core, where = place, ours = member] {
+            if (ours->where == Where::inside) abandon_barrier(*session, *where, *ours, true);
         });
     }
 

@@ -64,7 +64,7 @@ public:
     SharedValueImpl(const SharedValueImpl&) = delete;
     SharedValueImpl& operator=(const SharedValueImpl&) = delete;
     ~SharedValueImpl() {
-        core->enter_if_ours([this] { follower->stop(); });
+        core->enter_or_post([value = follower] { value->stop(); });
     }
 
     /// What is known already; begins to follow.

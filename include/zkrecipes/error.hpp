@@ -35,7 +35,7 @@ enum class Errc {
     no_node,             ///< a node that was to be changed or looked at is not there
     bad_version,         ///< a node's data are not those of the version that was named
     not_empty,           ///< a node that was to be deleted has children
-    out_of_resources     ///< the operating system refused something: descriptors, threads, memory
+    out_of_resources     ///< no descriptors, threads or memory; in the middle of a step this closes the session
 };
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;

@@ -22,9 +22,14 @@ struct RetryState {
 
 /// How often, and how long apart, a call is tried again after the connection failed under it.
 ///
-/// The policy bounds attempts; the deadline of the call bounds time, and wins. A policy is a value; it must be
-/// callable from any thread and must not block; if it throws, it has given up. When it gives up, the call fails with
+/// The policy bounds attempts; the deadline of the call bounds time, and wins. When it gives up, the call fails with
 /// `Errc::connection_lost` and whatever the call may have created is deleted in the background.
+///
+/// A policy is a value. It must be callable from any thread and must not block. Its function runs while the session is
+/// locked, so it must not call the library: such a call throws `Errc::would_deadlock`. What the function throws ends
+/// the call that is being tried, with `Errc::connection_lost` and the text of the exception. Only what cannot throw may
+/// be called, and happens soon afterwards: to release or destroy a grant, to destroy a lock, to close a session, to
+/// stop a call by its stop token.
 class ZKRECIPES_API RetryPolicy {
 public:
     using Milliseconds = std::chrono::milliseconds;
@@ -50,6 +55,7 @@ public:
     /// Exponential back-off with full jitter: uniform in [0, min(cap, base * 2^failures)].
     static RetryPolicy exponential(int attempts, Milliseconds base, Milliseconds cap);
 
+    /// Asks the function. Throws what that throws.
     std::optional<Milliseconds> next(const RetryState& state) const;
 
 private:

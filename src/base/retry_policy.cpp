@@ -74,14 +74,10 @@ RetryPolicy RetryPolicy::exponential(int attempts, Milliseconds base, Millisecon
 }
 
 std::optional<Milliseconds> RetryPolicy::next(const RetryState& state) const {
-    // The function may be the user's: what it throws must not reach the protocol, and what it answers must be a delay.
-    try {
-        const std::optional<Milliseconds> delay = decide_(state);
-        if (!delay) return std::nullopt;
-        return std::clamp(*delay, Milliseconds::zero(), kLongest);
-    } catch (...) {
-        return std::nullopt;
-    }
+    // The function may be the user's: what it answers must be a delay.
+    const std::optional<Milliseconds> delay = decide_(state);
+    if (!delay) return std::nullopt;
+    return std::clamp(*delay, Milliseconds::zero(), kLongest);
 }
 
 }  // namespace zkrecipes

@@ -7,7 +7,6 @@
 
 #include "base/identity.hpp"
 #include "base/paths.hpp"
-#include "base/wait_event.hpp"
 #include "core/node_name.hpp"
 #include "core/payload.hpp"
 #include "core/run_op.hpp"
@@ -304,28 +303,31 @@ std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& 
 std::shared_ptr<HoldShare> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
                                             Deadline deadline, std::stop_token stop) {
     // As run_blocking, but whoever does not wait any more (a fiber that is destroyed) must not leave a hold behind.
-    struct Waiter {
-        WaitEvent event;
+    struct Waiter : CallWaiter {
         AcquireAnswer answer;    // written inside the strand, before the event
         bool abandoned = false;  // inside the strand
     };
     const auto waiter = std::make_shared<Waiter>();
     const auto op = make_with(*core, make, deadline, [core = core.get(), waiter](AcquireAnswer answer) {
-        if (waiter->abandoned) {
+        if (waiter->abandoned || waiter->over()) {
             if (answer.share) answer.share->discard_inside();
             return;
         }
         waiter->answer = std::move(answer);
-        core->defer([waiter] { waiter->event.set(); });
+        waiter->CallWaiter::answer(*core);
     });
     try {
         // Before the start, so that a stop that was requested already sends nothing.
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { op->stop(); }); });
-        core->enter([&] { op->start(deadline); });
-        waiter->event.wait();
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_or_post([op] { op->stop(); }); });
+        core->enter([&] {
+            op->start(deadline);
+            waiter->begin(*core);
+        });
+        waiter->wait(*core);
     } catch (...) {
         core->enter([&] {
             waiter->abandoned = true;
+            core->remove_observer(*waiter);
             if (waiter->answer.share) waiter->answer.share->discard_inside();
             op->stop();
         });

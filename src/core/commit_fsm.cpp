@@ -45,7 +45,7 @@ void CommitFsm::attempt_failed() {
     const auto delay = outage_.failed(port_.now(), port_.random(),
                                       [this](const RetryState& state) { return port_.next_delay(state); });
     if (!delay) {
-        if (mark_ != Known::none) return fail_unknown("the retry policy gave up before it was found out");
+        if (mark_ != Known::none) return fail_unknown(outage_.gave_up() + " before it was found out");
         return fail(Errc::connection_lost, outage_.gave_up() + "; nothing was written");
     }
     step_ = Step::backing_off;
@@ -170,8 +170,8 @@ void CommitFsm::fail_lost() {
     fail(Errc::lock_lost, "what it requires is not surely held any more; nothing was written; stop the guarded work");
 }
 
-void CommitFsm::fail_unknown(const char* because) {
-    fail(Errc::outcome_unknown, std::string(because) +
+void CommitFsm::fail_unknown(const std::string& because) {
+    fail(Errc::outcome_unknown, because +
                                     "; it has happened as a whole or not at all: look at what it would have changed, "
                                     "by read_node with Fresh::yes");
 }

@@ -114,7 +114,7 @@ private:
     void give_up(How how, const char* unknown_because);
     void fail(Errc error, std::string detail);
     void fail_lost();
-    void fail_unknown(const char* because);
+    void fail_unknown(const std::string& because);
     void mark_is_there();
     void refused(Rc rc);
     void lost_answer(Rc rc);

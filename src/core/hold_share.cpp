@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/mutation.hpp"
-#include "base/wait_event.hpp"
+#include "core/run_op.hpp"
 
 namespace zkrecipes::internal {
 
@@ -63,15 +63,18 @@ void HoldShare::discard_inside() noexcept {
 
 void HoldShare::leave() noexcept {
     if (core_->inherited() || !last_one_left()) return;
-    core_->enter([this] { end_hold_inside({}); });
+    if (core_->may_enter()) return core_->enter_or_post([this] { end_hold_inside({}); });
+    core_->enter_or_post([self = shared_from_this()] { self->end_hold_inside({}); });
 }
 
 bool HoldShare::leave_and_wait(Deadline deadline) {
     core_->throw_if_inherited("release_and_wait", core_->user_path(hold_->node()));
+    if (!core_->may_enter()) {
+        leave();
+        core_->enter([] {});  // throws
+    }
     if (!last_one_left()) return true;
-    struct Wait {
-        WaitEvent event;
-        bool over = false;
+    struct Wait : CallWaiter {
         bool gone = false;
         TimerId timer = 0;
     };
@@ -79,20 +82,20 @@ bool HoldShare::leave_and_wait(Deadline deadline) {
     core_->enter([&] {
         SessionCore* const core = core_.get();
         const auto finish = [core, wait](bool gone) {
-            if (std::exchange(wait->over, true)) return;
+            if (wait->over()) return;
             wait->gone = gone;
             if (wait->timer != 0) core->cancel(wait->timer);
-            core->defer([wait] { wait->event.set(); });
+            wait->answer(*core);
         };
         end_hold_inside(finish);
-        if (wait->over || deadline.is_never()) return;
+        wait->begin(*core);
+        if (wait->over() || deadline.is_never()) return;
         wait->timer = core->at(core->runtime().instant(deadline), [finish, wait] {
             wait->timer = 0;
             finish(false);
         });
     });
-    wait->event.wait();
-    return wait->gone;
+    return wait->wait() && wait->gone;
 }
 
 }  // namespace zkrecipes::internal

@@ -18,10 +18,10 @@ namespace zkrecipes::internal {
 void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t incarnation, std::size_t bytes);
 
 /// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
-/// leave gives it back. Usable from any thread, but not inside the strand.
+/// leave gives it back. Usable from any thread. Inside a strand (a retry policy) leave() takes effect soon afterwards.
 ///
 /// A share that is destroyed while entered is not given back: that is a mutex object that was destroyed while held.
-class HoldShare {
+class HoldShare : public std::enable_shared_from_this<HoldShare> {
 public:
     /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node. `token`: the
     /// fencing token where it is not the czxid of the node.

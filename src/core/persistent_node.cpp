@@ -49,6 +49,13 @@ void PersistentNodeOp::start() {
 
 void PersistentNodeOp::on_closed(const Error& why) {
     if (why.errc() != Errc::closed) why_closed_ = why;
+    if (why.errc() == kStepFailed) {  // a step of this node, perhaps: its state may be wrong
+        while (!waiters_.empty()) {
+            const auto waiter = waiters_.front();
+            if (!waiter->for_the_end) waiter->error = closed_error(waiter->operation);
+            answer(waiter);
+        }
+    }
     fsm_.on_session_closed();
 }
 
@@ -201,7 +208,8 @@ Error PersistentNodeOp::closed_error(const char* operation) const {
 
 bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop) {
     SessionCore& core = waiter->core;
-    const auto give_up = [&] { core.enter_if_ours([&] { answer(waiter); }); };
+    // In the strand by a reference of its own: where it is entered later, this call may be over.
+    const auto give_up = [&] { core.enter_or_post([self = shared_from_this(), waiter] { self->answer(waiter); }); };
     try {
         const std::stop_callback on_stop(std::move(stop), give_up);
         core.enter([&] {
@@ -276,7 +284,7 @@ std::string PersistentNodeOp::data(SessionCore& core) const {
 }
 
 void PersistentNodeOp::close(SessionCore& core) noexcept {
-    core.enter_if_ours([this] { fsm_.close(); });
+    core.enter_or_post([self = shared_from_this()] { self->fsm_.close(); });
 }
 
 bool PersistentNodeOp::close_and_wait(SessionCore& core, Deadline deadline) {

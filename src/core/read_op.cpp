@@ -10,7 +10,8 @@ ReadOp::Outcome ReadOp::run(Deadline deadline, std::stop_token stop) {
     const auto self = shared_from_this();
     const auto core = core_;
     try {
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { end(Outcome::stopped); }); });
+        const std::stop_callback on_stop(std::move(stop),
+                                         [&] { core->enter_or_post([self] { self->end(Outcome::stopped); }); });
         core->enter([&] {
             if (!over_) start(deadline);
         });
@@ -31,9 +32,9 @@ struct ReadOp::Later {
 };
 
 void ReadOp::StopLater::operator()() const {
-    later->core->enter_if_ours([this] {
+    later->core->enter_or_post([op = later->op] {
         // Before the start the callback that this is may still be being made.
-        later->op->started_ ? later->op->end(Outcome::stopped) : void(later->op->stopped_early_ = true);
+        op->started_ ? op->end(Outcome::stopped) : void(op->stopped_early_ = true);
     });
 }
 
@@ -44,8 +45,14 @@ void ReadOp::run_later(Deadline deadline, std::stop_token stop, std::function<vo
     later->op = shared_from_this();
     later->done = std::move(done);
     later_ = later;
-    if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), StopLater{later.get()});
-    core->enter([&] { stopped_early_ ? end(Outcome::stopped) : start(deadline); });
+    try {
+        if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), StopLater{later.get()});
+        core->enter([&] { stopped_early_ ? end(Outcome::stopped) : start(deadline); });
+    } catch (...) {
+        if (!later_) return;  // `done` is told
+        later_.reset();
+        throw;
+    }
 }
 
 void ReadOp::run_or_throw(Deadline deadline) {
@@ -109,7 +116,11 @@ void ReadOp::on_session_lost() {
 
 void ReadOp::on_closed(const Error& why) {
     observing_ = false;
-    fail(why.errc(), why.errc() == Errc::closed ? "" : why.what());
+    if (!over_) return fail(why.errc(), why.errc() == Errc::closed ? "" : why.what());
+    // A step failed in the middle of the end of this.
+    outcome_ = Outcome::done;
+    error_ = why;
+    tell();
 }
 
 bool ReadOp::usable(Rc rc, const char* request, const std::string& path) {
@@ -136,21 +147,27 @@ void ReadOp::end(Outcome outcome, std::optional<Error> error) {
     at_end();
     outcome_ = outcome;
     error_ = std::move(error);
-    if (std::exchange(observing_, false)) core_->remove_observer(*this);
     if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
     if (retry_timer_ != 0) core_->cancel(std::exchange(retry_timer_, 0));
+    tell();
+}
+
+void ReadOp::tell() {
     // The core is let go outside the strand; a late answer, which keeps this object alive, is dropped inside it.
-    SessionCore& session = *core_;
+    const auto core = core_;
     const auto self = shared_from_this();  // whoever is notified may be done with it before this returns
     if (later_) {
-        session.notify([later = std::move(later_)] {
+        core->notify([later = later_] {
             // Here, because it may be waiting for the strand on another thread.
             later->on_stop.reset();
             const auto op = std::move(later->op);
             std::exchange(later->done, nullptr)(op->outcome_, op->error_ ? &*op->error_ : nullptr);
         });
+        later_.reset();
     }
-    session.defer([self, core = std::move(core_)] { self->event_.set(); });
+    core->defer([self, core] { self->event_.set(); });
+    if (std::exchange(observing_, false)) core->remove_observer(*this);
+    core_.reset();
 }
 
 }  // namespace zkrecipes::internal

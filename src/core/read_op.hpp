@@ -72,6 +72,7 @@ private:
     void start(Deadline deadline);
     void broken();
     void end(Outcome outcome, std::optional<Error> error = {});
+    void tell();
 
     struct Later;
     struct StopLater {

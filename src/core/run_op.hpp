@@ -17,29 +17,78 @@ namespace zkrecipes::internal {
 // which stop() may come before start(). `make` is given what to answer to, and makes it; also the deadline, which it
 // may lift: a single attempt is its own limit.
 
+/// What a blocking call waits on. Not on the caller's stack: a fiber that is destroyed while it waits takes its stack
+/// with it.
+///
+/// When a step of the session fails, the operation may be broken and never answer. So this is told, too, after it.
+class CallWaiter : public SessionObserver, public std::enable_shared_from_this<CallWaiter> {
+public:
+    /// *inside*: after the operation was started.
+    void begin(SessionCore& core) {
+        if (!over_) core.add_observer(*this);
+    }
+    /// *inside*: nothing that the caller reads may change any more.
+    bool over() const noexcept { return over_; }
+    /// *inside*
+    void answer(SessionCore& core) {
+        answered_ = over_ = true;
+        core.defer([self = shared_from_this()] { self->event_.set(); });
+        core.remove_observer(*this);
+    }
+    /// Blocks the calling fiber or thread. Throws what the session was closed with, if there is no answer.
+    void wait(SessionCore& core) {
+        if (!wait()) core.throw_if_closed("session", {});
+    }
+    /// False: there is no answer, as the session failed.
+    bool wait() {
+        event_.wait();
+        return answered_;
+    }
+
+private:
+    void on_connected(bool) override {}
+    void on_suspended() override {}
+    void on_session_lost() override {}
+    void on_closed(const Error& why) override {
+        if (why.errc() != kStepFailed) return;
+        over_ = true;
+        event_.set();  // at once: memory may be short
+    }
+
+    WaitEvent event_;
+    // Inside the strand, before the event.
+    bool answered_ = false;
+    bool over_ = false;
+};
+
 /// Blocks the calling fiber or thread until the answer is there.
 template <class Answer, class Make>
 Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, Deadline deadline,
                     std::stop_token stop) {
-    // Not on the caller's stack: a fiber that is destroyed while it waits takes its stack with it.
-    struct Waiter {
-        WaitEvent event;
+    struct Waiter : CallWaiter {
         Answer answer;  // written inside the strand, before the event
     };
     const auto waiter = std::make_shared<Waiter>();
     const auto op = make(
         [core = core.get(), waiter](Answer answer) {
+            if (waiter->over()) return;
             waiter->answer = std::move(answer);
-            core->defer([waiter] { waiter->event.set(); });
+            waiter->CallWaiter::answer(*core);
         },
         deadline);
     try {
         // Before the start, so that a stop that was requested already sends nothing.
-        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_if_ours([&] { op->stop(); }); });
-        core->enter([&] { op->start(deadline); });
-        waiter->event.wait();
+        const std::stop_callback on_stop(std::move(stop), [&] { core->enter_or_post([op] { op->stop(); }); });
+        core->enter([&] {
+            op->start(deadline);
+            waiter->begin(*core);
+        });
+        waiter->wait(*core);
     } catch (...) {
-        core->enter([&] { op->stop(); });
+        core->enter([&] {
+            core->remove_observer(*waiter);
+            op->stop();
+        });
         throw;
     }
     return std::move(waiter->answer);
@@ -50,36 +99,60 @@ template <class Answer, class Make>
 void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadline deadline, std::stop_token stop,
                std::function<void(Answer)> done) {
     using Op = typename decltype(make(std::function<void(Answer)>(), deadline))::element_type;
-    struct Later {
+    struct Later : SessionObserver {
         std::shared_ptr<SessionCore> core;
         std::shared_ptr<Op> op;
         std::function<void(Answer)> done;
+        std::shared_ptr<Later> self;  // until it is answered
         struct Stop {
             Later* later;
             void operator()() const {
-                later->core->enter_if_ours([this] { later->op->stop(); });
+                later->core->enter_or_post([op = later->op] { op->stop(); });
             }
         };
         std::optional<std::stop_callback<Stop>> on_stop;
-    };
-    const auto later = std::make_shared<Later>();
-    later->core = core;
-    later->done = std::move(done);
-    later->op = make(
-        [later](Answer answer) {
+
+        void answer(Answer answered) {
+            if (!self) return;
             // The stop callback must not be destroyed inside the strand, for which it may be waiting on another thread;
             // and what the user gave us must not be destroyed there either.
-            const auto shared = std::make_shared<Answer>(std::move(answer));
-            later->core->notify([later, shared] {
+            const auto shared = std::make_shared<Answer>(std::move(answered));
+            core->notify([later = self, shared] {
                 later->on_stop.reset();
                 later->op.reset();
                 std::exchange(later->done, nullptr)(std::move(*shared));
             });
-        },
-        deadline);
-    const auto op = later->op;
-    if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
-    core->enter([&] { op->start(deadline); });
+            core->remove_observer(*this);
+            self.reset();
+        }
+        void on_connected(bool) override {}
+        void on_suspended() override {}
+        void on_session_lost() override {}
+        void on_closed(const Error& why) override {  // as CallWaiter
+            if (why.errc() != kStepFailed) return;
+            Answer answered;
+            answered.error = why;
+            if constexpr (requires { answered.how; }) answered.how = Answer::How::failed;
+            answer(std::move(answered));
+        }
+    };
+    const auto later = std::make_shared<Later>();
+    later->self = later;
+    later->core = core;
+    later->done = std::move(done);
+    const auto op = later->op = make([later](Answer answer) { later->answer(std::move(answer)); }, deadline);
+    try {
+        if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
+        core->enter([&] {
+            op->start(deadline);
+            if (later->self) core->add_observer(*later);
+        });
+    } catch (...) {
+        if (!later->self) return;  // `done` is told
+        later->op.reset();
+        later->self.reset();
+        throw;
+    }
 }
 
 }  // namespace zkrecipes::internal

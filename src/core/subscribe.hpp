@@ -26,7 +26,7 @@ StateSubscription subscribe(const std::shared_ptr<SessionCore>& core, const char
     if (closed) throw *closed;
     return StateSubscription([listener, watch, process = ProcessMark(), weak = std::weak_ptr<SessionCore>(core)] {
         if (process.inherited()) return;
-        if (const auto session = weak.lock()) session->enter([&] { watch->stop(); });
+        if (const auto session = weak.lock()) session->enter_or_post([watch] { watch->stop(); });
         listener->cancel();
     });
 }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 
 #include <zkrecipes/retry_policy.hpp>
 
 #include "base/runtime.hpp"
+#include "session/internal_thread.hpp"
 
 namespace zkrecipes::internal {
 
@@ -16,7 +18,7 @@ namespace zkrecipes::internal {
 class Outage {
 public:
     /// One more attempt failed at `now`. How long to wait before the next one; empty: `policy`, which is asked with a
-    /// RetryState, gives up.
+    /// RetryState, gives up or threw.
     template <class Policy>
     std::optional<std::chrono::milliseconds> failed(Instant now, std::uint64_t random, const Policy& policy) {
         using std::chrono::milliseconds;
@@ -27,7 +29,7 @@ public:
         }
         state_.elapsed = std::chrono::duration_cast<milliseconds>(now - began_);
         state_.random = random;
-        const std::optional<milliseconds> delay = policy(state_);
+        const std::optional<milliseconds> delay = ask(policy);
         if (!delay) return std::nullopt;
         // A policy may answer anything, and what it answers must still fit on the clock.
         state_.last_delay = std::clamp<milliseconds>(*delay, milliseconds(0), std::chrono::hours(24));
@@ -41,13 +43,28 @@ public:
         if (connected_since_) over();
     }
     std::string gave_up() const {
+        if (!threw_.empty()) return "the retry policy threw: " + threw_;
         return "the retry policy gave up after " + std::to_string(state_.failures) +
                (state_.failures == 1 ? " attempt" : " attempts");
     }
 
 private:
+    template <class Policy>
+    std::optional<std::chrono::milliseconds> ask(const Policy& policy) {
+        try {
+            const PolicyCall mark;
+            return policy(state_);
+        } catch (const std::exception& error) {
+            threw_ = error.what();
+        } catch (...) {
+            threw_ = "something that is not a std::exception";
+        }
+        return std::nullopt;
+    }
+
     RetryState state_;
     Instant began_{};
+    std::string threw_;             // what the policy threw
     bool connected_since_ = false;  // the last failure
 };
 

@@ -4,13 +4,14 @@
 
 namespace zkrecipes::internal {
 
-/// Marks a stretch of code that runs on a thread of ours, where waiting for that thread would never end.
-class InternalThread {
+/// Marks a stretch of code on this thread.
+template <class What>
+class ThreadMark {
 public:
-    InternalThread() noexcept { ++depth(); }
-    ~InternalThread() { --depth(); }
-    InternalThread(const InternalThread&) = delete;
-    InternalThread& operator=(const InternalThread&) = delete;
+    ThreadMark() noexcept { ++depth(); }
+    ~ThreadMark() { --depth(); }
+    ThreadMark(const ThreadMark&) = delete;
+    ThreadMark& operator=(const ThreadMark&) = delete;
     static bool here() noexcept { return depth() > 0; }
 
 private:
@@ -21,22 +22,13 @@ private:
     }
 };
 
+/// Runs on a thread of ours, where waiting for that thread would never end.
+using InternalThread = ThreadMark<struct OnInternalThread>;
 /// The same for the notifier lane, where user code runs, which may wait for the other lanes but not for its own.
-class NotifierThread {
-public:
-    NotifierThread() noexcept { ++depth(); }
-    ~NotifierThread() { --depth(); }
-    NotifierThread(const NotifierThread&) = delete;
-    NotifierThread& operator=(const NotifierThread&) = delete;
-    static bool here() noexcept { return depth() > 0; }
-
-private:
-    friend class InternalMarksAside;
-    static int& depth() noexcept {
-        thread_local int value = 0;
-        return value;
-    }
-};
+using NotifierThread = ThreadMark<struct OnNotifierThread>;
+/// A retry policy is being asked: the one code of the user's that runs inside a strand. It may enter no strand: not
+/// this one, which it would wait for itself, and no other, whose owner may be waiting for this one.
+using PolicyCall = ThreadMark<struct InPolicyCall>;
 
 /// For the simulation, which runs all threads of a run on one: puts the marks away while, in the middle of one
 /// simulated thread, others run.

@@ -21,6 +21,8 @@
 namespace zkrecipes::internal {
 namespace {
 
+constexpr std::size_t kLongestAnswer = 4096;  // an answer has less than 300 bytes
+
 /// One address of one server while it is being asked.
 struct Attempt {
     std::size_t host = 0;
@@ -141,24 +143,39 @@ private:
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got <= 0) return attempt.finish();
         attempt.answer.append(buffer.data(), static_cast<std::size_t>(got));
-        // "This ZooKeeper instance is not currently serving requests" is the longest first line that matters.
-        if (attempt.answer.size() >= 128 || attempt.answer.find('\n') != std::string::npos) attempt.finish();
+        if (attempt.answer.size() >= kLongestAnswer || !mode_of(attempt.answer).empty()) attempt.finish();
+    }
+
+    enum class Verdict { silent, says_no, accepts, serves };  // the later counts more
+
+    /// Servers tell their mode in one of the last lines of their answer.
+    static std::string_view mode_of(std::string_view answer) {
+        constexpr std::string_view kMode = "\nMode: ";
+        const std::size_t found = answer.find(kMode);
+        if (found == std::string_view::npos) return {};
+        const std::string_view rest = answer.substr(found + kMode.size());
+        const std::size_t end = rest.find('\n');
+        return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+    }
+
+    static Verdict verdict(const Attempt& attempt) {
+        if (!attempt.accepted) return Verdict::silent;
+        const std::string_view mode = mode_of(attempt.answer);
+        // A read-only server has lost the others, and refuses those who also want to write.
+        if (!mode.empty()) return mode == "read-only" ? Verdict::says_no : Verdict::serves;
+        if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::says_no;
+        // Slow, cut off in the middle, or srvr is "not in the whitelist": it may serve.
+        return Verdict::accepts;
     }
 
     static std::vector<std::string> sorted(const std::vector<Attempt>& attempts,
                                            const std::vector<std::string>& hosts) {
-        std::vector<bool> serving(hosts.size()), accepting(hosts.size());
-        for (const auto& attempt : attempts) {
-            // Any other answer counts, also "not in the whitelist": such a server is at work.
-            const bool serves =
-                !attempt.answer.empty() && attempt.answer.find("not currently serving") == std::string::npos;
-            if (serves) serving[attempt.host] = true;
-            if (attempt.accepted) accepting[attempt.host] = true;
-        }
+        std::vector<Verdict> best(hosts.size(), Verdict::silent);  // of the addresses of each
+        for (const auto& attempt : attempts) best[attempt.host] = std::max(best[attempt.host], verdict(attempt));
         std::vector<std::string> out;
-        for (const auto* which : {&serving, &accepting}) {
+        for (const Verdict which : {Verdict::serves, Verdict::accepts}) {
             for (std::size_t i = 0; i < hosts.size(); ++i) {
-                if ((*which)[i]) out.push_back(hosts[i]);
+                if (best[i] == which) out.push_back(hosts[i]);
             }
             if (!out.empty()) break;
         }

@@ -15,8 +15,8 @@ namespace zkrecipes::internal {
 class ServerProbe {
 public:
     virtual ~ServerProbe() = default;
-    /// Answers on the protocol lane within about `limit`: those that serve, first; else those that at least accepted a
-    /// connection; empty: none. Does not block the caller.
+    /// Answers on the protocol lane within about `limit`: the servers that said that they serve; if there are none,
+    /// those that accepted a connection and did not say that they do not serve; empty: none. Does not block the caller.
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
                        std::function<void(std::vector<std::string>)> done) = 0;
 };

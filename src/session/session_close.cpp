@@ -58,8 +58,8 @@ bool SessionImpl::wait_closed(bool bounded) {
 
 void SessionImpl::close() noexcept {
     try {
-        if (is_inside()) {
-            begin_close();
+        if (!may_enter()) {
+            post_inside([self = shared_from_this()] { self->begin_close(); });  // not in the middle of a step
         } else if (InternalThread::here()) {
             inside([&] { begin_close(); });  // this thread may be the one that the end waits for
         } else {
@@ -77,7 +77,7 @@ void SessionImpl::core_is_gone() noexcept {
             self.core_gone_ = true;
             return self.closed_;
         };
-        if (is_inside()) {
+        if (!may_enter()) {
             post_inside([mark, self = shared_from_this()] {
                 self->begin_close();
                 if (mark(*self)) self->stop_lanes(false);
@@ -86,9 +86,9 @@ void SessionImpl::core_is_gone() noexcept {
         }
         // A stay of its own: where there is no handle to wait for, as after a constructor that has thrown, the session
         // is closed at its end, and the threads can be waited for.
-        inside([&] { begin_close(); });
+        internally([&] { begin_close(); });
         bool closed = false;
-        inside([&] { closed = mark(*this); });
+        internally([&] { closed = mark(*this); });
         if (closed) stop_lanes(!InternalThread::here() && !NotifierThread::here());
     } catch (const std::exception& error) {
         logger_->critical("session: shutdown failed: {}", error.what());

@@ -50,9 +50,12 @@ void SessionCore::enter(const std::function<void()>& work) {
     const auto keep = impl_;  // `work` may drop the last reference to this core
     keep->inside(work);
 }
-void SessionCore::enter_if_ours(const std::function<void()>& work) {
-    if (!inherited()) enter(work);
+void SessionCore::enter_or_post(std::function<void()> work) noexcept {
+    if (inherited()) return;
+    const auto keep = impl_;
+    keep->enter_or_post(std::move(work));
 }
+bool SessionCore::may_enter() const noexcept { return impl_->may_enter(); }
 void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
 void SessionCore::lose_when_suspended(const Hold& hold) { impl_->lose_when_suspended(hold); }
 void SessionCore::watch_revocation(const std::shared_ptr<Hold>& hold) { impl_->watch_revocation(hold); }

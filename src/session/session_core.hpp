@@ -27,6 +27,9 @@ namespace zkrecipes::internal {
 
 class SessionImpl;
 
+/// What a session is closed with when one of its own steps has thrown.
+inline constexpr Errc kStepFailed = Errc::out_of_resources;
+
 /// Told what happens to the session. Always called inside the strand, in the order in which the observers were added. A
 /// callback may add and remove any observer: a removed one is not called any more, an added one only for what comes
 /// next. Must be removed before it is destroyed, unless the session was closed.
@@ -67,11 +70,14 @@ public:
     ~SessionCore();
 
     // ---- strand ------------------------------------------------------------------------------------------------
-    /// Runs `work` inside the strand, then, outside of it, what `work` deferred. Not re-entrant.
-    /// Throws Error closed in a forked child.
+    /// Runs `work` inside the strand, then, outside of it, what `work` deferred. Throws would_deadlock inside a strand,
+    /// where a retry policy or a log sink of the user runs, and closed in a forked child.
     void enter(const std::function<void()>& work);
-    /// For destructors and requests to stop: the same, but does nothing in a forked child.
-    void enter_if_ours(const std::function<void()>& work);
+    /// The same for destructors and stop callbacks: inside a strand `work` runs soon, on the protocol lane. It owns
+    /// what it uses. Does nothing in a forked child.
+    void enter_or_post(std::function<void()> work) noexcept;
+    /// Whether enter() would run its work in this process.
+    bool may_enter() const noexcept;
     /// *inside*: runs `action` right after the strand has been left, on this thread: to wake a waiter, never user code.
     void defer(std::function<void()> action);
     /// User code: on the notifier thread, with no lock held; what it throws is logged.

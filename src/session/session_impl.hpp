@@ -3,18 +3,19 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <cassert>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutation.hpp"
 #include "base/process.hpp"
 #include "base/wait_event.hpp"
 #include "session/backoff.hpp"
@@ -37,7 +38,8 @@ namespace zkrecipes::internal {
 /// It lives as long as the core, and until the last handle is closed. The core is what the recipes keep alive; the
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
-/// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_strand.cpp (timers),
+/// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_failure.cpp (a step that throws),
+/// session_strand.cpp (timers),
 /// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat),
 /// session_verify.cpp (checks that end with a fresh lease). Everything but the *anywhere* part runs inside the strand.
 class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
@@ -48,12 +50,17 @@ public:
                 SessionCore::Environment environment);
 
     // ---- anywhere ----------------------------------------------------------------------------------------------
+    /// An Error that `work` throws is meant for the caller. Whatever else is thrown inside the strand may have left
+    /// something half done: the session is closed with it (fail_stop), and the caller is told.
     template <class Work>
     void inside(Work&& work);
-    /// inside(), called by our own threads: nothing may be thrown into them.
+    /// inside(), called by our own threads: nothing may be thrown into them, and any exception closes the session.
     template <class Work>
     void internally(Work&& work) noexcept;
     bool is_inside() const noexcept { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+    /// False for user code that runs inside a strand: a retry policy, of whichever session; a log sink.
+    bool may_enter() const noexcept { return !is_inside() && !PolicyCall::here(); }
+    void enter_or_post(std::function<void()> work) noexcept;
     /// Runs `work` inside the strand soon, on the protocol lane.
     void post_inside(std::function<void()> work);
     void notify(std::function<void()> callback);
@@ -176,7 +183,14 @@ private:
     bool wait_closed(bool bounded);
     void stop_lanes(bool may_wait) noexcept;
 
+    // session_failure.cpp
+    void fail_stop(const std::exception_ptr& thrown) noexcept;
+    void finish_failing() noexcept;
+
     // session_strand.cpp
+    [[noreturn]] static void refuse_entry();
+    template <class Work>
+    void run(Work&& work, bool errors_are_told);
     void leave_strand(std::vector<std::function<void()>> after);
     void settle();
     void on_time();
@@ -208,7 +222,8 @@ private:
     void lose(const Hold* hold, const char* why);
     void lose_all(const char* why);
     void lose_those_seen_to_end();
-    void report_lost(std::vector<HoldTable::Entry> lost, const char* why);
+    void report_lost(const std::vector<HoldTable::Entry>& lost, const char* why);
+    void tell_of_losses();
     void start_heartbeat(Instant now);
     void watch_unwatched();
     void send_check(std::vector<HoldTable::HoldPtr> group);
@@ -242,6 +257,9 @@ private:
     bool core_gone_ = false;
     Instant drain_until_ = Instant::max();
     std::vector<std::shared_ptr<WaitEvent>> close_waiters_;
+    std::optional<Error> failure_;  // why a session closes that fails; made beforehand, as memory may be short then
+    bool failed_ = false;
+    bool failure_unfinished_ = false;
 
     std::unordered_map<TimerId, UserTimer> timers_;
     TimerId last_timer_ = 0;
@@ -256,6 +274,7 @@ private:
     LeaseClock lease_;
     std::shared_ptr<LeaseView> lease_view_;
     HoldTable holds_;
+    std::vector<HoldTable::HoldPtr> untold_;  // lost, and their owners are not told yet
     Instant heartbeat_at_ = Instant::max();
     std::uint64_t heartbeat_round_ = 0;
     int checks_open_ = 0;
@@ -269,29 +288,35 @@ private:
     Pace probe_pace_;
     std::uint64_t probe_round_ = 0;
     bool probing_ = false;
-    std::vector<std::string> narrowed_to_;  // empty: the client has the full list
+    std::vector<std::string> narrowed_to_;      // empty: the client has the full list
+    int narrowed_rounds_ = 0;                   // probes since then that said the same
+    std::set<std::vector<std::string>> tried_;  // what it was narrowed to since it was last connected
     std::uint64_t outage_failures_ = 0;
     std::uint64_t open_failures_ = 0;
     std::uint64_t replaced_handles_ = 0;  // since the last connect
 };
 
 template <class Work>
-void SessionImpl::inside(Work&& work) {
+void SessionImpl::run(Work&& work, bool errors_are_told) {
+    if (!may_enter()) refuse_entry();
     std::vector<std::function<void()>> after;
     std::exception_ptr thrown;
-    const auto attempt = [&thrown](auto&& step) {
-        try {
-            step();
-        } catch (...) {
-            if (!thrown) thrown = std::current_exception();
-        }
-    };
     {
-        assert(!is_inside() && "SessionCore::enter is not re-entrant");
         const std::lock_guard lock(strand_);
         const Owner owner(owner_);
-        attempt(work);
-        attempt([this] { settle(); });
+        const auto attempt = [&](auto&& step, bool may_refuse) {
+            try {
+                return step();
+            } catch (const Error&) {
+                if (!thrown) thrown = std::current_exception();
+                if (may_refuse) return;
+            } catch (...) {
+                if (!thrown) thrown = std::current_exception();
+            }
+            if (!ZKRECIPES_MUTATION("step-failure-swallowed")) fail_stop(thrown);
+        };
+        attempt(work, errors_are_told);
+        attempt([this] { settle(); }, false);
         after.swap(deferred_);
     }
     leave_strand(std::move(after));
@@ -299,14 +324,17 @@ void SessionImpl::inside(Work&& work) {
 }
 
 template <class Work>
+void SessionImpl::inside(Work&& work) {
+    run(std::forward<Work>(work), true);
+}
+
+template <class Work>
 void SessionImpl::internally(Work&& work) noexcept {
     const InternalThread mark;
     try {
-        inside(std::forward<Work>(work));
-    } catch (const std::exception& error) {
-        logger_->critical("session: an internal step threw: {}", error.what());
+        run(std::forward<Work>(work), false);
     } catch (...) {
-        logger_->critical("session: an internal step threw");
+        // The session was closed because of it, and everybody was told.
     }
 }
 

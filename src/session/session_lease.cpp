@@ -69,15 +69,19 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
 // ---- losing --------------------------------------------------------------------------------------------------------
 
 void SessionImpl::lose(const Hold* hold, const char* why) {
-    auto entry = holds_.remove(hold);
-    if (!entry) return;
+    if (holds_.find(hold) == nullptr) return;
+    // All that takes memory first: a hold that is taken out is told of.
     std::vector<HoldTable::Entry> lost;
-    lost.push_back(std::move(*entry));
-    report_lost(std::move(lost), why);
+    lost.reserve(1);
+    untold_.reserve(untold_.size() + 1);
+    lost.push_back(std::move(*holds_.remove(hold)));
+    report_lost(lost, why);
 }
 
 void SessionImpl::lose_all(const char* why) {
-    if (!holds_.empty()) report_lost(holds_.remove_all(), why);
+    if (holds_.empty()) return;
+    untold_.reserve(untold_.size() + holds_.size());
+    report_lost(holds_.remove_all(), why);
 }
 
 void SessionImpl::lose_when_suspended(const Hold& hold) {
@@ -85,11 +89,10 @@ void SessionImpl::lose_when_suspended(const Hold& hold) {
     if (HoldTable::Entry* entry = holds_.find(&hold)) entry->ends_when_suspended = true;
 }
 
-void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* why) {
+void SessionImpl::report_lost(const std::vector<HoldTable::Entry>& lost, const char* why) {
     // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
-    std::vector<HoldTable::HoldPtr> to_tell;
     for (const auto& entry : lost) {
-        if (entry.hold->mark_lost()) to_tell.push_back(entry.hold);
+        if (entry.hold->mark_lost()) untold_.push_back(entry.hold);
     }
     constexpr std::size_t kLines = 20;
     for (std::size_t i = 0; i < lost.size(); ++i) {
@@ -104,11 +107,16 @@ void SessionImpl::report_lost(std::vector<HoldTable::Entry> lost, const char* wh
             logger_->warn("session {:#x}: lost {} more: {}", session_id, lost.size() - kLines, why);
         }
     }
-    if (to_tell.empty() || ZKRECIPES_MUTATION("lost-not-told")) return;
-    runtime_->post(Lane::notifier, [to_tell = std::move(to_tell)] {
+    tell_of_losses();
+}
+
+void SessionImpl::tell_of_losses() {
+    if (untold_.empty() || ZKRECIPES_MUTATION("lost-not-told")) return;
+    runtime_->post(Lane::notifier, [to_tell = untold_] {
         const NotifierThread mark;
         for (const auto& hold : to_tell) hold->request_stop();
     });
+    untold_.clear();
 }
 
 // ---- heartbeat -----------------------------------------------------------------------------------------------------

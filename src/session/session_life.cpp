@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before anybody need be asked
 constexpr Nanoseconds kProbeAgain = 1s;    // when a probe could not be begun
+constexpr int kRoundsToConnect = 2;        // probes with the same answer, a second or more apart
 
 }  // namespace
 
@@ -64,6 +65,7 @@ SessionImpl::SessionImpl(SessionOptions options, std::vector<std::string> hosts,
       notifier_(runtime_, logger_),
       lease_(options_.server_tick),
       probe_pace_(1s, 10s) {
+    failure_.emplace(kStepFailed, "session", options_.hosts, "an internal step failed; make a new Session");
     new_lease_view();
 }
 
@@ -123,6 +125,7 @@ void SessionImpl::open_handle(std::uint64_t handle) {
     options.logger = logger_;
     nudge_.forget();
     narrowed_to_.clear();
+    tried_.clear();
     before_connect_ = runtime_->now();
     client_ = clients_->open(options, std::make_shared<Link>(shared_from_this(), handle));
     plan_probe();
@@ -134,21 +137,23 @@ void SessionImpl::close_handle(const std::string& why) {
                       replaced_handles_);
     }
     nudge_.forget();
-    const auto client = std::exchange(client_, nullptr);
-    if (!client) return;
+    if (!client_) return;
     const bool last = fsm_.finished();
-    last_handle_closing_ = last;
     // The client keeps itself alive through this closure, and is destroyed where that is: outside of the strand.
-    client->close([self = shared_from_this(), client, last] {
+    client_->close([self = shared_from_this(), client = client_, last] {
         if (last) self->internally([&] { self->handle_closed(); });
     });
+    last_handle_closing_ = last;
+    client_ = nullptr;  // only now: what could not be closed is closed later
 }
 
 void SessionImpl::handle_closed() {
+    last_handle_closing_ = false;
     if (closed_) return;
-    closed_ = true;
     logger_->info("session {:#x}: closed", printable(fsm_.incarnation().session_id));
-    for (const auto& waiter : std::exchange(close_waiters_, {})) deferred_.push_back([waiter] { waiter->set(); });
+    for (const auto& waiter : close_waiters_) deferred_.push_back([waiter] { waiter->set(); });
+    close_waiters_.clear();
+    closed_ = true;
     if (core_gone_) stop_lanes(false);
 }
 
@@ -206,6 +211,7 @@ void SessionImpl::on_connected(bool same_session) {
     }
     probe_at_ = Instant::max();
     probe_pace_.reset();
+    tried_.clear();
     ++probe_round_;  // what is still being probed came too late
     // First of all requests: little may be left of the lease, and what follows may be much.
     if (!holds_.empty()) start_heartbeat(now);
@@ -260,12 +266,14 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
 // ---- waiting for the connection ------------------------------------------------------------------------------------
 
 void SessionImpl::wake_connect_waiters() {
-    for (auto& waiter : std::exchange(connect_waiters_, {})) {
+    // They stay in the list until all of them are woken: what throws here is followed by a second call.
+    for (const auto& waiter : connect_waiters_) {
         cancel(waiter->timer);
         waiter->connected = connected();
         waiter->closed = closed_because_.has_value();
-        deferred_.push_back([waiter = std::move(waiter)] { waiter->event.set(); });
+        failed_ ? waiter->event.set() : deferred_.push_back([waiter] { waiter->event.set(); });
     }
+    connect_waiters_.clear();
 }
 
 bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
@@ -287,7 +295,7 @@ bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
     });
     if (waits) {
         const std::stop_callback on_stop(stop, [&, self = shared_from_this()] {
-            self->inside([&] {
+            self->enter_or_post([self, waiter, give_up] {
                 self->cancel(waiter->timer);
                 give_up();
             });
@@ -316,14 +324,18 @@ void SessionImpl::plan_probe() {
 void SessionImpl::start_probe() {
     probe_at_ = Instant::max();
     if (!probe_ || probing_ || closing_ || fsm_.linked() || !client_) return;
-    probe_at_ = runtime_->now() + kProbeAgain;  // should the call below throw
     const auto timeout = fsm_.has_session() ? fsm_.incarnation().timeout : options_.timeout;
     const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
-    probe_->probe(hosts_, limit, [self = shared_from_this(), round = probe_round_](const std::vector<std::string>& up) {
-        self->internally([&] { self->on_probed(round, up); });
-    });
-    probing_ = true;  // its answer cannot come earlier: that enters the strand
-    probe_at_ = Instant::max();
+    try {
+        probe_->probe(hosts_, limit,
+                      [self = shared_from_this(), round = probe_round_](const std::vector<std::string>& up) {
+                          self->internally([&] { self->on_probed(round, up); });
+                      });
+        probing_ = true;  // its answer cannot come earlier: that enters the strand
+    } catch (const std::exception& error) {
+        logger_->warn("session: cannot ask the servers whether they serve: {}", error.what());
+        probe_at_ = runtime_->now() + kProbeAgain;
+    }
 }
 
 void SessionImpl::on_probed(std::uint64_t round, const std::vector<std::string>& answering) {
@@ -334,14 +346,18 @@ void SessionImpl::on_probed(std::uint64_t round, const std::vector<std::string>&
     if (answering.empty()) {
         restore_servers();
         if (worth_a_line(++outage_failures_)) {
-            logger_->warn("session {:#x}: no server of {} answers ({} attempts)",
+            logger_->warn("session {:#x}: no server of {} answers and serves ({} attempts)",
                           printable(fsm_.incarnation().session_id), options_.hosts, outage_failures_);
         }
         return;
     }
     // All of them: the client finds one by itself, and an attempt that is under way is not disturbed.
     if (answering.size() == hosts_.size()) return restore_servers();
-    if (answering == narrowed_to_) return;
+    if (answering == narrowed_to_ && ++narrowed_rounds_ < kRoundsToConnect) return;
+    // The client had its time to connect to one of these and did not. What they say does not hold for this client: they
+    // are not preferred again before it has found a server by itself.
+    if (!tried_.insert(answering).second) return restore_servers();
+    narrowed_rounds_ = 0;
     narrowed_to_ = answering;
     client_->set_servers(answering);
 }

@@ -6,9 +6,27 @@
 #include "base/mutation.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+constexpr Nanoseconds kFailAgain = std::chrono::milliseconds(100);
+
+}  // namespace
 
 void SessionImpl::post_inside(std::function<void()> work) {
     runtime_->post(Lane::protocol, [self = shared_from_this(), work = std::move(work)] { self->internally(work); });
+}
+
+void SessionImpl::enter_or_post(std::function<void()> work) noexcept {
+    try {
+        may_enter() ? inside(work) : post_inside(std::move(work));
+    } catch (const std::exception& error) {
+        logger_->critical("session: something could not be ended in order: {}", error.what());
+    }
+}
+
+[[noreturn]] void SessionImpl::refuse_entry() {
+    throw Error(Errc::would_deadlock, "call from a retry policy or a log sink", {},
+                "the session waits for its answer; let a policy only decide, and do the rest on a thread of your own");
 }
 
 void SessionImpl::notify(std::function<void()> callback) {
@@ -74,9 +92,11 @@ Instant SessionImpl::hold_ends_at() const {
 /// come earlier; when it comes too early it is set anew.
 void SessionImpl::settle() {
     continue_close();
-    if (fsm_.finished() && !last_handle_closing_) handle_closed();
+    if (failure_unfinished_) finish_failing();
+    if (fsm_.finished() && !last_handle_closing_ && client_ == nullptr) handle_closed();
     arm(std::min({fsm_.wake_at(), hold_ends_at(), heartbeat_at_, holds_.watch_due_at(), probe_at_, drain_until_,
-                  touch_due_at(), connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
+                  failure_unfinished_ ? runtime_->now() + kFailAgain : Instant::max(), touch_due_at(),
+                  connected() ? std::min(nudge_.look_at(), reaper_.wake_at()) : Instant::max()}));
 }
 
 void SessionImpl::arm(Instant when) {

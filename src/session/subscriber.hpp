@@ -42,12 +42,13 @@ public:
         scheduled_ = true;  // not before: when post() throws, the next push tries again
     }
 
-    /// Afterwards the listener is not running and will not run, unless this is called from within it.
+    /// Afterwards the listener is not running and will not run, unless this is called from within it, or from within a
+    /// retry policy, for which the listener may be waiting.
     void cancel() {
         std::unique_lock lock(mutex_);
         cancelled_ = true;
         // From within the callback there is nothing to wait for.
-        if (runner_ == std::this_thread::get_id()) return;
+        if (runner_ == std::this_thread::get_id() || PolicyCall::here()) return;
         while (runner_ != std::thread::id()) idle_.wait(lock);
     }
 

@@ -89,5 +89,42 @@ TEST_F(SessionProbeTest, OneThatComesBackInTheMeantimeIsFound) {
     EXPECT_THAT(client().servers.back(), ElementsAre("a:1"));
 }
 
+TEST_F(SessionProbeTest, AServerThatTheClientDoesNotGetOnWithIsNotPreferredForEver) {
+    open();
+    runtime->advance(100ms);
+    answer({"c:3"});
+    for (int i = 0; i < 300; ++i) {
+        runtime->advance(100ms);
+        while (!probe->waiting.empty()) answer({"c:3"});
+    }
+    EXPECT_GT(probe->asked.size(), 4u);
+    ASSERT_EQ(client().servers.size(), 2u) << "narrowed once, and then never again";
+    EXPECT_THAT(client().servers.back(), ElementsAre("a:1", "b:2", "c:3"));
+}
+
+TEST_F(SessionProbeTest, TwoServersThatSeemToServeInTurnAreEachPreferredOnce) {
+    open();
+    runtime->advance(100ms);
+    for (int i = 0; i < 300; ++i) {
+        runtime->advance(100ms);
+        while (!probe->waiting.empty()) answer({probe->asked.size() % 2 == 0 ? "a:1" : "b:2"});
+    }
+    ASSERT_EQ(client().servers.size(), 3u);
+    EXPECT_EQ(client().servers.back().size(), 3u);
+}
+
+TEST_F(SessionProbeTest, AfterAConnectItIsPreferredAgain) {
+    open();
+    runtime->advance(100ms);
+    answer({"c:3"});
+    client().connect(1);
+    runtime->run();
+    client().disconnect();
+    runtime->advance(100ms);
+    answer({"c:3"});
+    ASSERT_EQ(client().servers.size(), 3u);
+    EXPECT_THAT(client().servers.back(), ElementsAre("c:3"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

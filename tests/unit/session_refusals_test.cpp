@@ -61,8 +61,7 @@ protected:
             std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
     }
     ~SessionRefusalTest() override {
-        core.reset();  // it writes to the log
-        runtime->run();
+        destroy();  // it writes to the log
     }
     void open_refusing(std::shared_ptr<ServerProbe> with_probe = nullptr) {
         core = SessionCore::open(options, {refusing, clients, std::move(with_probe)});
@@ -99,7 +98,7 @@ TEST_F(SessionRefusalTest, AConstructorThatThrowsHasEndedItsThreadsItself) {
     EXPECT_EQ(real->stopped_by.load(), std::this_thread::get_id());
 }
 
-TEST_F(SessionRefusalTest, ATimerThatCannotBeSetLeavesTheStrandUsableAndIsSetByTheNextStep) {
+TEST_F(SessionRefusalTest, ATimerThatCannotBeSetClosesTheSessionAndLosesWhatIsHeld) {
     open_refusing();
     client().connect(1);
     runtime->run();
@@ -111,9 +110,37 @@ TEST_F(SessionRefusalTest, ATimerThatCannotBeSetLeavesTheStrandUsableAndIsSetByT
                  }),
                  std::runtime_error);
     ASSERT_TRUE(held);
-    inside([] {});
+    EXPECT_FALSE(held->held());
+    runtime->run();
+    EXPECT_TRUE(held->lost().stop_requested());
+    EXPECT_TRUE(client().closed);
+    EXPECT_THAT(log.str(), HasSubstr("an internal step failed: refused; make a new Session"));
+}
+
+TEST_F(SessionRefusalTest, WhereTheClosingFailsTooItIsTriedAgain) {
+    open_refusing();
+    client().connect(1);
+    runtime->run();
+    const auto held = hold("/n");
+    refusing->timers = refusing->posts = 3;
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    EXPECT_FALSE(held->held());
+    EXPECT_EQ(core->state(), SessionState::closed);
+    for (int i = 0; i < 5; ++i) {
+        try {
+            inside([] {});
+        } catch (const std::runtime_error&) {
+        }
+    }
     runtime->advance(1s);
-    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_TRUE(client().closed);
+}
+
+TEST_F(SessionRefusalTest, AnErrorThatIsMeantForTheCallerClosesNothing) {
+    open_connected(1);
+    const auto held = hold("/n");
+    EXPECT_THROW(inside([] { throw Error(Errc::bad_option, "x", "/n", "y"); }), Error);
+    EXPECT_EQ(core->state(), SessionState::connected);
     EXPECT_TRUE(held->held());
 }
 

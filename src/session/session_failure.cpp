@@ -1,0 +1,71 @@
+// What happens when a step of the strand throws: memory is short, mostly.
+#include <exception>
+#include <string>
+
+#include "session/session_impl.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+std::string text_of(const std::exception_ptr& thrown) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+        return error.what();
+    } catch (...) {
+        return "something that is not a std::exception";
+    }
+}
+
+}  // namespace
+
+/// The step may have left anything half done: an answer that nobody was told of, a node that nobody deletes. So nothing
+/// that is known counts any more. The session is closed, the servers delete its nodes, and everybody is told why.
+void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
+    // First what cannot fail: no hold is sure any more, and none can begin.
+    closing_ = true;
+    lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    failure_unfinished_ = true;
+    if (!std::exchange(failed_, true)) {
+        try {
+            const std::string detail = "an internal step failed: " + text_of(thrown) + "; make a new Session";
+            failure_ = Error(kStepFailed, "session", options_.hosts, detail);
+            logger_->critical("{}", failure_->what());
+            if (!closed_because_) closed_detail_ = detail;
+        } catch (...) {
+            // Memory is short: the words that were prepared must do.
+        }
+    }
+    finish_failing();
+}
+
+/// Each part by itself. Where one fails it is tried again at the end of the next stay in the strand.
+void SessionImpl::finish_failing() noexcept {
+    bool all_done = true;
+    const auto attempt = [&all_done](auto&& part) noexcept {
+        try {
+            part();
+        } catch (...) {
+            all_done = false;
+        }
+    };
+    drain_until_ = probe_at_ = heartbeat_at_ = Instant::max();
+    ++probe_round_;
+    if (!closed_because_) closed_because_ = std::move(failure_);  // not when it was being closed anyway
+    attempt([this] { lose_all("an internal step failed, and the session was closed"); });
+    attempt([this] { tell_of_losses(); });
+    // What the state machine says is to be done is done here, whatever of it had been done before.
+    attempt([this] { fsm_.close(closed_because_->errc(), {}); });
+    attempt([this] { update_info(); });
+    if (state() != SessionState::closed) attempt([this] { on_state(SessionState::closed); });
+    attempt([this] { wake_connect_waiters(); });
+    while (SessionObserver* observer = observers_.take_first()) {
+        attempt([&] { observer->on_closed(*closed_because_); });
+    }
+    attempt([this] { fsm_.finish_close(); });
+    attempt([this] { on_session_over(); });
+    attempt([this] { close_handle({}); });
+    failure_unfinished_ = !all_done;
+}
+
+}  // namespace zkrecipes::internal
