@@ -34,10 +34,10 @@ void skip_fields(const char*& at, int count) noexcept {
     }
 }
 
-enum class Found { yes, gone, unknown };
+enum class Presence { yes, gone, unknown };
 
 /// /proc/PID/stat: "PID (name) STATE PARENT GROUP ..."; the name may hold anything, so the last parenthesis counts.
-Found read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
+Presence read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     char path[32];
     std::size_t length = 0;
     while (pid[length] && length < 16) {
@@ -48,18 +48,18 @@ Found read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     const int fd = ::openat(proc, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         const bool refused = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
-        return refused ? Found::unknown : Found::gone;
+        return refused ? Presence::unknown : Presence::gone;
     }
     char text[512];
     const ssize_t size = ::read(fd, text, sizeof text - 1);
     ::close(fd);
-    if (size <= 0) return Found::gone;
+    if (size <= 0) return Presence::gone;
     text[size] = '\0';
     const char* at = nullptr;
     for (const char* p = text; *p; ++p) {
         if (*p == ')') at = p;
     }
-    if (!at || at[1] != ' ' || !at[2]) return Found::gone;
+    if (!at || at[1] != ' ' || !at[2]) return Presence::gone;
     const char* number = pid;
     out.pid = parse_number<pid_t>(number);
     out.state = at[2];
@@ -70,7 +70,7 @@ Found read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     out.threads = parse_number<int>(at);
     skip_fields(at, 1);
     out.started = parse_number<std::uint64_t>(at);
-    return Found::yes;
+    return Presence::yes;
 }
 
 bool by_number(const ProcessEntry& a, const ProcessEntry& b) noexcept { return a.pid < b.pid; }
@@ -111,9 +111,9 @@ std::span<ProcessEntry> ProcessTable::read() noexcept {
         complete_ = true;
         const bool opened = for_each_number("/proc", [&](int proc, const char* pid) {
             ProcessEntry process;
-            const Found found = read_stat(proc, pid, process);
-            if (found == Found::unknown) complete_ = false;
-            if (found != Found::yes) return;
+            const Presence found = read_stat(proc, pid, process);
+            if (found == Presence::unknown) complete_ = false;
+            if (found != Presence::yes) return;
             if (count < room_) entries_[count++] = process;
             ++seen;
         });
@@ -164,8 +164,8 @@ void kill_process(const ProcessEntry& process) noexcept {
     // The handle may be that of a later process. From here on it cannot change any more.
     const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ProcessEntry now;
-    const Found found = proc ? read_stat(proc.get(), name, now) : Found::unknown;
-    if (found == Found::gone || (found == Found::yes && now.started != process.started)) return;
+    const Presence found = proc ? read_stat(proc.get(), name, now) : Presence::unknown;
+    if (found == Presence::gone || (found == Presence::yes && now.started != process.started)) return;
     if (::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0 || errno == ESRCH) return;
     if (errno == ENOSYS) ::kill(process.pid, SIGKILL);
 }
