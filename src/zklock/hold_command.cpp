@@ -110,7 +110,6 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement&
     Suspension suspension(lock, events);
     for (;;) {
         // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
-        lock.look();
         const Instant until = lock.sure_until();
         if (until <= BootClock::now()) return {.lost = true};
         announcement.write();
@@ -125,6 +124,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement&
                         {timer.get(), POLLIN, 0},
                         {announcement.pending() ? STDOUT_FILENO : -1, POLLOUT, 0}};
         ::poll(fds, std::size(fds), -1);
+        lock.look();  // before anything is concluded: we may have been stopped for long
         while (const auto signal = signals.next()) {
             if (*signal == SIGTSTP) {
                 lock.warn_of_stop("zklock");

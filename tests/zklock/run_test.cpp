@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -252,10 +253,12 @@ TEST_F(ZklockRunTest, TheCommandHasTheSignalsAsTheyWereBeforeZklock) {
     EXPECT_EQ(ignored, (1u << (SIGALRM - 1)) | (1u << (SIGUSR2 - 1))) << outcome.out;
 }
 
-TEST_F(ZklockRunTest, AFileThatMayNotGrowCostsEventsAndNotTheCommand) {
+TEST_F(ZklockRunTest, AFileThatMayNotGrowIsAnErrorAndNotTheEndBySigxfsz) {
     ZklockProcess::Setup small;
     small.launcher = {"prlimit", "--fsize=10"};
-    EXPECT_EQ(run({"--events", scratch_ / "events", lock(), "true"}, small).code, 0);
+    const Outcome outcome = run({"--events", scratch_ / "events", lock(), "touch", scratch_ / "ran"}, small);
+    EXPECT_EQ(outcome.code, 74) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch_ / "ran")) << "the caller was not told of the lock";
 }
 
 TEST_F(ZklockRunTest, AfterASignalThatIsPassedOnTheLockIsFreeAndTheExitStatusTells) {
