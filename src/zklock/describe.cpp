@@ -26,7 +26,6 @@ std::string node_path(const Participant& participant) {
     return participant.path + "/" + participant.node;
 }
 
-
 std::string hex(std::int64_t number) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
