@@ -91,6 +91,11 @@ void SessionImpl::sync(const std::string& path, Done<> done) {
 
 void SessionImpl::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
     if (!connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
+    if (ZKRECIPES_MUTATION("heartbeat-waits-its-turn")) {
+        std::vector<MultiOp> ops(nodes.size());
+        for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
+        return multi(std::move(ops), std::move(done));
+    }
     client_->heartbeat(nodes, answer_to(std::move(done), runtime_->now()));
 }
 
