@@ -423,18 +423,18 @@ void ZkHandle::apply_servers() {
 // ---- closing ------------------------------------------------------------------------------------------------------
 
 void ZkHandle::close(std::function<void()> done) {
-    {
-        const std::lock_guard lock(mutex_);
-        if (life_ != Life::closed) close_done_.push_back(std::move(done));
-        if (life_ == Life::draining || life_ == Life::closing) return;
-        if (life_ == Life::closed) {
-            runtime_->post(Lane::blocking, std::move(done));
-            return;
-        }
-        life_ = Life::draining;
-        if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
+    const std::lock_guard lock(mutex_);
+    if (life_ == Life::closed) return runtime_->post(Lane::blocking, std::move(done));
+    close_done_.push_back(std::move(done));
+    if (life_ != Life::open) return;
+    try {
+        runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
+    } catch (...) {
+        close_done_.pop_back();  // nothing has been begun: the caller may try again
+        throw;
     }
-    runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
+    life_ = Life::draining;
+    if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
 }
 
 void ZkHandle::abandon() {

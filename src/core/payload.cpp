@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -25,18 +26,19 @@ std::string host_name() {
     return name;
 }
 
+/// From the file alone: the whole user database may be a directory service on the other side of the network.
 std::string looked_up_name(uid_t uid) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
     passwd entry{};
     passwd* found = nullptr;
-    std::vector<char> buffer(1024);
-    while (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == ERANGE && buffer.size() < (1U << 20)) {
-        buffer.resize(buffer.size() * 2);
+    std::vector<char> buffer(4096);
+    while (file && fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
+        if (found->pw_uid == uid) return found->pw_name;
     }
-    return found != nullptr ? found->pw_name : "uid " + std::to_string(uid);
+    return "uid " + std::to_string(uid);
 }
 
-/// Not from the environment, which says what its owner likes. Looked up once, as the user database may be a directory
-/// service on the other side of the network: when a lock is made, so no session waits for it.
+/// Not from the environment, which says what its owner likes. Looked up once.
 std::string user_name(uid_t uid) {
     static const uid_t known = uid;
     static const auto& name = *new std::string(looked_up_name(known));  // never destroyed

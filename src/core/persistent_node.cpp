@@ -195,10 +195,11 @@ bool PersistentNodeOp::may_answer(Waiter& waiter) const {
 }
 
 void PersistentNodeOp::answer(const std::shared_ptr<Waiter>& waiter) {
-    if (std::exchange(waiter->answered, true)) return;
+    if (waiter->answered) return;
+    waiter->core.defer([waiter] { waiter->event.set(); });  // first: where this throws it is still waiting
+    waiter->answered = true;
     waiters_.remove(waiter);
     if (waiter->timer != 0) waiter->core.cancel(std::exchange(waiter->timer, 0));
-    waiter->core.defer([waiter] { waiter->event.set(); });
 }
 
 Error PersistentNodeOp::closed_error(const char* operation) const {
@@ -210,9 +211,11 @@ bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline dead
     SessionCore& core = waiter->core;
     // In the strand by a reference of its own: where it is entered later, this call may be over.
     const auto give_up = [&] { core.enter_or_post([self = shared_from_this(), waiter] { self->answer(waiter); }); };
+    bool entered = false;
     try {
         const std::stop_callback on_stop(std::move(stop), give_up);
         core.enter([&] {
+            entered = true;
             if (waiter->answered) return;  // stopped already
             waiters_.push_back(waiter);
             if (may_answer(*waiter) || deadline.is_passed(core.runtime().steady_now())) return answer(waiter);
@@ -224,7 +227,7 @@ bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline dead
         });
         waiter->event.wait();
     } catch (...) {
-        give_up();
+        if (entered) give_up();
         throw;
     }
     if (waiter->error) throw *waiter->error;

@@ -25,14 +25,15 @@ class CallWaiter : public SessionObserver, public std::enable_shared_from_this<C
 public:
     /// *inside*: after the operation was started.
     void begin(SessionCore& core) {
-        if (!over_) core.add_observer(*this);
+        core_ = &core;
+        if (!over_) core.add_waiter(*this);
     }
     /// *inside*: nothing that the caller reads may change any more.
     bool over() const noexcept { return over_; }
     /// *inside*
     void answer(SessionCore& core) {
-        answered_ = over_ = true;
         core.defer([self = shared_from_this()] { self->event_.set(); });
+        answered_ = over_ = true;
         core.remove_observer(*this);
     }
     /// Blocks the calling fiber or thread. Throws what the session was closed with, if there is no answer.
@@ -50,11 +51,12 @@ private:
     void on_suspended() override {}
     void on_session_lost() override {}
     void on_closed(const Error& why) override {
-        if (why.errc() != kStepFailed) return;
+        if (why.errc() != kStepFailed) return core_->add_waiter(*this);  // the operation answers
         over_ = true;
         event_.set();  // at once: memory may be short
     }
 
+    SessionCore* core_ = nullptr;  // the caller has it
     WaitEvent event_;
     // Inside the strand, before the event.
     bool answered_ = false;
@@ -129,7 +131,7 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
         void on_suspended() override {}
         void on_session_lost() override {}
         void on_closed(const Error& why) override {  // as CallWaiter
-            if (why.errc() != kStepFailed) return;
+            if (why.errc() != kStepFailed) return core->add_waiter(*this);
             Answer answered;
             answered.error = why;
             if constexpr (requires { answered.how; }) answered.how = Answer::How::failed;
@@ -145,7 +147,7 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
         if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
         core->enter([&] {
             op->start(deadline);
-            if (later->self) core->add_observer(*later);
+            if (later->self) core->add_waiter(*later);
         });
     } catch (...) {
         if (!later->self) return;  // `done` is told

@@ -38,11 +38,6 @@ public:
         }
         cursor_ = nullptr;
     }
-    SessionObserver* take_first() {
-        SessionObserver* out = first_;
-        if (out != nullptr) remove(*out);
-        return out;
-    }
     bool empty() const noexcept { return first_ == nullptr; }
 
 private:

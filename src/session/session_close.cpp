@@ -11,6 +11,7 @@ constexpr Nanoseconds kFlushAtMost = std::chrono::seconds(1);  // how long a des
 }  // namespace
 
 void SessionImpl::begin_close() {
+    may_act_until_ = Instant::min();
     if (closing_) return;
     // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete
     // what is left when they are told that the session is closed.
@@ -41,8 +42,8 @@ bool SessionImpl::wait_closed(bool bounded) {
             timer = at(runtime_->now() + options_.close_timeout, [this, event] {
                 logger_->warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
                               printable(fsm_.incarnation().session_id));
-                std::erase(close_waiters_, event);
                 deferred_.push_back([event] { event->set(); });
+                std::erase(close_waiters_, event);
             });
         }
     });

@@ -116,6 +116,7 @@ std::string SessionCore::user_path(const std::string& server_path) const {
 void SessionCore::add_observer(SessionObserver& observer) {
     if (impl_->closed_because() == nullptr) impl_->observers_.add(observer);
 }
+void SessionCore::add_waiter(SessionObserver& waiter) { impl_->observers_.add(waiter); }
 void SessionCore::remove_observer(SessionObserver& observer) { impl_->observers_.remove(observer); }
 TimerId SessionCore::at(Instant when, std::function<void()> work) { return impl_->at(when, std::move(work)); }
 bool SessionCore::cancel(TimerId timer) { return impl_->cancel(timer); }

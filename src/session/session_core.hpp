@@ -107,7 +107,8 @@ public:
     std::string user_path(const std::string& server_path) const;
 
     // ---- observers and timers (*inside*) -----------------------------------------------------------------------
-    void add_observer(SessionObserver& observer);
+    void add_observer(SessionObserver& observer);          // not any more when the session is closed
+    void add_waiter(SessionObserver& waiter);              // always: a failure may come while it is being closed
     void remove_observer(SessionObserver& observer);       // also from within a callback
     TimerId at(Instant when, std::function<void()> work);  // `work` runs inside the strand
     bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun

@@ -27,6 +27,7 @@ void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
     lease_view_->sure_until_ns.store(0, std::memory_order_release);
     failure_unfinished_ = true;
     if (!std::exchange(failed_, true)) {
+        may_act_until_ = lease_.sure_until();
         try {
             const std::string detail = "an internal step failed: " + text_of(thrown) + "; make a new Session";
             failure_ = Error(kStepFailed, "session", options_.hosts, detail);
@@ -39,7 +40,9 @@ void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
     finish_failing();
 }
 
-/// Each part by itself. Where one fails it is tried again at the end of the next stay in the strand.
+/// Each part by itself. Where one fails it is tried again at the end of the next stay in the strand. The handle is
+/// closed, and with it the nodes are deleted, when the lease as it was before is over, or the owner closes the session:
+/// a holder may have begun something that fits into what sure_for() told it.
 void SessionImpl::finish_failing() noexcept {
     bool all_done = true;
     const auto attempt = [&all_done](auto&& part) noexcept {
@@ -51,7 +54,11 @@ void SessionImpl::finish_failing() noexcept {
     };
     drain_until_ = probe_at_ = heartbeat_at_ = Instant::max();
     ++probe_round_;
-    if (!closed_because_) closed_because_ = std::move(failure_);  // not when it was being closed anyway
+    if (!closed_because_) {  // not when it was being closed anyway
+        closed_because_ = std::move(failure_);
+        failure_.reset();
+    }
+    const Error& why = failure_ ? *failure_ : *closed_because_;
     attempt([this] { lose_all("an internal step failed, and the session was closed"); });
     attempt([this] { tell_of_losses(); });
     // What the state machine says is to be done is done here, whatever of it had been done before.
@@ -59,13 +66,17 @@ void SessionImpl::finish_failing() noexcept {
     attempt([this] { update_info(); });
     if (state() != SessionState::closed) attempt([this] { on_state(SessionState::closed); });
     attempt([this] { wake_connect_waiters(); });
-    while (SessionObserver* observer = observers_.take_first()) {
-        attempt([&] { observer->on_closed(*closed_because_); });
+    observers_.each([&](SessionObserver& observer) {
+        observers_.remove(observer);
+        attempt([&] { observer.on_closed(why); });
+    });
+    const bool may_close = runtime_->now() >= may_act_until_;
+    if (may_close) {
+        attempt([this] { fsm_.finish_close(); });
+        attempt([this] { on_session_over(); });
+        attempt([this] { close_handle({}); });
     }
-    attempt([this] { fsm_.finish_close(); });
-    attempt([this] { on_session_over(); });
-    attempt([this] { close_handle({}); });
-    failure_unfinished_ = !all_done;
+    failure_unfinished_ = !all_done || !may_close;
 }
 
 }  // namespace zkrecipes::internal

@@ -260,6 +260,7 @@ private:
     std::optional<Error> failure_;  // why a session closes that fails; made beforehand, as memory may be short then
     bool failed_ = false;
     bool failure_unfinished_ = false;
+    Instant may_act_until_ = Instant::min();  // when it failed: the end of the lease that holders may have read
 
     std::unordered_map<TimerId, UserTimer> timers_;
     TimerId last_timer_ = 0;

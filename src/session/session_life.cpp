@@ -260,7 +260,10 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
     ++probe_round_;
     wake_connect_waiters();
     if (ZKRECIPES_MUTATION("close-tells-nobody")) return;
-    while (SessionObserver* observer = observers_.take_first()) observer->on_closed(*closed_because_);
+    observers_.each([this](SessionObserver& observer) {
+        observers_.remove(observer);
+        observer.on_closed(*closed_because_);
+    });
 }
 
 // ---- waiting for the connection ------------------------------------------------------------------------------------
@@ -279,8 +282,8 @@ void SessionImpl::wake_connect_waiters() {
 bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
     const auto waiter = std::make_shared<ConnectWaiter>();
     const auto give_up = [this, waiter] {
-        std::erase(connect_waiters_, waiter);
         deferred_.push_back([waiter] { waiter->event.set(); });
+        std::erase(connect_waiters_, waiter);
     };
     bool waits = false;
     inside([&] {

@@ -159,7 +159,7 @@ int hold_command(const Options& options, Console& console, EventLog& events, Sig
         try {
             Announcement announcement(hold_text(options, lock));
             const End how = hold_on(lock, signals, events, announcement);
-            if (!how.lost && announcement.pending()) cannot_print(EAGAIN);
+            if (!how.lost && how.signal == 0 && announcement.pending()) cannot_print(EAGAIN);
             return how;
         } catch (const Failure&) {  // what nobody was told of is not held
             give_back(lock, events);

@@ -271,15 +271,18 @@ void LockSession::ask_now() {
                 // Makes the server catch up with the leader first, and with it what is read after it.
                 std::vector<Participant> all = inspect_lock(*session_, lock.path, deadline).participants;
                 if (lock.mode == Mode::leader) all = LeaderElection(*session_, lock.path).candidates(deadline);
-                if (std::none_of(all.begin(), all.end(), ours)) return;
+                if (std::none_of(all.begin(), all.end(), ours)) return asks_.store(false);
             }
             inbox->post_confirmed(asked);
-        } catch (const Error&) {  // not readable, or no answer: the next check of the library must do
+        } catch (...) {  // not readable, no answer, no memory: the next check of the library must do
         }
+        asks_ = false;
     };
+    if (asks_.exchange(true)) return;  // to wait for an earlier look would keep us from looking at the lease
     try {
         asking_ = std::jthread(ask);
     } catch (const std::system_error&) {  // no thread to be had: the same
+        asks_ = false;
     }
 }
 

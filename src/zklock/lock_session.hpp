@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -105,6 +106,7 @@ private:
     Instant sure_after_pause_{};  // sure_until() then
     bool release_confirmed_ = false;
     QueueView shown_;
+    std::atomic<bool> asks_{false};
     std::jthread asking_;  // the last member, so that it ends before what it uses
 };
 

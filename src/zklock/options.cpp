@@ -128,6 +128,7 @@ private:
             for (const std::string& former : {options_.result, file}) forget_result(former);
             usage("--result was given twice");
         }
+        if (file.empty()) usage("--result needs a file: it was given an empty name");
         options_.result = file;
     }
 

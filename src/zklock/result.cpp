@@ -83,8 +83,22 @@ bool replace(const std::string& file, std::string_view text) {
     return written && write_in_place(file, text);
 }
 
+/// What does not take even an empty line: a directory, /dev/full. False: errno says why.
+bool takes_lines(const std::string& file) {
+    struct stat target {};
+    if (::stat(file.c_str(), &target) != 0) return true;  // it is made
+    if (S_ISDIR(target.st_mode)) {
+        errno = EISDIR;
+        return false;
+    }
+    if (!S_ISCHR(target.st_mode)) return true;
+    const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return fd && ::write(fd.get(), "", 0) == 0;
+}
+
 /// Without a trace: what reads from a pipe must not see it end. False: errno says why.
 bool can_write_result(const std::string& file) {
+    if (!takes_lines(file)) return false;
     struct stat status {};
     const bool there = ::lstat(file.c_str(), &status) == 0;
     if (!there || is_regular(status)) {

@@ -61,7 +61,8 @@ std::vector<OutOfReach> SupervisedChild::out_of_reach() const {
     if (!found.empty()) return found;
     // Where /proc hides them (hidepid).
     if (leader_refuses_signals()) return {{child_.pid, {}}};
-    if (exited_ && live_child_in(child_.pid) && !group_alive(child_.pid)) return {{0, {}}};
+    // In this order: the last one may die in between.
+    if (exited_ && !group_alive(child_.pid) && live_child_in(child_.pid)) return {{0, {}}};
     return {};
 }
 

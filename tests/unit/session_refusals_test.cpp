@@ -113,8 +113,33 @@ TEST_F(SessionRefusalTest, ATimerThatCannotBeSetClosesTheSessionAndLosesWhatIsHe
     EXPECT_FALSE(held->held());
     runtime->run();
     EXPECT_TRUE(held->lost().stop_requested());
-    EXPECT_TRUE(client().closed);
     EXPECT_THAT(log.str(), HasSubstr("an internal step failed: refused; make a new Session"));
+}
+
+TEST_F(SessionRefusalTest, AfterAFailureTheNodesStayUntilWhatAHolderWasToldIsOver) {
+    open_refusing();
+    client().connect(1);
+    runtime->run();
+    const auto held = hold("/n");
+    const Nanoseconds told = held->sure_for();  // it begins something that takes that long
+    ASSERT_GT(told, 1s);
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    EXPECT_FALSE(held->held());
+    runtime->advance(std::chrono::duration_cast<std::chrono::milliseconds>(told) - 1ms);
+    EXPECT_FALSE(client().closed) << "the servers would delete the node";
+    runtime->advance(200ms);
+    EXPECT_TRUE(client().closed);
+}
+
+TEST_F(SessionRefusalTest, AfterAFailureTheOwnerMayCloseTheSessionAtOnce) {
+    open_refusing();
+    client().connect(1);
+    runtime->run();
+    const auto held = hold("/n");
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    EXPECT_FALSE(client().closed);
+    runtime->while_running([this] { core->close(); });
+    EXPECT_TRUE(client().closed);
 }
 
 TEST_F(SessionRefusalTest, WhereTheClosingFailsTooItIsTriedAgain) {
@@ -132,7 +157,7 @@ TEST_F(SessionRefusalTest, WhereTheClosingFailsTooItIsTriedAgain) {
         } catch (const std::runtime_error&) {
         }
     }
-    runtime->advance(1s);
+    runtime->advance(5s);
     EXPECT_TRUE(client().closed);
 }
 

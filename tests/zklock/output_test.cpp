@@ -139,28 +139,35 @@ TEST_F(ZklockOutputTest, EventsThatFailLaterAre74UnlessTheCommandFails) {
 }
 
 TEST_F(ZklockOutputTest, WhereNoResultCanBeWrittenNothingIsStarted) {
+    const std::vector<std::pair<std::string, std::string>> wrong = {
+        {"/nonexistent/result", "No such file or directory"},
+        {"/dev/full", "No space left on device"},
+        {scratch_ / ".", "Is a directory"}};
     for (const std::string command : {"run", "elect", "hold"}) {
-        std::vector<std::string> whole = words({command, "-q", "--result", "/nonexistent/result", lock()});
-        if (command != "hold") whole.insert(whole.end(), {"touch", scratch_ / "ran"});
-        const Outcome outcome = zklock(whole);
-        EXPECT_EQ(outcome.code, 74) << command;
-        EXPECT_EQ(outcome.err, "zklock: --result /nonexistent/result: No such file or directory\n");
-        EXPECT_EQ(outcome.out, "");
+        for (const auto& [file, why] : wrong) {
+            std::vector<std::string> whole = words({command, "-q", "--result", file, lock()});
+            if (command != "hold") whole.insert(whole.end(), {"touch", scratch_ / "ran"});
+            const Outcome outcome = zklock(whole);
+            EXPECT_EQ(outcome.code, 74) << command;
+            EXPECT_THAT(outcome.err, testing::StartsWith("zklock: --result " + file + ": " + why + "\n"));
+            EXPECT_EQ(outcome.out, "");
+        }
     }
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }
 
 TEST_F(ZklockOutputTest, AResultThatIsNotWrittenIs74UnlessTheCommandFails) {
+    // A file that may have ten bytes: an empty one can be made at the start.
+    ZklockProcess::Setup small;
+    small.launcher = {"prlimit", "--fsize=10"};
+    const std::string result = scratch_ / "result";
     const auto with_full_disk = [&](std::vector<std::string> rest) {
-        rest.insert(rest.begin(), {"--result", "/dev/full"});
-        return run(std::move(rest));
+        rest.insert(rest.begin(), {"--result", result});
+        return run(std::move(rest), small);
     };
-    const Outcome outcome = with_full_disk({lock(), "true"});
-    EXPECT_EQ(outcome.code, 74);
-    EXPECT_THAT(outcome.err, HasSubstr("--result /dev/full: No space left on device"));
+    EXPECT_EQ(with_full_disk({lock(), "true"}).code, 74);
     EXPECT_EQ(with_full_disk({lock(), "-c", "exit 5"}).code, 5);
-    EXPECT_EQ(zklock(words({"hold", "--result", "/dev/full", lock()})).code, 74);
-    EXPECT_EQ(zklock(words({"elect", "--result", "/dev/full", path("election"), "true"})).code, 74);
+    EXPECT_EQ(zklock(words({"elect", "--result", result, path("election"), "true"}), small).code, 74);
     const auto holder = hold_with_command();
     EXPECT_EQ(with_full_disk({"-n", "-E", "0", lock(), "true"}).code, 74) << "not acquired, and nobody is told";
     EXPECT_EQ(with_full_disk({"-n", lock(), "true"}).code, 75);
