@@ -17,25 +17,21 @@ void LeaseClock::connected(std::chrono::milliseconds timeout, Instant since, Ins
     if (last_sent_ != Instant::min()) until_ = std::min(until_, last_sent_ + length());
 }
 
-void LeaseClock::answered(Instant sent_at, Instant now) {
+void LeaseClock::answered(Instant sent_at, Instant now, bool overtook) {
     if (timeout_ == Nanoseconds::zero()) return;
-    // Leaving out a touch only makes the lease shorter. One that was sent earlier than the last one proves less: a
-    // heartbeat overtakes what waits to be sent. Of those close to each other one in each T/24 is enough.
-    if (!touches_.empty()) {
-        const Touch& last = touches_.back();
-        if (sent_at <= last.sent_at) return;
-        if (now - last.answered_at < timeout_ / 24 && sent_at - last.sent_at < timeout_ / 24) return;
-    }
+    // One in each T/24 is enough; leaving out the younger one only makes the lease shorter.
+    if (!overtook && !touches_.empty() && now - touches_.back().answered_at < timeout_ / 24) return;
     touches_.push_back({sent_at, now});
     while (touches_.size() > 1 && now - touches_.front().sent_at > timeout_) touches_.pop_front();
 }
 
 /// The latest time at which the leader has surely been touched on our behalf before it processed that write.
 Instant LeaseClock::touched_by(Instant write_sent_at) const noexcept {
-    for (auto touch = touches_.rbegin(); touch != touches_.rend(); ++touch) {
-        if (touch->answered_at + touch_delay() < write_sent_at) return std::max(touch->sent_at, connected_since_);
+    Instant latest = connected_since_;
+    for (const Touch& touch : touches_) {
+        if (touch.answered_at + touch_delay() < write_sent_at) latest = std::max(latest, touch.sent_at);
     }
-    return connected_since_;
+    return latest;
 }
 
 bool LeaseClock::commit(Instant sent_at, Instant now) {

@@ -26,8 +26,9 @@ public:
     /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session
     /// on the leader itself. What was known of earlier connections is void: another follower carried it.
     void connected(std::chrono::milliseconds timeout, Instant since, Instant now);
-    /// A server answered, on this connection, a request that was sent at `sent_at`.
-    void answered(Instant sent_at, Instant now);
+    /// A server answered, on this connection, a request that was sent at `sent_at`. `overtook`: it is a heartbeat,
+    /// which was sent in front of others, so the others' answers that come just before it count from much earlier.
+    void answered(Instant sent_at, Instant now, bool overtook = false);
     /// A write sent at `sent_at` was committed. True: the lease had passed before, and so every hold must be marked
     /// lost *before* the new end is shown to anybody.
     [[nodiscard]] bool commit(Instant sent_at, Instant now);

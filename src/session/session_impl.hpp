@@ -197,12 +197,12 @@ private:
     void arm(Instant when);
 
     // session_requests.cpp
-    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc);
+    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc, bool overtook = false);
     void send_nudge();
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
     template <class Callback>
-    auto answer_to(Callback done, Instant sent_at);
+    auto answer_to(Callback done, Instant sent_at, bool overtakes = false);
     template <class... Values, class Callback>
     void not_sent(Callback done);
 

@@ -9,12 +9,12 @@ namespace zkrecipes::internal {
 
 /// Wraps `done` for the client: enters the strand, keeps the books, and makes late words of a former session harmless.
 template <class Callback>
-auto SessionImpl::answer_to(Callback done, Instant sent_at) {
+auto SessionImpl::answer_to(Callback done, Instant sent_at, bool overtakes) {
     last_request_ = sent_at;
     return [self = shared_from_this(), handle = fsm_.handle(), ticket = nudge_.sent(sent_at), done = std::move(done),
-            sent_at](Rc rc, auto&&... values) {
+            sent_at, overtakes](Rc rc, auto&&... values) {
         self->internally([&] {
-            const Rc told = self->on_answer(handle, ticket, sent_at, rc);
+            const Rc told = self->on_answer(handle, ticket, sent_at, rc, overtakes);
             if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
         });
     };
@@ -29,7 +29,7 @@ void SessionImpl::not_sent(Callback done) {
     });
 }
 
-Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc) {
+Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc, bool overtook) {
     if ((handle != fsm_.handle() || !fsm_.has_session()) && !ZKRECIPES_MUTATION("stale-answers-accepted")) {
         // What a former session did went with it. "ok" would be taken for a node that is there.
         return rc == Rc::closed ? rc : Rc::session_expired;
@@ -40,7 +40,7 @@ Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant se
     if (said_by_server(rc)) {
         const Instant now = runtime_->now();
         fsm_.on_answer(handle, now);
-        lease_.answered(sent_at, now);
+        lease_.answered(sent_at, now, overtook);
         before_connect_ = std::max(before_connect_, sent_at);
         if (ZKRECIPES_MUTATION("any-answer-renews")) lease_committed(sent_at);
     }
@@ -96,7 +96,7 @@ void SessionImpl::heartbeat(const std::vector<std::string>& nodes, Done<std::vec
         for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
         return multi(std::move(ops), std::move(done));
     }
-    client_->heartbeat(nodes, answer_to(std::move(done), runtime_->now()));
+    client_->heartbeat(nodes, answer_to(std::move(done), runtime_->now(), true));
 }
 
 void SessionImpl::remove_watches(const std::string& path, Done<> done) {

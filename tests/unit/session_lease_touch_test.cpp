@@ -46,12 +46,11 @@ TEST_F(LeaseTouchTest, TheTouchOfThePresentWriteDoesNotCountForItself) {
 }
 
 TEST_F(LeaseTouchTest, AHeartbeatThatOvertookOthersIsNotHiddenByTheirAnswers) {
-    lease.answered(at(2s), at(5s));          // had waited to be sent
-    lease.answered(at(5200ms), at(5300ms));  // a heartbeat
-    lease.answered(at(2100ms), at(5400ms));
-    lease.answered(at(2900ms), at(6200ms));
-    EXPECT_FALSE(commit(7400ms));
-    EXPECT_EQ(lease.sure_until(), at(15400ms)) << "of the heartbeat 17.08 s, of the others not even 14.78 s";
+    lease.answered(at(2s), at(5s));                // had waited to be sent
+    lease.answered(at(5200ms), at(5300ms), true);  // a heartbeat
+    lease.answered(at(2900ms), at(6s));            // had waited, too
+    EXPECT_FALSE(commit(8100ms));
+    EXPECT_EQ(lease.sure_until(), at(16100ms)) << "of the heartbeat 17.08 s, of the others not even 14.78 s";
 }
 
 TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
