@@ -16,6 +16,7 @@
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "support/await.hpp"
+#include "support/die_with.hpp"
 #include "zklock/descriptors.hpp"
 #include "zklock/supervised_child.hpp"
 
@@ -176,8 +177,10 @@ template <class Prepare>
 std::optional<bool> command_dies_with_its_parent(Prepare prepare) {
     int ends[2];
     if (::pipe(ends) != 0) return std::nullopt;
+    const pid_t tester = ::getpid();
     const pid_t parent = ::fork();
     if (parent == 0) {
+        test::die_with(tester);
         ::close(ends[0]);
         if (!prepare()) ::_exit(1);
         DeadMansSwitch dead_man(false);

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "support/await.hpp"
+#include "support/die_with.hpp"
 #include "zklock/child.hpp"
 #include "zklock/process_table.hpp"
 #include "zklock/supervised_child.hpp"
@@ -89,8 +90,10 @@ TEST(DeadManTest, ADisarmedSwitchKillsNobody) {
 
 TEST(DeadManTest, ItFindsThoseWhoLeftTheGroup) {
     // In a process of its own, because whole_tree means all descendants.
+    const pid_t tester = ::getpid();
     const pid_t parent = ::fork();
     if (parent == 0) {
+        test::die_with(tester);
         // As zklock does: otherwise init inherits those whose parent was killed first, and nobody finds them there.
         if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) ::_exit(6);
         DeadMansSwitch dead_man(true);
@@ -189,11 +192,13 @@ TEST(DeadManTest, ItLocksItsMemoryForAnyUser) {
     rlimit limit{};
     ::getrlimit(RLIMIT_MEMLOCK, &limit);
     if (limit.rlim_max < 4 << 20) GTEST_SKIP() << "hardly any memory may be locked here";
+    const pid_t tester = ::getpid();
     const pid_t user = ::fork();
     if (user == 0) {
         const rlimit usual{8 << 20, 8 << 20};
         if (limit.rlim_max > usual.rlim_max) ::setrlimit(RLIMIT_MEMLOCK, &usual);
         if (::getuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+        test::die_with(tester);
         DeadMansSwitch dead_man(false);
         // With more than its stack: the program, too.
         const auto locked = [&] {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/await.hpp"
+#include "support/die_with.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -62,8 +63,10 @@ TEST(ProcessTableTest, WithoutADescriptorToReadItAGroupCountsAsAlive) {
 }
 
 TEST(ProcessTableTest, ALaterProcessWithTheNumberOfAnEarlierOneIsNotKilled) {
+    const pid_t tester = ::getpid();
     const pid_t child = ::fork();
     if (child == 0) {
+        test::die_with(tester);
         for (;;) ::pause();
     }
     ProcessTable table;
@@ -84,8 +87,10 @@ TEST(ProcessTableTest, ALaterProcessWithTheNumberOfAnEarlierOneIsNotKilled) {
 }
 
 TEST(ProcessTableTest, AZombieIsNotAlive) {
+    const pid_t tester = ::getpid();
     const pid_t child = ::fork();
     if (child == 0) {
+        test::die_with(tester);
         ::setpgid(0, 0);
         for (;;) ::pause();
     }
@@ -103,8 +108,10 @@ TEST(ProcessTableTest, AZombieIsNotAlive) {
 }
 
 TEST(ProcessTableTest, AProcessIsAliveWithoutItsFirstThread) {
+    const pid_t tester = ::getpid();
     const pid_t child = ::fork();
     if (child == 0) {
+        test::die_with(tester);
         ::setpgid(0, 0);
         std::thread([] {
             for (;;) ::pause();
