@@ -425,14 +425,11 @@ void ZkHandle::apply_servers() {
 void ZkHandle::close(std::function<void()> done) {
     const std::lock_guard lock(mutex_);
     if (life_ == Life::closed) return runtime_->post(Lane::blocking, std::move(done));
+    // In this order: where it throws, nothing has been begun, and the caller may try again.
+    close_done_.reserve(close_done_.size() + 1);
+    if (life_ == Life::open) runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
     close_done_.push_back(std::move(done));
     if (life_ != Life::open) return;
-    try {
-        runtime_->post(Lane::blocking, [self = shared_from_this()] { self->do_close(); });
-    } catch (...) {
-        close_done_.pop_back();  // nothing has been begun: the caller may try again
-        throw;
-    }
     life_ = Life::draining;
     if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
 }

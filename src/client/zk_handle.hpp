@@ -67,8 +67,7 @@ private:
         enum class State { waiting, sent, answered } state = State::waiting;
     };
 
-    enum class Turn { in_order, first };
-    void submit(ZkRequest::List made, Turn turn = Turn::in_order);
+    void submit(ZkRequest::List made);
     bool has_room_locked(const ZkRequest& request) const;
     void send_locked(ZkRequest& request);
     void send_waiting_locked();

@@ -89,18 +89,19 @@ void ZkHandle::remove_watches(const std::string& path, VoidDone done) {
 
 void ZkHandle::heartbeat(const std::vector<std::string>& nodes, MultiDone done) {
     ZkRequest::List made;
-    std::vector<MultiOp>& ops = make(made, ZkRequest::Kind::multi, std::string(), std::move(done)).ops;
-    for (const auto& node : nodes) ops.emplace_back().path = node;
-    submit(std::move(made), Turn::first);
+    ZkRequest& request = make(made, ZkRequest::Kind::multi, std::string(), std::move(done));
+    for (const auto& node : nodes) request.ops.emplace_back().path = node;
+    request.urgent = true;
+    submit(std::move(made));
 }
 
 void ZkHandle::nudge(StatDone done) {
     ZkRequest::List made;
-    make(made, ZkRequest::Kind::exists, "/", std::move(done));
-    submit(std::move(made), Turn::first);
+    make(made, ZkRequest::Kind::exists, "/", std::move(done)).urgent = true;
+    submit(std::move(made));
 }
 
-void ZkHandle::submit(ZkRequest::List made, Turn turn) {
+void ZkHandle::submit(ZkRequest::List made) {
     ZkRequest& request = made.front();
     request.handle = this;
     const bool too_large = request.wire_bytes() > kMaxRequestBytes;
@@ -115,7 +116,6 @@ void ZkHandle::submit(ZkRequest::List made, Turn turn) {
         // The C client would keep it, and may say later that the connection was lost although it was never sent.
         refuse_locked(request, made, Rc::not_connected);
     } else {
-        request.urgent = turn == Turn::first;
         const auto in_order = [](const ZkRequest& other) { return !other.urgent; };
         waiting_.splice(request.urgent ? std::ranges::find_if(waiting_, in_order) : waiting_.end(), made);
         send_waiting_locked();

@@ -27,7 +27,7 @@ std::string host_name() {
 }
 
 /// From the file alone: the whole user database may be a directory service on the other side of the network.
-std::string looked_up_name(uid_t uid) {
+std::string local_user_name(uid_t uid) {
     const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
     passwd entry{};
     passwd* found = nullptr;
@@ -41,7 +41,7 @@ std::string looked_up_name(uid_t uid) {
 /// Not from the environment, which says what its owner likes. Looked up once.
 std::string user_name(uid_t uid) {
     static const uid_t known = uid;
-    static const auto& name = *new std::string(looked_up_name(known));  // never destroyed
+    static const auto& name = *new std::string(local_user_name(known));  // never destroyed
     return uid == known ? name : "uid " + std::to_string(uid);
 }
 

@@ -1,6 +1,7 @@
 // What happens when a step of the strand throws: memory is short, mostly.
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "session/session_impl.hpp"
 
@@ -23,11 +24,11 @@ std::string text_of(const std::exception_ptr& thrown) {
 /// that is known counts any more. The session is closed, the servers delete its nodes, and everybody is told why.
 void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
     // First what cannot fail: no hold is sure any more, and none can begin.
-    closing_ = true;
+    const bool was_closing = std::exchange(closing_, true);
     lease_view_->sure_until_ns.store(0, std::memory_order_release);
     failure_unfinished_ = true;
     if (!std::exchange(failed_, true)) {
-        may_act_until_ = lease_.sure_until();
+        if (!was_closing) may_act_until_ = lease_.sure_until();
         try {
             const std::string detail = "an internal step failed: " + text_of(thrown) + "; make a new Session";
             failure_ = Error(kStepFailed, "session", options_.hosts, detail);

@@ -142,6 +142,21 @@ TEST_F(SessionRefusalTest, AfterAFailureTheOwnerMayCloseTheSessionAtOnce) {
     EXPECT_TRUE(client().closed);
 }
 
+TEST_F(SessionRefusalTest, AFailureWhileItIsBeingClosedDelaysTheEndNoFurther) {
+    open_refusing();
+    client().connect(1);
+    runtime->run();
+    const auto held = hold("/n");
+    inside([&] { core->reap_node("/deleted"); });  // for which closing waits
+    {
+        const InternalThread mark;  // so that close() does not wait
+        core->close();
+    }
+    ASSERT_FALSE(client().closed);
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    EXPECT_TRUE(client().closed) << "the owner had closed it: nobody acts under its holds";
+}
+
 TEST_F(SessionRefusalTest, WhereTheClosingFailsTooItIsTriedAgain) {
     open_refusing();
     client().connect(1);

@@ -138,6 +138,14 @@ TEST_F(ZklockOutputTest, EventsThatFailLaterAre74UnlessTheCommandFails) {
     }
 }
 
+TEST_F(ZklockOutputTest, AFileThatMayNotGrowIsAnErrorAndNotTheEndBySigxfsz) {
+    ZklockProcess::Setup small;
+    small.launcher = {"prlimit", "--fsize=10"};
+    const Outcome outcome = run({"--events", scratch_ / "events", lock(), "touch", scratch_ / "ran"}, small);
+    EXPECT_EQ(outcome.code, 74) << outcome.err;
+    EXPECT_FALSE(exists(scratch_ / "ran")) << "the caller was not told of the lock";
+}
+
 TEST_F(ZklockOutputTest, WhereNoResultCanBeWrittenNothingIsStarted) {
     const std::vector<std::pair<std::string, std::string>> wrong = {
         {"/nonexistent/result", "No such file or directory"},

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -251,14 +250,6 @@ TEST_F(ZklockRunTest, TheCommandHasTheSignalsAsTheyWereBeforeZklock) {
     lines >> name >> std::hex >> blocked >> name >> ignored;
     EXPECT_EQ(blocked, 0u) << outcome.out;
     EXPECT_EQ(ignored, (1u << (SIGALRM - 1)) | (1u << (SIGUSR2 - 1))) << outcome.out;
-}
-
-TEST_F(ZklockRunTest, AFileThatMayNotGrowIsAnErrorAndNotTheEndBySigxfsz) {
-    ZklockProcess::Setup small;
-    small.launcher = {"prlimit", "--fsize=10"};
-    const Outcome outcome = run({"--events", scratch_ / "events", lock(), "touch", scratch_ / "ran"}, small);
-    EXPECT_EQ(outcome.code, 74) << outcome.err;
-    EXPECT_FALSE(std::filesystem::exists(scratch_ / "ran")) << "the caller was not told of the lock";
 }
 
 TEST_F(ZklockRunTest, AfterASignalThatIsPassedOnTheLockIsFreeAndTheExitStatusTells) {
