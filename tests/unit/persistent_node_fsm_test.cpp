@@ -270,6 +270,18 @@ public:
 
 class PersistentNodeFsmTest : public ::testing::Test {
 protected:
+    /// Answers requests and fires timers until so many complaints were made.
+    void run_until_complaints(std::size_t count) {
+        for (int i = 0; i < 12 && w.complaints.size() < count; ++i) {
+            while (!w.queue.empty()) {
+                const auto request = std::move(w.queue.front());
+                w.queue.pop_front();
+                request.execute()();
+            }
+            if (std::exchange(w.timer, false)) w.fsm.on_timer();
+        }
+    }
+
     PersistentNodeWorld w;
 };
 
@@ -426,14 +438,7 @@ TEST_F(PersistentNodeFsmTest, DataThatMayNotBeWrittenAreARefusalToo) {
     w.start();
     w.rc_of_set = Rc::no_auth;
     w.fsm.set_data("two");
-    for (int i = 0; i < 12 && w.complaints.size() < 3; ++i) {
-        while (!w.queue.empty()) {
-            const auto request = std::move(w.queue.front());
-            w.queue.pop_front();
-            request.execute()();
-        }
-        if (std::exchange(w.timer, false)) w.fsm.on_timer();
-    }
+    run_until_complaints(3);
     EXPECT_THAT(w.states, ElementsAre("present", "refused"));
     w.rc_of_set = Rc::ok;
     w.run();
@@ -446,14 +451,7 @@ TEST_F(PersistentNodeFsmTest, ANodeOfTheFormerSessionThatMayNotBeDeletedIsARefus
     w.rc_of_remove = Rc::no_auth;
     w.lingering = true;
     w.lose_session([] {});
-    for (int i = 0; i < 12 && w.complaints.size() < 3; ++i) {
-        while (!w.queue.empty()) {
-            const auto request = std::move(w.queue.front());
-            w.queue.pop_front();
-            request.execute()();
-        }
-        if (std::exchange(w.timer, false)) w.fsm.on_timer();
-    }
+    run_until_complaints(3);
     EXPECT_THAT(w.complaints, SizeIs(3));
     EXPECT_EQ(w.fsm.refusal(), Errc::no_permission);
     w.rc_of_remove = Rc::ok;
