@@ -114,7 +114,7 @@ private:
         co_await decide();  // whatever it takes; others wait for this journal meanwhile, and nobody for this thread
         Transaction transaction(grant);
         transaction.create(journal + "/entry-", line.substr(line.find(' ') + 1), Transaction::Create::sequential)
-            .repeatable_below(journal);  // through lost answers: once
+            .idempotent_in(journal);  // through lost answers: once
         // Not with the stop token: it has begun, and the client is to know what has become of it.
         const auto result = co_await asio_locks::commit(transaction, kPatience, {});
         if (!result) co_return "busy";

@@ -44,7 +44,7 @@ bool raise(zkrecipes::Session& session) {
         zkrecipes::read_node(session, "/counter/value", grant, 10s);  // what earlier holders wrote is in it
     const std::string next = std::to_string(std::stoi(counter->data) + 1);
     Transaction transaction(grant);  // happens while the grant is held, or not at all
-    transaction.set("/counter/value", next, counter->version).repeatable_below("/counter/commits");
+    transaction.set("/counter/value", next, counter->version).idempotent_in("/counter/commits");
     try {
         return transaction.commit_before(10s).has_value();
     } catch (const Error& error) {

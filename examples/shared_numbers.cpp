@@ -23,7 +23,7 @@ using zkrecipes::Error;
 std::int64_t next_number(zkrecipes::Session& session) {
     // [counter]
     zkrecipes::CounterOptions options;
-    options.exactly_once_below = "/invoices/marks";  // a lost answer is found out about
+    options.idempotent_in = "/invoices/marks";  // a lost answer is found out about
     zkrecipes::AtomicCounter numbers(session, "/invoices/last", options);
     try {
         return numbers.increment().after;

@@ -2,14 +2,14 @@
 //
 // Layout (that of Curator's DistributedAtomicLong; of its DistributedAtomicInteger with four bytes):
 //   <path>                    persistent, made by the first change; data: the number, 8 (4) bytes, big-endian
-//   <exactly_once_below>/_c_<uuid>-commit     ephemeral, for as long as one change takes; only with that option
+//   <idempotent_in>/_c_<uuid>-commit     ephemeral, for as long as one change takes; only with that option
 //   <lock_path>/_c_<uuid>-lock-<sequence>     ephemeral; a mutex; only with that option, and where there are conflicts
 //
-// Steps (src/core/change_fsm.cpp runs them):
+// Steps (src/core/value/value_update_fsm.cpp runs them):
 //   1. get(<path>). No node, or one without data: the number is 0.
 //   2. Compute. The result does not fit: an error.
 //   3. set(<path>) on the condition that the version is that of step 1; create(<path>) if there was no node. It is a
-//      transaction of its own (src/core/commit_fsm.hpp), with the mark if there is one.
+//      transaction of its own (src/core/value/commit_fsm.hpp), with the mark if there is one.
 //   4. The servers refused it, because somebody else has written, made or deleted the node: wait a little, and begin
 //      again at 1. The policy for conflicts gives up and there is a lock: take it, and go on at 1 under it.
 //   force_set is step 3 without a condition, initialize step 3 with a create.
@@ -20,9 +20,9 @@
 
 #include <utility>
 
-#include "core/change.hpp"
-#include "core/change_rules.hpp"
-#include "core/node_reader.hpp"
+#include "core/value/node_reader.hpp"
+#include "core/value/value_update.hpp"
+#include "core/value/value_update_rules.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -34,7 +34,7 @@ std::shared_ptr<const ValuePlace> counter_place(const SessionCore& core, const s
     ValuePlaceOptions place;
     place.acl = std::move(options.acl);
     place.create_parents = options.create_parents;
-    place.exactly_once_below = std::move(options.exactly_once_below);
+    place.idempotent_in = std::move(options.idempotent_in);
     place.lock_path = std::move(options.lock_path);
     place.conflicts = std::move(options.conflicts);
     return make_value_place(core, path, std::move(place), "AtomicCounter");
@@ -61,7 +61,7 @@ public:
     }
 
     /// What writes without a look waits for nothing but a server.
-    bool write(const std::shared_ptr<ChangeRule>& rule, const char* operation, Deadline deadline,
+    bool write(const std::shared_ptr<ValueUpdateRule>& rule, const char* operation, Deadline deadline,
                std::stop_token stop) const {
         const auto changed = change_blocking(core, place, rule, operation, deadline, std::move(stop));
         if (changed) return *changed;
@@ -85,9 +85,9 @@ public:
 }  // namespace internal
 
 using internal::AtomicCounterImpl;
-using internal::ChangeAnswer;
 using internal::NumberChange;
 using internal::SessionAccess;
+using internal::ValueUpdateAnswer;
 
 AtomicCounter::AtomicCounter(Session& session, std::string path, CounterOptions options)
     : impl_(std::make_shared<AtomicCounterImpl>(SessionAccess::core(session), path, std::move(options))) {}
@@ -130,9 +130,9 @@ void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_t
     impl->core->throw_if_closed(operation, path());
     const auto rule = impl->rule(NumberChange::Kind::add, delta);
     change_later(impl->core, impl->place, rule, operation, deadline, std::move(stop),
-                 [rule, done = std::move(done)](ChangeAnswer answer) {
+                 [rule, done = std::move(done)](ValueUpdateAnswer answer) {
                      CounterResult result;
-                     if (answer.how == ChangeAnswer::How::changed) {
+                     if (answer.how == ValueUpdateAnswer::How::changed) {
                          result.change = CounterChange{rule->before(), rule->after(), true};
                      }
                      if (answer.error) result.error = std::make_exception_ptr(*answer.error);

@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "core/acquire_fsm.hpp"
-#include "core/double_barrier.hpp"
-#include "core/read_op.hpp"
+#include "core/acquire/acquire_fsm.hpp"
+#include "core/node/double_barrier.hpp"
+#include "core/operation/read_op.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {

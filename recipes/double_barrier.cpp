@@ -23,7 +23,7 @@
 
 #include <utility>
 
-#include "core/double_barrier.hpp"
+#include "core/node/double_barrier.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -45,7 +45,7 @@ public:
     DoubleBarrierImpl(const DoubleBarrierImpl&) = delete;
     DoubleBarrierImpl& operator=(const DoubleBarrierImpl&) = delete;
     ~DoubleBarrierImpl() {
-        core->enter_or_post([session = core, where = place, ours = member] {
+        core->run_locked_or_post([session = core, where = place, ours = member] {
             if (ours->where == Where::inside) abandon_barrier(*session, *where, *ours, true);
         });
     }
@@ -70,7 +70,7 @@ public:
 private:
     void go_on_from(Where from, Where to, const char* operation, const char* otherwise) const {
         bool misused = false;
-        core->enter([&] {
+        core->run_locked([&] {
             misused = member->where != from;
             if (!misused) member->where = to;
         });

@@ -6,7 +6,7 @@
 // In the kazoo dialect <path> is persistent and the name <uuid without dashes>__lock__<sequence>; nothing else differs.
 // Nodes of a ReadWriteLock on the same path are contenders too.
 //
-// Steps (src/core/acquire_fsm.cpp runs them):
+// Steps (src/core/acquire/acquire_fsm.cpp runs them):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
 //      that create: held. One round trip.
 //   2. Otherwise list <path>. No contender with a lower number: held. The order is that of the numbers (serial
@@ -29,10 +29,10 @@
 #include <cassert>
 #include <utility>
 
-#include "core/acquire.hpp"
-#include "core/agent_holds.hpp"
-#include "core/lock_delay.hpp"
-#include "core/participants.hpp"
+#include "core/acquire/acquire.hpp"
+#include "core/acquire/lock_delay.hpp"
+#include "core/hold/owner_table.hpp"
+#include "core/queue/participants.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -43,20 +43,20 @@ class ExclusiveMutexImpl {
 public:
     ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          queue(make_queue(*core, path, options, {"lock-", "__lock__", true}, rule_alone(options.dialect),
+          queue(make_queue(*core, path, options, {"lock-", "__lock__", true}, rule_exclusive(options.dialect),
                            "ExclusiveMutex")),
-          holds(std::make_shared<AgentHolds>()) {}
+          holds(std::make_shared<OwnerTable>()) {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
-    std::shared_ptr<HoldShare> acquire(Deadline deadline, std::stop_token stop) {
-        const auto agent = this_agent();
-        std::shared_ptr<HoldShare> share;
+    std::shared_ptr<HoldRef> acquire(Deadline deadline, std::stop_token stop) {
+        const auto agent = this_owner();
+        std::shared_ptr<HoldRef> share;
         switch (holds->enter(agent, share)) {
-            case AgentHolds::Entered::again: return share;
-            case AgentHolds::Entered::lost:
+            case OwnerTable::Entered::again: return share;
+            case OwnerTable::Entered::lost:
                 throw Error(Errc::lock_lost, "acquire", queue->user_path,
                             "this fiber or thread still holds it, but the hold was lost; give it back first");
-            case AgentHolds::Entered::fresh: break;
+            case OwnerTable::Entered::fresh: break;
         }
         share = delayed() ? acquire_blocking(core, make_delayed(core, queue, "acquire"), deadline, std::move(stop))
                           : acquire_blocking(core, queue, "acquire", deadline, std::move(stop));
@@ -71,7 +71,7 @@ public:
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const Queue> queue;
-    const std::shared_ptr<AgentHolds> holds;
+    const std::shared_ptr<OwnerTable> holds;
 };
 
 }  // namespace internal
@@ -132,33 +132,33 @@ bool ExclusiveMutex::try_lock() { return lock_before(Deadline::passed()); }
 bool ExclusiveMutex::lock_before(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
     if (!impl->acquire(deadline, std::move(stop))) return false;
-    impl->holds->lock(internal::this_agent());
+    impl->holds->lock(internal::this_owner());
     return true;
 }
 
 void ExclusiveMutex::unlock() noexcept {
     const auto impl = internal::usable_or_null(impl_);
     if (!impl) return;
-    if (impl->holds->leave_locked(internal::this_agent())) return;
+    if (impl->holds->leave_locked(internal::this_owner())) return;
     impl->core->log().error("unlock {}: not locked by this fiber or thread; ignored", impl->queue->user_path);
     assert(!"ExclusiveMutex::unlock by a fiber or thread that has not locked it");
 }
 
 bool ExclusiveMutex::held_by_caller() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken ExclusiveMutex::token() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share ? share->hold().czxid() : 0;
 }
 
 std::stop_token ExclusiveMutex::lost() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 

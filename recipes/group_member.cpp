@@ -6,7 +6,7 @@
 //
 // Steps:
 //   Join, set the payload, leave: the member is a PersistentNode (persistent_node.cpp, 1 to 4).
-//   Observe (src/core/group_watch_fsm.cpp runs it):
+//   Observe (src/core/node/group_watch_fsm.cpp runs it):
 //   1. List <path> with a watch; missing: watch for its being made.
 //   2. Read each child that is new with a watch. When all have been read the membership is told.
 //   3. The watch on <path> fires: 1. That on a child: read it again, or, where it was deleted, leave it out.
@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "core/group_watch.hpp"
-#include "core/persistent_node.hpp"
+#include "core/node/group_watch.hpp"
+#include "core/node/persistent_node.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -28,7 +28,7 @@ public:
     GroupImpl(std::shared_ptr<SessionCore> session, std::string group, const char* operation)
         : core(std::move(session)), user_path(std::move(group)), directory(core->server_path(user_path, operation)) {}
 
-    StateSubscription observe(Group::Observer observer) const {
+    Subscription observe(Group::Observer observer) const {
         constexpr const char* operation = "observe";
         if (!observer) throw Error(Errc::bad_option, operation, user_path, "the observer is empty; pass a callable");
         return watch_group(core, operation, user_path, directory, std::move(observer));
@@ -92,7 +92,7 @@ GroupMembers Group::members(Deadline deadline) {
     return impl->members(deadline);
 }
 
-StateSubscription Group::observe(Observer observer) {
+Subscription Group::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     return impl->observe(std::move(observer));
 }
@@ -134,7 +134,7 @@ PersistentNodeState GroupMember::state() const noexcept {
     return impl ? impl->node->state() : PersistentNodeState::closed;
 }
 
-StateSubscription GroupMember::watch_state(PersistentNode::Listener listener) {
+Subscription GroupMember::watch_state(PersistentNode::Listener listener) {
     const auto impl = internal::usable(impl_, "watch_state");
     if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
     return impl->node->watch_state(impl->core, std::move(listener));
@@ -145,7 +145,7 @@ GroupMembers GroupMember::members(Deadline deadline) {
     return impl->group.members(deadline);
 }
 
-StateSubscription GroupMember::observe(Group::Observer observer) {
+Subscription GroupMember::observe(Group::Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     return impl->group.observe(std::move(observer));
 }

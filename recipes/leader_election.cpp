@@ -7,11 +7,12 @@
 // In kazoo's layout <path> is persistent and the name <uuid without dashes>__lock__<sequence>.
 //
 // Steps: a candidate stands in the queue as an ExclusiveMutex does (exclusive_mutex.cpp, 1 to 4;
-// src/core/acquire_fsm.cpp runs them). It leads when nobody is before it.
+// src/core/acquire/acquire_fsm.cpp runs them). It leads when nobody is before it.
 //   5. Resign: delete the own node. The next candidate leads.
 //   run() campaigns (1 to 4), calls the user, resigns (5) when the user has returned, and begins again at 1.
-//   Who leads: list <path>, read the first one. Gone meanwhile: list again. An observer (src/core/leader_watch_fsm.cpp)
-//   reads with a watch, on the first one or, where there is none, on <path>; when that fires, it does the same again.
+//   Who leads: list <path>, read the first one. Gone meanwhile: list again. An observer
+//   (src/core/node/leader_watch_fsm.cpp) reads with a watch, on the first one or, where there is none, on <path>; when
+//   that fires, it does the same again.
 #include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/session.hpp>
 
@@ -19,10 +20,10 @@
 #include <mutex>
 #include <utility>
 
-#include "core/acquire.hpp"
-#include "core/election.hpp"
-#include "core/leader_watch.hpp"
-#include "core/payload.hpp"
+#include "core/acquire/acquire.hpp"
+#include "core/node/election.hpp"
+#include "core/node/leader_watch.hpp"
+#include "core/queue/payload.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -45,7 +46,7 @@ std::shared_ptr<const Queue> make_election_queue(const SessionCore& core, const 
         throw Error(Errc::bad_option, operation, path, "this id means a request to give way; choose another");
     }
     const BaseName base(options.layout == ElectionLayout::latch ? "latch-" : "lock-", "__lock__");
-    auto rule = rule_alone(of_nodes.dialect);
+    auto rule = rule_exclusive(of_nodes.dialect);
     return make_queue(core, path, std::move(of_nodes), base, std::move(rule), operation, {}, NodeData::id_alone);
 }
 
@@ -60,9 +61,9 @@ public:
           queue(make_election_queue(*core, path, std::move(options))) {}
 
     MakeAcquisition candidacy(const char* operation) const {
-        return [this, operation](AcquireFsm::Patience patience, Acquisition::Done done) {
+        return [this, operation](Patience patience, Acquisition::Done done) {
             if (when_suspended == WhenSuspended::step_down) {
-                // Within the strand, so that the connection cannot break between the grant and this.
+                // Under the session lock, so that the connection cannot break between the grant and this.
                 done = [session = core.get(), done = std::move(done)](AcquireAnswer answer) {
                     if (answer.share) session->lose_when_suspended(answer.share->hold());
                     done(std::move(answer));
@@ -189,7 +190,7 @@ std::vector<Participant> LeaderElection::candidates(Deadline deadline) {
     return read_candidates(impl->core, "candidates", path(), impl->queue->spec.directory, deadline);
 }
 
-StateSubscription LeaderElection::observe(Observer observer) {
+Subscription LeaderElection::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
     if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");

@@ -6,7 +6,7 @@
 //   <path>/_c_<uuid>-__READ__<sequence>       as a share of it
 // All nodes of one acquire have the same <uuid> and the same czxid, which is the token.
 //
-// Steps (src/core/multi_acquire_fsm.cpp runs them):
+// Steps (src/core/acquire/multi_acquire_fsm.cpp runs them):
 //   1. One transaction creates all nodes, and exists of every directory right behind it. A directory is missing: none
 //   was
 //      created; make those that exists did not find, one by one, and begin again.
@@ -30,9 +30,9 @@
 #include <utility>
 
 #include "base/mutation.hpp"
-#include "core/agent_holds.hpp"
-#include "core/multi_acquire.hpp"
-#include "core/participants.hpp"
+#include "core/acquire/multi_acquire.hpp"
+#include "core/hold/owner_table.hpp"
+#include "core/queue/participants.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -43,7 +43,7 @@ using As = MultiLock::As;
 using Member = MultiLock::Member;
 
 /// The rule of the recipe that the path is used by.
-std::shared_ptr<const QueueRule> rule_of(As as) { return as == As::shared ? rule_shared() : rule_alone(); }
+std::shared_ptr<const QueueRule> rule_of(As as) { return as == As::shared ? rule_shared() : rule_exclusive(); }
 
 const char* base_of(As as) {
     switch (as) {
@@ -104,15 +104,15 @@ public:
         : core(std::move(session)), members(merged(std::move(wanted))), queue(queue_of(*core, members, options)) {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
-    std::shared_ptr<HoldShare> acquire(Deadline deadline, std::stop_token stop, bool while_holding = false) {
-        const auto agent = this_agent();
-        std::shared_ptr<HoldShare> share;
+    std::shared_ptr<HoldRef> acquire(Deadline deadline, std::stop_token stop, bool while_holding = false) {
+        const auto agent = this_owner();
+        std::shared_ptr<HoldRef> share;
         switch (holds->enter(agent, share)) {
-            case AgentHolds::Entered::again: return share;
-            case AgentHolds::Entered::lost:
+            case OwnerTable::Entered::again: return share;
+            case OwnerTable::Entered::lost:
                 throw Error(Errc::lock_lost, "acquire", queue->name,
                             "this fiber or thread still holds it, but the hold was lost; give it back first");
-            case AgentHolds::Entered::fresh: break;
+            case OwnerTable::Entered::fresh: break;
         }
         while_holding = while_holding || ZKRECIPES_MUTATION("waits-while-holding");
         if (!while_holding && holds_anything(agent) && !deadline.is_passed(core->runtime().steady_now())) {
@@ -127,7 +127,7 @@ public:
     }
 
     MakeAcquisition maker(const char* operation) const {
-        return [this, operation](AcquireFsm::Patience patience, Acquisition::Done done) {
+        return [this, operation](Patience patience, Acquisition::Done done) {
             return std::make_shared<MultiAcquireOp>(core, queue, operation, patience, std::move(done));
         };
     }
@@ -138,7 +138,7 @@ public:
     const std::shared_ptr<SessionCore> core;
     const std::vector<Member> members;
     const std::shared_ptr<const MultiQueue> queue;
-    const std::shared_ptr<AgentHolds> holds = std::make_shared<AgentHolds>();
+    const std::shared_ptr<OwnerTable> holds = std::make_shared<OwnerTable>();
 };
 
 }  // namespace internal
@@ -194,33 +194,33 @@ bool MultiLock::try_lock() { return lock_before(Deadline::passed()); }
 bool MultiLock::lock_before(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
     if (!impl->acquire(deadline, std::move(stop))) return false;
-    impl->holds->lock(internal::this_agent());
+    impl->holds->lock(internal::this_owner());
     return true;
 }
 
 void MultiLock::unlock() noexcept {
     const auto impl = internal::usable_or_null(impl_);
     if (!impl) return;
-    if (impl->holds->leave_locked(internal::this_agent())) return;
+    if (impl->holds->leave_locked(internal::this_owner())) return;
     impl->core->log().error("unlock {}: not locked by this fiber or thread; ignored", impl->queue->name);
     assert(!"MultiLock::unlock by a fiber or thread that has not locked it");
 }
 
 bool MultiLock::held_by_caller() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share && share->hold().held();
 }
 
 FencingToken MultiLock::token() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share ? share->hold().czxid() : 0;
 }
 
 std::stop_token MultiLock::lost() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->holds->of(internal::this_owner()) : nullptr;
     return share ? share->hold().lost() : std::stop_token();
 }
 

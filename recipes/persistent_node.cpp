@@ -4,7 +4,7 @@
 //   <parent>   container, with its ancestors, made when missing
 //   <path>     ephemeral; data: what the user says
 //
-// Steps (src/core/persistent_node_fsm.cpp runs them):
+// Steps (src/core/node/persistent_node_fsm.cpp runs them):
 //   1. Create <path>, and behind it, without waiting, read it with a watch. No parent: make it, and 1 again.
 //   2. The read says whose node it is. Ours: done; what it says is set where it is not what is wanted (2 follows from
 //      an earlier create whose answer was lost). Of a former session of this object: delete it, 1. Another's: wait.
@@ -15,7 +15,7 @@
 
 #include <utility>
 
-#include "core/persistent_node.hpp"
+#include "core/node/persistent_node.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -96,7 +96,7 @@ PersistentNodeState PersistentNode::state() const noexcept {
     return impl ? impl->op->state() : PersistentNodeState::closed;
 }
 
-StateSubscription PersistentNode::watch_state(Listener listener) {
+Subscription PersistentNode::watch_state(Listener listener) {
     const auto impl = internal::usable(impl_, "watch_state");
     if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
     return impl->op->watch_state(impl->core, std::move(listener));

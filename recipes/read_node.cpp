@@ -11,8 +11,8 @@
 
 #include <utility>
 
-#include "core/hold_share.hpp"
-#include "core/node_reader.hpp"
+#include "core/hold/hold_ref.hpp"
+#include "core/value/node_reader.hpp"
 
 namespace zkrecipes {
 

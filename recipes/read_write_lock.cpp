@@ -8,7 +8,7 @@
 // …__rlock__<sequence> (reader); nothing else differs.
 // Nodes of an ExclusiveMutex on the same path are waited for like writers.
 //
-// Steps (src/core/acquire_fsm.cpp runs them, as for the mutex):
+// Steps (src/core/acquire/acquire_fsm.cpp runs them, as for the mutex):
 //   1. Create the own node, and exists(<path>) right behind it. The directory has one child, and its last change was
 //      that create: held. One round trip. (A reader beside readers has company, and goes on to 2.)
 //   2. Otherwise list <path>. A writer: no contender with a lower number: held. A reader: no writer with a lower
@@ -22,8 +22,8 @@
 //      follows the end of the first one shows it.
 //   5. Release: delete the own node.
 //   6. Who holds it alone asks for a share: one transaction checks the own writer's node and makes a reader's node with
-//      the same number, ephemeral and not sequential (src/core/downgrade_fsm.cpp runs it). Held. Writers behind see it
-//      when the writer's node goes, by the list of step 4, as Curator's do; readers behind do not mind it.
+//      the same number, ephemeral and not sequential (src/core/acquire/downgrade_fsm.cpp runs it). Held. Writers behind
+//      see it when the writer's node goes, by the list of step 4, as Curator's do; readers behind do not mind it.
 //   A try lists first, and ends there if anybody who matters stands in the queue: one read, nothing written.
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/session.hpp>
@@ -34,10 +34,10 @@
 #include <utility>
 
 #include "base/mutation.hpp"
-#include "core/acquire.hpp"
-#include "core/agent_holds.hpp"
-#include "core/downgrade.hpp"
-#include "core/participants.hpp"
+#include "core/acquire/acquire.hpp"
+#include "core/acquire/downgrade.hpp"
+#include "core/hold/owner_table.hpp"
+#include "core/queue/participants.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -55,23 +55,22 @@ public:
     /// One of the two ways to hold the lock.
     struct Side {
         std::shared_ptr<const Queue> queue;
-        std::shared_ptr<AgentHolds> holds = std::make_shared<AgentHolds>();
+        std::shared_ptr<OwnerTable> holds = std::make_shared<OwnerTable>();
     };
 
     ReadWriteLockImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          alone{make_queue(*core, path, options, kWriter, rule_alone(options.dialect), "ReadWriteLock")},
+          alone{make_queue(*core, path, options, kWriter, rule_exclusive(options.dialect), "ReadWriteLock")},
           shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), "ReadWriteLock")} {}
 
     /// Null: timed out or stopped. Otherwise entered once more by the calling agent.
-    std::shared_ptr<HoldShare> acquire(const Side& side, const char* operation, Deadline deadline,
-                                       std::stop_token stop) {
-        const auto agent = this_agent();
-        std::shared_ptr<HoldShare> share;
+    std::shared_ptr<HoldRef> acquire(const Side& side, const char* operation, Deadline deadline, std::stop_token stop) {
+        const auto agent = this_owner();
+        std::shared_ptr<HoldRef> share;
         switch (side.holds->enter(agent, share)) {
-            case AgentHolds::Entered::again: return share;
-            case AgentHolds::Entered::lost: throw_lost(operation);
-            case AgentHolds::Entered::fresh: break;
+            case OwnerTable::Entered::again: return share;
+            case OwnerTable::Entered::lost: throw_lost(operation);
+            case OwnerTable::Entered::fresh: break;
         }
         if (const Inside writer{other_side(side, operation, agent)}; writer.share) {
             const auto make = make_downgrade(core, side.queue, writer.share, operation);
@@ -85,7 +84,7 @@ public:
 
     bool lock(const Side& side, const char* operation, Deadline deadline, std::stop_token stop) {
         if (!acquire(side, operation, deadline, std::move(stop))) return false;
-        side.holds->lock(this_agent());
+        side.holds->lock(this_owner());
         return true;
     }
 
@@ -104,14 +103,14 @@ public:
 
     /// False: logged.
     bool unlock(const Side& side, const char* operation) noexcept {
-        if (side.holds->leave_locked(this_agent())) return true;
+        if (side.holds->leave_locked(this_owner())) return true;
         core->log().error("{} {}: not locked by this fiber or thread; ignored", operation, path());
         return false;
     }
 
     /// What the calling agent holds: alone, or else a share. Null: nothing.
-    std::shared_ptr<HoldShare> of_caller() const {
-        const auto agent = this_agent();
+    std::shared_ptr<HoldRef> of_caller() const {
+        const auto agent = this_owner();
         auto share = alone.holds->of(agent);
         return share ? share : shared.holds->of(agent);
     }
@@ -131,26 +130,26 @@ private:
 
     /// Keeps a hold from being given back meanwhile.
     struct Inside {
-        explicit Inside(std::shared_ptr<HoldShare> entered) : share(std::move(entered)) {}
+        explicit Inside(std::shared_ptr<HoldRef> entered) : share(std::move(entered)) {}
         Inside(const Inside&) = delete;
         Inside& operator=(const Inside&) = delete;
         ~Inside() {
             if (share) share->leave();
         }
-        const std::shared_ptr<HoldShare> share;
+        const std::shared_ptr<HoldRef> share;
     };
 
     /// What the agent, who wants a share, holds alone, entered once more. Null: nothing.
-    std::shared_ptr<HoldShare> other_side(const Side& side, const char* operation, AgentId agent) const {
-        const bool wants_alone = &side == &alone;
-        const Side& other = wants_alone ? shared : alone;
-        std::shared_ptr<HoldShare> share;
+    std::shared_ptr<HoldRef> other_side(const Side& side, const char* operation, OwnerId agent) const {
+        const bool wants_exclusive = &side == &alone;
+        const Side& other = wants_exclusive ? shared : alone;
+        std::shared_ptr<HoldRef> share;
         switch (other.holds->enter(agent, share)) {
-            case AgentHolds::Entered::fresh: return nullptr;
-            case AgentHolds::Entered::lost: throw_lost(operation);
-            case AgentHolds::Entered::again: break;
+            case OwnerTable::Entered::fresh: return nullptr;
+            case OwnerTable::Entered::lost: throw_lost(operation);
+            case OwnerTable::Entered::again: break;
         }
-        if (!wants_alone) return share;
+        if (!wants_exclusive) return share;
         // Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
         share->leave();
         if (ZKRECIPES_MUTATION("reader-waits-for-itself")) return nullptr;
@@ -251,13 +250,13 @@ void ReadWriteLock::unlock_shared() noexcept {
 
 bool ReadWriteLock::held_by_caller() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->alone.holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->alone.holds->of(internal::this_owner()) : nullptr;
     return share && share->hold().held();
 }
 
 bool ReadWriteLock::shared_held_by_caller() const noexcept {
     const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->shared.holds->of(internal::this_agent()) : nullptr;
+    const auto share = impl ? impl->shared.holds->of(internal::this_owner()) : nullptr;
     return share && share->hold().held();
 }
 

@@ -9,7 +9,7 @@
 //   it
 //                                                  is, for people
 //
-// Steps (src/core/semaphore_fsm.cpp runs them, and src/core/acquire_fsm.cpp those in the queue):
+// Steps (src/core/acquire/semaphore_fsm.cpp runs them, and src/core/acquire/acquire_fsm.cpp those in the queue):
 //   1. Create the own node in <path>/locks and, right behind it, exists(<path>/locks) and get(<path>/leases). Nobody
 //      else is in the queue: at its head. One round trip. Otherwise stand in the queue as for a mutex, up to its head.
 //   2. At the head: <path>/leases tells how many leases are held (its children, whoever made them) and how many there
@@ -32,7 +32,7 @@
 
 #include <utility>
 
-#include "core/semaphore.hpp"
+#include "core/acquire/semaphore.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {

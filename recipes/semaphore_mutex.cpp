@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/mutation.hpp"
-#include "core/semaphore.hpp"
+#include "core/acquire/semaphore.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -28,24 +28,24 @@ public:
 
     MakeAcquisition acquisition(const char* operation) const { return lease_acquisition(core, place, operation, 1); }
 
-    std::shared_ptr<HoldShare> acquire(Deadline deadline, std::stop_token stop) {
+    std::shared_ptr<HoldRef> acquire(Deadline deadline, std::stop_token stop) {
         return acquire_blocking(core, acquisition("acquire"), deadline, std::move(stop));
     }
 
-    void add_locked(std::shared_ptr<HoldShare> share) {
+    void add_locked(std::shared_ptr<HoldRef> share) {
         const std::lock_guard lock(mutex_);
         if (ZKRECIPES_MUTATION("lock-overwrites-a-lock")) locked_.clear();
         locked_.push_back(std::move(share));
     }
     /// Null: nothing is locked. It is taken out before it is given back, which lets in the next one that locks.
-    std::shared_ptr<HoldShare> take_locked() {
+    std::shared_ptr<HoldRef> take_locked() {
         const std::lock_guard lock(mutex_);
         if (locked_.empty()) return nullptr;
         auto share = std::move(locked_.front());
         locked_.pop_front();
         return share;
     }
-    std::shared_ptr<HoldShare> youngest_locked() const {
+    std::shared_ptr<HoldRef> youngest_locked() const {
         const std::lock_guard lock(mutex_);
         return locked_.empty() ? nullptr : locked_.back();
     }
@@ -57,8 +57,8 @@ public:
     const std::shared_ptr<const SemaphorePlace> place;
 
 private:
-    mutable std::mutex mutex_;                       // guards locked_; nothing is called with it held
-    std::deque<std::shared_ptr<HoldShare>> locked_;  // oldest first; more than one only after a loss
+    mutable std::mutex mutex_;                     // guards locked_; nothing is called with it held
+    std::deque<std::shared_ptr<HoldRef>> locked_;  // oldest first; more than one only after a loss
 };
 
 }  // namespace internal

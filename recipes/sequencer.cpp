@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "core/hold_share.hpp"
-#include "core/read_op.hpp"
-#include "core/sequencer.hpp"
+#include "core/hold/hold_ref.hpp"
+#include "core/operation/read_op.hpp"
+#include "core/value/sequencer.hpp"
 
 namespace zkrecipes {
 namespace internal {

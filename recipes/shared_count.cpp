@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "core/big_endian.hpp"
+#include "core/value/big_endian.hpp"
 
 namespace zkrecipes {
 namespace {
@@ -50,7 +50,7 @@ void SharedCount::try_set_async(std::int32_t version, std::int32_t count, Deadli
     value_.try_set_async(version, to_big_endian(count), deadline, std::move(stop), std::move(done));
 }
 
-StateSubscription SharedCount::observe(Observer observer) {
+Subscription SharedCount::observe(Observer observer) {
     if (!observer) throw Error(Errc::bad_option, "observe", path(), "the observer is empty; pass a callable");
     return value_.observe([observer = std::move(observer), seed = seed_](const std::optional<VersionedValue>& value) {
         if (!value) return observer(std::nullopt);

@@ -2,24 +2,24 @@
 //
 // Layout (that of Curator's SharedValue):
 //   <path>                    persistent; data: the value. Made with the seed by whoever first looks and finds none
-//   <exactly_once_below>/_c_<uuid>-commit     ephemeral, for as long as one write takes; only with that option
+//   <idempotent_in>/_c_<uuid>-commit     ephemeral, for as long as one write takes; only with that option
 //
-// Steps (src/core/change_fsm.cpp runs the first three, src/core/node_watch_fsm.cpp the last):
+// Steps (src/core/value/value_update_fsm.cpp runs the first three, src/core/node/node_watch_fsm.cpp the last):
 //   1. The first look of a session: sync, get(<path>); there is none: create(<path>) with the seed; somebody else was
 //   faster: again.
 //   2. set: set(<path>), any version; there is none: create(<path>).
 //   3. try_set: set(<path>) on the condition that the version is the caller's.
-//   4. Follow: read with a watch, and again when it fires. What comes last is the latest (src/core/value_follower.hpp).
-//   The answer to a write is lost: the outcome is unknown, and that is the answer; with a mark: send it again, with the
-//   same mark, so that it fails where it has happened. A look begins again.
+//   4. Follow: read with a watch, and again when it fires. What comes last is the latest
+//   (src/core/value/value_follower.hpp). The answer to a write is lost: the outcome is unknown, and that is the answer;
+//   with a mark: send it again, with the same mark, so that it fails where it has happened. A look begins again.
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/shared_value.hpp>
 
 #include <utility>
 
-#include "core/change.hpp"
-#include "core/change_rules.hpp"
-#include "core/value_follower.hpp"
+#include "core/value/value_follower.hpp"
+#include "core/value/value_update.hpp"
+#include "core/value/value_update_rules.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -31,19 +31,19 @@ std::shared_ptr<const ValuePlace> shared_place(const SessionCore& core, const st
     ValuePlaceOptions place;
     place.acl = std::move(options.acl);
     place.create_parents = options.create_parents;
-    place.exactly_once_below = std::move(options.exactly_once_below);
+    place.idempotent_in = std::move(options.idempotent_in);
     return make_value_place(core, path, std::move(place), "SharedValue");
 }
 
-bool is_known(ChangeAnswer::How how) {
-    return how == ChangeAnswer::How::changed || how == ChangeAnswer::How::unchanged;
+bool is_known(ValueUpdateAnswer::How how) {
+    return how == ValueUpdateAnswer::How::changed || how == ValueUpdateAnswer::How::unchanged;
 }
 
 /// Makes a missing node, for an observer, to whom it is not told otherwise than by what it observes.
 void seed_behind(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
                  const std::string& seed) {
     change_later(core, place, std::make_shared<FindOrCreate>(seed), "observe", Deadline::never(), {},
-                 [core, place, seed](const ChangeAnswer& answer) {
+                 [core, place, seed](const ValueUpdateAnswer& answer) {
                      // Whatever has become of it: to make a node that is missing may be done again.
                      if (answer.error && answer.error->errc() == Errc::outcome_unknown) {
                          seed_behind(core, place, seed);
@@ -64,14 +64,14 @@ public:
     SharedValueImpl(const SharedValueImpl&) = delete;
     SharedValueImpl& operator=(const SharedValueImpl&) = delete;
     ~SharedValueImpl() {
-        core->enter_or_post([value = follower] { value->stop(); });
+        core->run_locked_or_post([value = follower] { value->stop(); });
     }
 
     /// What is known already; begins to follow.
     std::optional<FoundValue> known(const char* operation) const {
         std::optional<FoundValue> value;
         std::optional<Error> closed;
-        core->enter([&] {
+        core->run_locked([&] {
             if ((closed = core->closed_error(operation, place->user_path))) return;
             follower->start(core, place->path);
             value = follower->known(*core);
@@ -88,7 +88,7 @@ public:
             try {
                 const auto ended =
                     change_blocking(core, place, rule, operation, deadline, stop,
-                                    [rule, session = core.get(), follower = follower](ChangeAnswer::How how) {
+                                    [rule, session = core.get(), follower = follower](ValueUpdateAnswer::How how) {
                                         if (is_known(how)) follower->saw(*session, rule->latest());
                                     });
                 if (ended) return rule->value();
@@ -104,9 +104,9 @@ public:
     }
 
     template <class Rule>
-    ChangeEnded tells_follower(const std::shared_ptr<Rule>& rule) const {
-        return [rule, session = core.get(), follower = follower](ChangeAnswer::How how) {
-            if (how != ChangeAnswer::How::changed) return;
+    ValueUpdateEnded tells_follower(const std::shared_ptr<Rule>& rule) const {
+        return [rule, session = core.get(), follower = follower](ValueUpdateAnswer::How how) {
+            if (how != ValueUpdateAnswer::How::changed) return;
             follower->saw(*session,
                           rule->version() ? std::optional(FoundValue{rule->data(), *rule->version()}) : std::nullopt);
         };
@@ -131,10 +131,10 @@ public:
         check_value_size(core, *place, rule->data(), operation);
         change_later(
             core, place, rule, operation, deadline, std::move(stop),
-            [done = std::move(done)](const ChangeAnswer& answer) {
+            [done = std::move(done)](const ValueUpdateAnswer& answer) {
                 SetResult result;
-                if (answer.how == ChangeAnswer::How::changed) result.written = true;
-                if (answer.how == ChangeAnswer::How::unchanged) result.written = false;
+                if (answer.how == ValueUpdateAnswer::How::changed) result.written = true;
+                if (answer.how == ValueUpdateAnswer::How::unchanged) result.written = false;
                 if (answer.error) result.error = std::make_exception_ptr(*answer.error);
                 done(std::move(result));
             },
@@ -147,7 +147,7 @@ public:
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const ValuePlace> place;
     const std::string seed;
-    const std::shared_ptr<ValueFollower> follower = std::make_shared<ValueFollower>();  // inside the strand
+    const std::shared_ptr<ValueFollower> follower = std::make_shared<ValueFollower>();  // under the session lock
 };
 
 }  // namespace internal
@@ -195,7 +195,7 @@ void SharedValue::try_set_async(std::int32_t version, std::string value, Deadlin
                       std::move(stop), std::move(done));
 }
 
-StateSubscription SharedValue::observe(Observer observer) {
+Subscription SharedValue::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
     if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");

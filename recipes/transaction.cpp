@@ -1,7 +1,7 @@
 // Transaction: writes that happen only while grants are held.
 //
 // One multi, in this order:
-//   1. create, ephemeral, <directory>/_c_<uuid>-commit      only with repeatable_below; the same name in every attempt
+//   1. create, ephemeral, <directory>/_c_<uuid>-commit      only with idempotent_in; the same name in every attempt
 //   2. check, any version, of every node of every required grant
 //   3. the operations, as they were added
 // The servers execute all of it or nothing, at one point of their history. At that point the nodes of 2 are there, and
@@ -16,14 +16,14 @@
 // its node is, or goes before the next one can hold, and the check fails. Where we know it already, by our own
 // clock, nothing is sent.
 //
-// A lost answer: src/core/commit_fsm.hpp.
+// A lost answer: src/core/value/commit_fsm.hpp.
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/transaction.hpp>
 
 #include <utility>
 
-#include "core/commit.hpp"
-#include "core/sequencer.hpp"
+#include "core/value/commit.hpp"
+#include "core/value/sequencer.hpp"
 
 namespace zkrecipes {
 
@@ -124,9 +124,9 @@ Transaction& Transaction::check(const std::string& path, std::int32_t version) {
     return *this;
 }
 
-Transaction& Transaction::repeatable_below(const std::string& directory) {
-    check_plan(plan_.get(), "repeatable_below");
-    plan_->mark_directory = plan_->core->server_path(directory, "repeatable_below");
+Transaction& Transaction::idempotent_in(const std::string& directory) {
+    check_plan(plan_.get(), "idempotent_in");
+    plan_->mark_directory = plan_->core->server_path(directory, "idempotent_in");
     plan_->mark_path = directory;
     return *this;
 }

@@ -126,7 +126,7 @@ private:
     std::condition_variable_any changed_;
     std::shared_ptr<Store> store_;  // while we lead
     std::string leader_;            // as far as we know; empty: nobody
-    zkrecipes::StateSubscription subscription_;
+    zkrecipes::Subscription subscription_;
     std::jthread thread_;
 };
 

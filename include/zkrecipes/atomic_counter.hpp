@@ -33,7 +33,7 @@ struct CounterOptions {
     CounterSize size = CounterSize::eight_bytes;
     /// Makes changes happen exactly once through lost answers, while the session lives: each makes an ephemeral node
     /// below this directory for as long as it takes. Made when missing, and kept; must not be that of a lock.
-    std::string exactly_once_below{};
+    std::string idempotent_in{};
     /// Where many count at once: after a few conflicts a change goes on under the mutex at this path.
     std::string lock_path{};
     /// How often, and how long apart, a change is tried again when somebody else was faster. Empty: exponential from
@@ -62,7 +62,7 @@ struct CounterResult {
 ///
 /// A change reads and writes what it makes of it, on the condition that nobody has written in between; otherwise it
 /// begins again. So no change is lost. None is done twice either: one of which the answer was lost is not sent again,
-/// and the call throws outcome_unknown; with CounterOptions::exactly_once_below it is, and happens once.
+/// and the call throws outcome_unknown; with CounterOptions::idempotent_in it is, and happens once.
 ///
 /// Safe for concurrent use. Calls wait for the connection within their deadline. A change without conflicts costs two
 /// requests and two round trips.

@@ -13,7 +13,7 @@
 namespace zkrecipes {
 
 namespace internal {
-class HoldShare;
+class HoldRef;
 struct GrantAccess;
 }  // namespace internal
 
@@ -24,13 +24,13 @@ using FencingToken = std::int64_t;
 /// One held lock, share, lease or leadership. Move-only; releases itself.
 ///
 /// All functions may be called from any thread or fiber; one object must not be used by two at the same time,
-/// except for `held`, `lost`, `revocation`, `sure_for` and `token`, which may be called beside each other. The hold
-/// ends when it is released, or is *lost*: when our own clock says that the servers may end the session, when the
+/// except for `held`, `lost`, `revocation`, `remaining_lease` and `token`, which may be called beside each other. The
+/// hold ends when it is released, or is *lost*: when our own clock says that the servers may end the session, when the
 /// session ended, or when the lock node is gone. A lost hold never comes back.
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
-    explicit Grant(std::shared_ptr<internal::HoldShare> share) noexcept;
+    explicit Grant(std::shared_ptr<internal::HoldRef> share) noexcept;
     Grant(Grant&&) noexcept;
     Grant& operator=(Grant&&) noexcept;  ///< releases what it held
     ~Grant();                            ///< release()
@@ -54,7 +54,7 @@ public:
     std::stop_token revocation() const;
 
     /// For how much longer `held()` is certain to stay true without news from the servers. Zero: lost or empty.
-    std::chrono::milliseconds sure_for() const noexcept;
+    std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
     std::string node() const;             ///< absolute path of the lock node as the servers see it; "": empty
@@ -72,7 +72,7 @@ public:
 
 private:
     friend struct internal::GrantAccess;
-    std::shared_ptr<internal::HoldShare> share_;
+    std::shared_ptr<internal::HoldRef> share_;
 };
 
 }  // namespace zkrecipes

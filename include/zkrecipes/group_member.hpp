@@ -47,7 +47,7 @@ public:
     /// Session::watch_state. Costs one watch on the group and one on each member; a member that comes or goes costs one
     /// list, and a new member or payload one read. Does not block. Throws Error: closed; bad_option for an empty
     /// observer.
-    [[nodiscard]] StateSubscription observe(Observer observer);
+    [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;
 
@@ -82,10 +82,10 @@ public:
 
     PersistentNodeState state() const noexcept;
     /// As PersistentNode::watch_state.
-    [[nodiscard]] StateSubscription watch_state(PersistentNode::Listener listener);
+    [[nodiscard]] Subscription watch_state(PersistentNode::Listener listener);
 
-    GroupMembers members(Deadline deadline = Deadline::never());        ///< as Group::members
-    [[nodiscard]] StateSubscription observe(Group::Observer observer);  ///< as Group::observe
+    GroupMembers members(Deadline deadline = Deadline::never());   ///< as Group::members
+    [[nodiscard]] Subscription observe(Group::Observer observer);  ///< as Group::observe
 
     /// The member goes, also where the answer to a create is still to come. Does not wait.
     void leave() noexcept;

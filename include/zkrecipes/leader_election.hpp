@@ -93,7 +93,7 @@ public:
     /// across sessions, until the subscription ends or the session is closed. A slow observer is told the latest, none
     /// is told a leader after a later one. While no server answers nothing is told: see Session::watch_state. Costs two
     /// reads for each change and one watch. Does not block. Throws Error: closed; bad_option for an empty observer.
-    [[nodiscard]] StateSubscription observe(Observer observer);
+    [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;
     const std::string& id() const noexcept;

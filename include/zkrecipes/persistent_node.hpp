@@ -66,7 +66,7 @@ public:
     PersistentNodeState state() const noexcept;
     /// Calls `listener` on the session's notifier thread with the present state and then with each change; a slow one
     /// is told the latest. Throws Error bad_option for an empty listener.
-    [[nodiscard]] StateSubscription watch_state(Listener listener);
+    [[nodiscard]] Subscription watch_state(Listener listener);
 
     /// The node is deleted and not made any more, also where the answer to a create is still to come. Does not wait.
     void close() noexcept;

@@ -41,19 +41,19 @@ struct SessionInfo {
 
 /// Ends a subscription when destroyed. After the destructor returns the callback is not running and will not run,
 /// unless the destructor runs inside that callback.
-class ZKRECIPES_API StateSubscription {
+class ZKRECIPES_API Subscription {
 public:
-    StateSubscription() noexcept = default;
-    explicit StateSubscription(std::function<void()> cancel) noexcept : cancel_(std::move(cancel)) {}
-    StateSubscription(StateSubscription&& other) noexcept : cancel_(std::exchange(other.cancel_, nullptr)) {}
-    StateSubscription& operator=(StateSubscription&& other) noexcept {
+    Subscription() noexcept = default;
+    explicit Subscription(std::function<void()> cancel) noexcept : cancel_(std::move(cancel)) {}
+    Subscription(Subscription&& other) noexcept : cancel_(std::exchange(other.cancel_, nullptr)) {}
+    Subscription& operator=(Subscription&& other) noexcept {
         if (this != &other) {
             reset();
             cancel_ = std::exchange(other.cancel_, nullptr);
         }
         return *this;
     }
-    ~StateSubscription() { reset(); }
+    ~Subscription() { reset(); }
     void reset() noexcept {
         if (auto cancel = std::exchange(cancel_, nullptr)) cancel();
     }
@@ -92,7 +92,7 @@ public:
 
     /// Calls `listener` on the notifier thread with the present state and then with each change. A listener that
     /// is slow sees the latest state, but a `lost` is never left out.
-    [[nodiscard]] StateSubscription watch_state(std::function<void(SessionState)> listener);
+    [[nodiscard]] Subscription watch_state(std::function<void(SessionState)> listener);
 
     /// Ends the session: every hold is lost, every waiting call fails with `closed`, our nodes are deleted. Blocks
     /// at most SessionOptions::close_timeout. Idempotent.

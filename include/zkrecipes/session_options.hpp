@@ -41,7 +41,7 @@ struct SessionOptions {
     /// From 100 ms to 24 h. Asked of the servers, which may answer with another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
     /// Put before every path, made when missing. Empty, or an absolute path.
-    std::string name_space;
+    std::string path_prefix;
     RetryPolicy retry;
     /// For every node that the session makes, parents included.
     std::vector<Acl> acl = Acl::open();

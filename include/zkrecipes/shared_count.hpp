@@ -40,7 +40,7 @@ public:
     void try_set_async(std::int32_t version, std::int32_t count, Deadline deadline, std::stop_token stop,
                        std::function<void(SetResult)> done);
     /// As SharedValue. What is no count is not told; get() says what it is.
-    [[nodiscard]] StateSubscription observe(Observer observer);
+    [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept { return value_.path(); }
 

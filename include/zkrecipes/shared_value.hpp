@@ -23,7 +23,7 @@ class SharedValueImpl;
 struct SharedValueOptions {
     /// Makes writes happen exactly once through lost answers, while the session lives: each makes an ephemeral node
     /// below this directory for as long as it takes. Made when missing, and kept; must not be that of a lock.
-    std::string exactly_once_below{};
+    std::string idempotent_in{};
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
 };
@@ -87,7 +87,7 @@ public:
     /// change, also across sessions, until the subscription ends or the session is closed. A slow observer is told the
     /// latest, none is told an earlier value after a later one. Costs one read for each change and one watch. Does not
     /// block. Throws Error: closed; bad_option for an empty observer.
-    [[nodiscard]] StateSubscription observe(Observer observer);
+    [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;
 

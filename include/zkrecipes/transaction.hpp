@@ -29,7 +29,7 @@ struct TransactionResult {
         std::int32_t version = -1;  ///< of the node's data now: 0 after a create; -1 after a remove or a check
     };
     std::vector<Operation> operations;  ///< in the order in which they were added; empty: answer_lost
-    /// It has happened, but the answer that told versions and numbers was lost. Only with repeatable_below.
+    /// It has happened, but the answer that told versions and numbers was lost. Only with idempotent_in.
     bool answer_lost = false;
 };
 
@@ -84,7 +84,7 @@ public:
     /// attempt also makes one ephemeral node, of the same name that is used only once, in this directory, and the next
     /// attempt fails on it if an earlier one has happened. It is deleted behind the commit. The directory must exist
     /// and must not be that of a lock. Works while the session lives.
-    Transaction& repeatable_below(const std::string& directory);
+    Transaction& idempotent_in(const std::string& directory);
 
     std::size_t size() const noexcept;  ///< how many operations were added
 

@@ -69,9 +69,9 @@ private:
 };
 
 /// Doubling delays between two bounds, with jitter: for what the session tries for ever on its own account.
-class Pace {
+class ExponentialBackoff {
 public:
-    Pace(Nanoseconds first, Nanoseconds longest) : first_(first), longest_(longest) {}
+    ExponentialBackoff(Nanoseconds first, Nanoseconds longest) : first_(first), longest_(longest) {}
 
     Nanoseconds next(std::uint64_t random) noexcept {
         const Nanoseconds full = std::min(longest_, first_ * (std::int64_t{1} << std::min(step_, 30)));
@@ -89,6 +89,6 @@ private:
 };
 
 /// Whether the n-th failure of an outage deserves a log line: the first, and each power of two.
-constexpr bool worth_a_line(std::uint64_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
+constexpr bool should_log(std::uint64_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 
 }  // namespace zkrecipes::internal

@@ -15,7 +15,7 @@ Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> le
       session_id_(session_id),
       incarnation_(incarnation) {}
 
-Nanoseconds Hold::sure_for() const noexcept {
+Nanoseconds Hold::remaining_lease() const noexcept {
     if (process_.inherited()) return Nanoseconds::zero();
     // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between
     // the two reads makes the answer smaller, never larger. The flag comes last: whoever extends a lease that had
@@ -31,7 +31,7 @@ Nanoseconds Hold::sure_for() const noexcept {
     return Nanoseconds::zero();
 }
 
-bool Hold::held() const noexcept { return sure_for() > Nanoseconds::zero(); }
+bool Hold::held() const noexcept { return remaining_lease() > Nanoseconds::zero(); }
 
 std::stop_token Hold::lost() const noexcept {
     if (!process_.inherited()) return lost_source_.get_token();

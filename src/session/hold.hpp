@@ -16,7 +16,7 @@ namespace zkrecipes::internal {
 /// What Curator's Revoker, and request_revocation(), write into a lock node to ask its owner to give way.
 inline constexpr std::string_view kRevocationRequest = "__REVOKE__";
 
-/// Until when the present incarnation is surely ours, readable without a lock. Written inside the strand.
+/// Until when the present incarnation is surely ours, readable without a lock. Written under the session lock.
 struct LeaseView {
     std::atomic<std::int64_t> sure_until_ns{0};  // BootTime since its epoch; 0: not at all
     /// Some reader has seen its hold end. If the session extends the lease at that moment without having seen the end
@@ -34,8 +34,8 @@ public:
     Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::vector<std::string> nodes,
          std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation);
 
-    bool held() const noexcept;             // anywhere, lock-free
-    Nanoseconds sure_for() const noexcept;  // anywhere, lock-free
+    bool held() const noexcept;                    // anywhere, lock-free
+    Nanoseconds remaining_lease() const noexcept;  // anywhere, lock-free
     bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
     std::stop_token lost() const noexcept;
     std::stop_token revocation() const noexcept { return revocation_source_.get_token(); }

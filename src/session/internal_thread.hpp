@@ -26,8 +26,8 @@ private:
 using InternalThread = ThreadMark<struct OnInternalThread>;
 /// The same for the notifier lane, where user code runs, which may wait for the other lanes but not for its own.
 using NotifierThread = ThreadMark<struct OnNotifierThread>;
-/// A retry policy is being asked: the one code of the user's that runs inside a strand. It may enter no strand: not
-/// this one, which it would wait for itself, and no other, whose owner may be waiting for this one.
+/// A retry policy is being asked: the one code of the user's that runs under a session lock. It may take no session
+/// lock: not this one, which it would wait for itself, and no other, whose owner may be waiting for this one.
 using PolicyCall = ThreadMark<struct InPolicyCall>;
 
 /// For the simulation, which runs all threads of a run on one: puts the marks away while, in the middle of one

@@ -66,9 +66,9 @@ CheckedOptions check_options(const SessionOptions& options) {
     CheckedOptions out;
     out.hosts = connect.hosts();
     std::string prefix = connect.chroot;
-    if (!options.name_space.empty()) {
-        check_path(options.name_space, "session namespace");
-        prefix = join_path(prefix, options.name_space);
+    if (!options.path_prefix.empty()) {
+        check_path(options.path_prefix, "session namespace");
+        prefix = join_path(prefix, options.path_prefix);
     }
     if (!prefix.empty() && prefix != "/") {
         check_lock_path(prefix, "session namespace");

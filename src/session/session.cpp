@@ -57,7 +57,7 @@ SessionInfo Session::info() const {
     return out;
 }
 
-StateSubscription Session::watch_state(std::function<void(SessionState)> listener) {
+Subscription Session::watch_state(std::function<void(SessionState)> listener) {
     internal::check_usable(core_.get(), "Session", "watch_state");
     return core_->watch_state(std::move(listener));
 }

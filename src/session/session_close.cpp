@@ -20,10 +20,10 @@ void SessionImpl::begin_close() {
     continue_close();
 }
 
-/// Runs at the end of each stay in the strand while closing.
+/// Runs at the end of each hold of the session lock while closing.
 void SessionImpl::continue_close() {
     if (drain_until_ == Instant::max()) return;
-    const bool cleaned_up = reaper_.pending() == 0;
+    const bool cleaned_up = node_cleaner_.pending() == 0;
     if (!cleaned_up && fsm_.has_session() && runtime_->now() < drain_until_) return;
     drain_until_ = Instant::max();
     apply(fsm_.finish_close());
@@ -59,7 +59,7 @@ bool SessionImpl::wait_closed(bool bounded) {
 
 void SessionImpl::close() noexcept {
     try {
-        if (!may_enter()) {
+        if (!may_lock()) {
             post_inside([self = shared_from_this()] { self->begin_close(); });  // not in the middle of a step
         } else if (InternalThread::here()) {
             inside([&] { begin_close(); });  // this thread may be the one that the end waits for
@@ -71,14 +71,14 @@ void SessionImpl::close() noexcept {
     }
 }
 
-/// The core was destroyed, on any thread, perhaps inside the strand.
+/// The core was destroyed, on any thread, perhaps under the session lock.
 void SessionImpl::core_is_gone() noexcept {
     try {
         const auto mark = [](SessionImpl& self) {
             self.core_gone_ = true;
             return self.closed_;
         };
-        if (!may_enter()) {
+        if (!may_lock()) {
             post_inside([mark, self = shared_from_this()] {
                 self->begin_close();
                 if (mark(*self)) self->stop_lanes(false);

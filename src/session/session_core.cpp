@@ -45,17 +45,17 @@ std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environme
 SessionCore::SessionCore(std::shared_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
 SessionCore::~SessionCore() { inherited() ? keep_for_ever(impl_) : impl_->core_is_gone(); }
 
-void SessionCore::enter(const std::function<void()>& work) {
+void SessionCore::run_locked(const std::function<void()>& work) {
     throw_if_inherited("session", {});
     const auto keep = impl_;  // `work` may drop the last reference to this core
     keep->inside(work);
 }
-void SessionCore::enter_or_post(std::function<void()> work) noexcept {
+void SessionCore::run_locked_or_post(std::function<void()> work) noexcept {
     if (inherited()) return;
     const auto keep = impl_;
-    keep->enter_or_post(std::move(work));
+    keep->run_locked_or_post(std::move(work));
 }
-bool SessionCore::may_enter() const noexcept { return impl_->may_enter(); }
+bool SessionCore::may_lock() const noexcept { return impl_->may_lock(); }
 void SessionCore::defer(std::function<void()> action) { impl_->deferred_.push_back(std::move(action)); }
 void SessionCore::lose_when_suspended(const Hold& hold) { impl_->lose_when_suspended(hold); }
 void SessionCore::watch_revocation(const std::shared_ptr<Hold>& hold) { impl_->watch_revocation(hold); }
@@ -96,7 +96,7 @@ void SessionCore::throw_if_closed(const char* operation, const std::string& user
     throw_if_inherited(operation, user_path);
     if (state() != SessionState::closed) return;
     std::optional<Error> error;
-    enter([&] { error = closed_error(operation, user_path); });
+    run_locked([&] { error = closed_error(operation, user_path); });
     if (error) throw *std::move(error);
 }
 
@@ -163,8 +163,8 @@ void SessionCore::release_ephemeral(std::size_t path_bytes) { impl_->ephemerals_
 bool SessionCore::reserve_watch_possible(std::size_t path_bytes) const { return impl_->watches_.room_for(path_bytes); }
 
 void SessionCore::lease_committed(Instant sent_at) { impl_->lease_committed(sent_at); }
-void SessionCore::verify(std::vector<std::string> nodes, Done<> done) {
-    impl_->verify(std::move(nodes), std::move(done));
+void SessionCore::renew_lease(std::vector<std::string> nodes, Done<> done) {
+    impl_->renew_lease(std::move(nodes), std::move(done));
 }
 std::shared_ptr<Hold> SessionCore::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
     return impl_->begin_hold(std::move(nodes), czxid);
@@ -175,17 +175,17 @@ std::shared_ptr<Hold> SessionCore::begin_hold(std::string node, std::int64_t czx
 void SessionCore::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
     impl_->end_hold(hold, std::move(gone));
 }
-void SessionCore::reap_node(std::string node, std::function<void(bool)> done) {
-    impl_->reap_node(std::move(node), std::move(done));
+void SessionCore::delete_node(std::string node, std::function<void(bool)> done) {
+    impl_->delete_node(std::move(node), std::move(done));
 }
-void SessionCore::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
-    impl_->reap_nodes(std::move(nodes), std::move(done));
+void SessionCore::delete_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
+    impl_->delete_nodes(std::move(nodes), std::move(done));
 }
-void SessionCore::reap_owned(std::string node, std::function<void(bool)> done) {
-    impl_->reap_owned(std::move(node), std::move(done));
+void SessionCore::delete_if_owned(std::string node, std::function<void(bool)> done) {
+    impl_->delete_if_owned(std::move(node), std::move(done));
 }
-void SessionCore::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
-    impl_->reap_identity(std::move(directory), std::move(name_prefix), std::move(done));
+void SessionCore::delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
+    impl_->delete_by_identity(std::move(directory), std::move(name_prefix), std::move(done));
 }
 void SessionCore::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode) {
     impl_->make_directory(path, acl, std::move(done), mode);
@@ -195,7 +195,7 @@ bool SessionCore::wait_connected(Deadline deadline, std::stop_token stop) {
     throw_if_inherited("wait_connected", {});
     return impl_->wait_connected(deadline, std::move(stop));
 }
-StateSubscription SessionCore::watch_state(std::function<void(SessionState)> listener) {
+Subscription SessionCore::watch_state(std::function<void(SessionState)> listener) {
     throw_if_inherited("watch_state", {});
     return impl_->watch_state(std::move(listener));
 }

@@ -30,9 +30,9 @@ class SessionImpl;
 /// What a session is closed with when one of its own steps has thrown.
 inline constexpr Errc kStepFailed = Errc::out_of_resources;
 
-/// Told what happens to the session. Always called inside the strand, in the order in which the observers were added. A
-/// callback may add and remove any observer: a removed one is not called any more, an added one only for what comes
-/// next. Must be removed before it is destroyed, unless the session was closed.
+/// Told what happens to the session. Always called under the session lock, in the order in which the observers were
+/// added. A callback may add and remove any observer: a removed one is not called any more, an added one only for what
+/// comes next. Must be removed before it is destroyed, unless the session was closed.
 class SessionObserver {
 public:
     SessionObserver() = default;
@@ -51,11 +51,11 @@ private:
     std::uint64_t added_ = 0;  // 0: in no list
 };
 
-/// The session as the recipes see it: a strand, requests, a lease, and the guarantee that what was begun is cleaned up.
+/// The session as the recipes see it: a lock, requests, a lease, and the guarantee that what was begun is cleaned up.
 ///
-/// Everything marked *inside* may be called only within enter(), from any thread. The strand is one mutex per session:
-/// protocol work is short and never blocks, and so an answer needs no further thread to reach its waiter.
-/// Answers are delivered inside the strand, exactly once, never from inside the request call. All paths are server
+/// Everything marked *lock held* may be called only within run_locked(), from any thread. The session lock is one mutex
+/// per session: protocol work is short and never blocks, and so an answer needs no further thread to reach its waiter.
+/// Answers are delivered under the session lock, exactly once, never from inside the request call. All paths are server
 /// paths; server_path() makes them from what users write.
 class SessionCore : public std::enable_shared_from_this<SessionCore> {
 public:
@@ -69,16 +69,17 @@ public:
     static std::shared_ptr<SessionCore> open(SessionOptions options, Environment environment);
     ~SessionCore();
 
-    // ---- strand ------------------------------------------------------------------------------------------------
-    /// Runs `work` inside the strand, then, outside of it, what `work` deferred. Throws would_deadlock inside a strand,
-    /// where a retry policy or a log sink of the user runs, and closed in a forked child.
-    void enter(const std::function<void()>& work);
-    /// The same for destructors and stop callbacks: inside a strand `work` runs soon, on the protocol lane. It owns
-    /// what it uses. Does nothing in a forked child.
-    void enter_or_post(std::function<void()> work) noexcept;
-    /// Whether enter() would run its work in this process.
-    bool may_enter() const noexcept;
-    /// *inside*: runs `action` right after the strand has been left, on this thread: to wake a waiter, never user code.
+    // ---- session lock --------------------------------------------------------------------------------------------
+    /// Runs `work` under the session lock, then, outside of it, what `work` deferred. Throws would_deadlock under a
+    /// session lock, where a retry policy or a log sink of the user runs, and closed in a forked child.
+    void run_locked(const std::function<void()>& work);
+    /// The same for destructors and stop callbacks: under a session lock `work` runs soon, on the protocol lane. It
+    /// owns what it uses. Does nothing in a forked child.
+    void run_locked_or_post(std::function<void()> work) noexcept;
+    /// Whether run_locked() would run its work in this process.
+    bool may_lock() const noexcept;
+    /// *lock held*: runs `action` right after the session lock was released, on this thread: to wake a waiter, never
+    /// user code.
     void defer(std::function<void()> action);
     /// User code: on the notifier thread, with no lock held; what it throws is logged.
     void notify(std::function<void()> callback);
@@ -95,25 +96,25 @@ public:
     bool inherited() const noexcept;
     SessionState state() const noexcept;     // anywhere, lock-free
     SessionInfo info() const;                // anywhere
-    bool connected() const;                  // *inside*
-    const Incarnation& incarnation() const;  // *inside*
-    const Error* closed_because() const;     // *inside*; null: not closed
+    bool connected() const;                  // *lock held*
+    const Incarnation& incarnation() const;  // *lock held*
+    const Error* closed_because() const;     // *lock held*; null: not closed
     /// What a call that comes too late is told: auth_failed where that closed the session. Empty: it is not closed.
-    std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;  // *inside*
+    std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;  // *lock held*
     void throw_if_closed(const char* operation, const std::string& user_path);                     // anywhere
     void throw_if_inherited(const char* operation, const std::string& user_path) const;            // anywhere
     /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
     std::string server_path(const std::string& path, const char* operation) const;
     std::string user_path(const std::string& server_path) const;
 
-    // ---- observers and timers (*inside*) -----------------------------------------------------------------------
+    // ---- observers and timers (*lock held*) -----------------------------------------------------------------------
     void add_observer(SessionObserver& observer);          // not any more when the session is closed
     void add_waiter(SessionObserver& waiter);              // always: a failure may come while it is being closed
     void remove_observer(SessionObserver& observer);       // also from within a callback
-    TimerId at(Instant when, std::function<void()> work);  // `work` runs inside the strand
+    TimerId at(Instant when, std::function<void()> work);  // `work` runs under the session lock
     bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
 
-    // ---- requests (*inside*) -----------------------------------------------------------------------------------
+    // ---- requests (*lock held*) -----------------------------------------------------------------------------------
     // Sent on the present incarnation's handle. While not connected they are answered Rc::not_connected (never sent).
     // `sent_at` was read before the request went out: a committed write proves that the session lived then.
     template <class... Values>
@@ -128,9 +129,9 @@ public:
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
 
-    // ---- watches (*inside*) ------------------------------------------------------------------------------------
+    // ---- watches (*lock held*) ------------------------------------------------------------------------------------
     // One watch on the server per path and facet, however many ask; removed there when nobody asks any more.
-    // WatchListener::ready (or listed) is called once, inside the strand, and never from inside watch_node.
+    // WatchListener::ready (or listed) is called once, under the session lock, and never from inside watch_node.
     using WatchListener = internal::WatchListener;
     using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
     WatchId watch_node(const std::string& path, WatchListener listener);
@@ -140,24 +141,24 @@ public:
     /// Watches die silently with their incarnation; removing a dead one is harmless.
     void unwatch(WatchId watch);
 
-    // ---- budgets (*inside*) ------------------------------------------------------------------------------------
+    // ---- budgets (*lock held*) ------------------------------------------------------------------------------------
     /// Reserves room for an ephemeral node with this path. False: over 900 kB; the caller fails with budget_exceeded.
     /// Given back by release_ephemeral, or with the incarnation.
     bool reserve_ephemeral(std::size_t path_bytes);
     void release_ephemeral(std::size_t path_bytes);
     bool reserve_watch_possible(std::size_t path_bytes) const;
 
-    // ---- lease and holds (*inside*) ----------------------------------------------------------------------------
+    // ---- lease and holds (*lock held*) ----------------------------------------------------------------------------
     /// A write that checked or created the own node was committed; it was sent at `sent_at`.
     void lease_committed(Instant sent_at);
     /// One committed check of these nodes of ours, as a lease renewal: ok, no_node, or unknown.
-    void verify(std::vector<std::string> nodes, Done<> done);
+    void renew_lease(std::vector<std::string> nodes, Done<> done);
     /// From now on the nodes, made by one transaction, are held together under the lease. Null when the lease is not
     /// fresh: verify first.
     std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
-    /// Ends it: no lost() any more; the nodes are handed to the reaper. `gone` runs inside the strand when all of them
-    /// are surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
+    /// Ends it: no lost() any more; the nodes are handed to the reaper. `gone` runs under the session lock when all of
+    /// them are surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
     /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
 
@@ -168,26 +169,26 @@ public:
     /// that was before. Costs one read for each node, which nobody waits for.
     void watch_revocation(const std::shared_ptr<Hold>& hold);
 
-    // ---- what must happen in the end (*inside*) ----------------------------------------------------------------
+    // ---- what must happen in the end (*lock held*) ----------------------------------------------------------------
     /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
-    void reap_node(std::string node, std::function<void(bool gone)> done = {});
+    void delete_node(std::string node, std::function<void(bool gone)> done = {});
     /// Several, by one request if that is possible. `done`: of all of them.
-    void reap_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {});
+    void delete_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {});
     /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
     /// its create was lost: sync, list, compare the owner, delete.
-    void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
+    void delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
 
     /// The same for a node of a name that others may use, too: deleted only if it belongs to the present incarnation.
-    void reap_owned(std::string node, std::function<void(bool gone)> done = {});
+    void delete_if_owned(std::string node, std::function<void(bool gone)> done = {});
 
-    // ---- directories (*inside*) --------------------------------------------------------------------------------
+    // ---- directories (*lock held*) --------------------------------------------------------------------------------
     /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.
     void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done,
                         CreateMode mode = CreateMode::container);
 
     // ---- life --------------------------------------------------------------------------------------------------
     bool wait_connected(Deadline deadline, std::stop_token stop);
-    StateSubscription watch_state(std::function<void(SessionState)> listener);
+    Subscription watch_state(std::function<void(SessionState)> listener);
     void close() noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// What happens when a step of the strand throws: memory is short, mostly.
+// What happens when a step under the session lock throws: memory is short, mostly.
 #include <exception>
 #include <string>
 #include <utility>
@@ -41,9 +41,9 @@ void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
     finish_failing();
 }
 
-/// Each part by itself. Where one fails it is tried again at the end of the next stay in the strand. The handle is
-/// closed, and with it the nodes are deleted, when the lease as it was before is over, or the owner closes the session:
-/// a holder may have begun something that fits into what sure_for() told it.
+/// Each part by itself. Where one fails it is tried again at the end of the next hold of the session lock. The handle
+/// is closed, and with it the nodes are deleted, when the lease as it was before is over, or the owner closes the
+/// session: a holder may have begun something that fits into what remaining_lease() told it.
 void SessionImpl::finish_failing() noexcept {
     bool all_done = true;
     const auto attempt = [&all_done](auto&& part) noexcept {

@@ -23,11 +23,11 @@
 #include "session/hold_table.hpp"
 #include "session/internal_thread.hpp"
 #include "session/lease_clock.hpp"
-#include "session/nudge.hpp"
+#include "session/node_cleaner.hpp"
 #include "session/observer_list.hpp"
-#include "session/reaper.hpp"
 #include "session/session_core.hpp"
 #include "session/session_fsm.hpp"
+#include "session/stalled_reply_probe.hpp"
 #include "session/state_notifier.hpp"
 #include "session/watch_table.hpp"
 
@@ -39,35 +39,36 @@ namespace zkrecipes::internal {
 /// handle's events, its answers and the lanes' work keep this one alive, so that no cycle holds a session open.
 ///
 /// Files: session_life.cpp (state, handles, probing), session_close.cpp, session_failure.cpp (a step that throws),
-/// session_strand.cpp (timers),
+/// session_lock.cpp (timers),
 /// session_requests.cpp (requests, watches, directories), session_lease.cpp (lease, holds, heartbeat),
-/// session_verify.cpp (checks that end with a fresh lease). Everything but the *anywhere* part runs inside the strand.
+/// session_verify.cpp (checks that end with a fresh lease). Everything but the *anywhere* part runs under the session
+/// lock.
 class SessionImpl final : public std::enable_shared_from_this<SessionImpl>,
                           private WatchTable::Port,
-                          private Reaper::Port {
+                          private NodeCleaner::Port {
 public:
     SessionImpl(SessionOptions options, std::vector<std::string> hosts, std::string prefix,
                 SessionCore::Environment environment);
 
     // ---- anywhere ----------------------------------------------------------------------------------------------
-    /// An Error that `work` throws is meant for the caller. Whatever else is thrown inside the strand may have left
-    /// something half done: the session is closed with it (fail_stop), and the caller is told.
+    /// An Error that `work` throws is meant for the caller. Whatever else is thrown under the session lock may have
+    /// left something half done: the session is closed with it (fail_stop), and the caller is told.
     template <class Work>
     void inside(Work&& work);
     /// inside(), called by our own threads: nothing may be thrown into them, and any exception closes the session.
     template <class Work>
     void internally(Work&& work) noexcept;
     bool is_inside() const noexcept { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
-    /// False for user code that runs inside a strand: a retry policy, of whichever session; a log sink.
-    bool may_enter() const noexcept { return !is_inside() && !PolicyCall::here(); }
-    void enter_or_post(std::function<void()> work) noexcept;
-    /// Runs `work` inside the strand soon, on the protocol lane.
+    /// False for user code that runs under a session lock: a retry policy, of whichever session; a log sink.
+    bool may_lock() const noexcept { return !is_inside() && !PolicyCall::here(); }
+    void run_locked_or_post(std::function<void()> work) noexcept;
+    /// Runs `work` under the session lock soon, on the protocol lane.
     void post_inside(std::function<void()> work);
     void notify(std::function<void()> callback);
     SessionState state() const noexcept { return state_.load(std::memory_order_acquire); }
     SessionInfo info() const;
     bool wait_connected(Deadline deadline, std::stop_token stop);
-    StateSubscription watch_state(std::function<void(SessionState)> listener);
+    Subscription watch_state(std::function<void(SessionState)> listener);
     void close() noexcept;
     void core_is_gone() noexcept;
 
@@ -99,15 +100,15 @@ public:
 
     // ---- lease and holds ---------------------------------------------------------------------------------------
     void lease_committed(Instant sent_at);
-    void verify(std::vector<std::string> nodes, Done<> done);
+    void renew_lease(std::vector<std::string> nodes, Done<> done);
     std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone);
     void lose_when_suspended(const Hold& hold);
     void watch_revocation(const HoldTable::HoldPtr& hold);
-    void reap_node(std::string node, std::function<void(bool)> done);
-    void reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
-    void reap_owned(std::string node, std::function<void(bool)> done);
-    void reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
+    void delete_node(std::string node, std::function<void(bool)> done);
+    void delete_nodes(std::vector<std::string> nodes, std::function<void(bool)> done);
+    void delete_if_owned(std::string node, std::function<void(bool)> done);
+    void delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done);
 
     // Used by SessionCore as they are.
     const ProcessMark process_;
@@ -117,7 +118,7 @@ public:
     const std::shared_ptr<spdlog::logger> logger_;
     ObserverList observers_;
     WatchTable watches_;
-    Reaper reaper_;
+    NodeCleaner node_cleaner_;
     Budget ephemerals_;
     SessionFsm fsm_;
     std::vector<std::function<void()>> deferred_;
@@ -125,7 +126,7 @@ public:
 private:
     class Link;
     struct ConnectWaiter;
-    /// This thread is inside the strand.
+    /// This thread is under the session lock.
     class Owner {
     public:
         explicit Owner(std::atomic<std::thread::id>& owner) noexcept : owner_(owner) {
@@ -149,16 +150,16 @@ private:
     void send_exists_watch(const std::string& path, std::uint64_t ticket) override;
     void send_remove_watches(const std::string& path, std::uint64_t ticket) override;
     bool can_send() const override { return connected(); }
-    // Reaper::Port
-    void reap_remove(const std::string& path, Reaper::Ticket ticket) override;
-    void reap_remove_all(const std::vector<std::string>& paths, Reaper::Ticket ticket) override;
-    void reap_sync(const std::string& path, Reaper::Ticket ticket) override;
-    void reap_children(const std::string& path, Reaper::Ticket ticket) override;
-    void reap_exists(const std::string& path, Reaper::Ticket ticket) override;
-    bool reap_can_send() const override { return connected(); }
-    Instant reap_now() const override { return runtime_->now(); }
-    std::uint64_t reap_random() override { return runtime_->random(); }
-    void reap_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) override;
+    // NodeCleaner::Port
+    void cleaner_remove(const std::string& path, NodeCleaner::Ticket ticket) override;
+    void cleaner_remove_all(const std::vector<std::string>& paths, NodeCleaner::Ticket ticket) override;
+    void cleaner_sync(const std::string& path, NodeCleaner::Ticket ticket) override;
+    void cleaner_children(const std::string& path, NodeCleaner::Ticket ticket) override;
+    void cleaner_exists(const std::string& path, NodeCleaner::Ticket ticket) override;
+    bool cleaner_can_send() const override { return connected(); }
+    Instant cleaner_now() const override { return runtime_->now(); }
+    std::uint64_t cleaner_random() override { return runtime_->random(); }
+    void cleaner_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) override;
 
     // session_life.cpp
     void open_handle(std::uint64_t handle);
@@ -187,17 +188,17 @@ private:
     void fail_stop(const std::exception_ptr& thrown) noexcept;
     void finish_failing() noexcept;
 
-    // session_strand.cpp
+    // session_lock.cpp
     [[noreturn]] static void refuse_entry();
     template <class Work>
     void run(Work&& work, bool errors_are_told);
-    void leave_strand(std::vector<std::function<void()>> after);
+    void release(std::vector<std::function<void()>> after);
     void settle();
     void on_time();
     void arm(Instant when);
 
     // session_requests.cpp
-    Rc on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc, bool overtook = false);
+    Rc on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc, bool overtook = false);
     void send_nudge();
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
@@ -207,11 +208,11 @@ private:
     void not_sent(Callback done);
 
     // session_verify.cpp
-    struct Verification {
+    struct LeaseRenewal {
         std::vector<std::string> nodes;
         Done<> done;
     };
-    using Verifications = std::vector<Verification>;
+    using Verifications = std::vector<LeaseRenewal>;
     void send_verifications(Verifications asked);
     void on_one_refused(Verifications asked, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
     void await_fresh_lease(Verifications asked, Nanoseconds took);
@@ -239,7 +240,7 @@ private:
     const std::shared_ptr<ClientFactory> clients_;
     const std::shared_ptr<ServerProbe> probe_;
 
-    std::mutex strand_;                     // guards everything that is not const or atomic
+    std::mutex mutex_;                      // guards everything that is not const or atomic
     std::atomic<std::thread::id> owner_{};  // the thread that is inside
 
     std::atomic<SessionState> state_{SessionState::connecting};
@@ -267,7 +268,7 @@ private:
     TimerId housekeeping_ = 0;
     Instant housekeeping_at_ = Instant::max();
 
-    Nudge nudge_;
+    StalledReplyProbe stalled_reply_probe_;
     // Surely before the connect request of the present connection went out: when the handle was opened, or when the
     // last request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
     Instant before_connect_ = Instant::min();
@@ -286,7 +287,7 @@ private:
     std::uint64_t slow_verifications_ = 0;
 
     Instant probe_at_ = Instant::max();
-    Pace probe_pace_;
+    ExponentialBackoff probe_pace_;
     std::uint64_t probe_round_ = 0;
     bool probing_ = false;
     std::vector<std::string> narrowed_to_;      // empty: the client has the full list
@@ -299,11 +300,11 @@ private:
 
 template <class Work>
 void SessionImpl::run(Work&& work, bool errors_are_told) {
-    if (!may_enter()) refuse_entry();
+    if (!may_lock()) refuse_entry();
     std::vector<std::function<void()>> after;
     std::exception_ptr thrown;
     {
-        const std::lock_guard lock(strand_);
+        const std::lock_guard lock(mutex_);
         const Owner owner(owner_);
         const auto attempt = [&](auto&& step, bool may_refuse) {
             try {
@@ -320,7 +321,7 @@ void SessionImpl::run(Work&& work, bool errors_are_told) {
         attempt([this] { settle(); }, false);
         after.swap(deferred_);
     }
-    leave_strand(std::move(after));
+    release(std::move(after));
     if (thrown) std::rethrow_exception(thrown);
 }
 

@@ -62,7 +62,7 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
         for (const WatchId watch : entry->watches) watches_.abandon(watch);
     }
     if (hold->lost().stop_requested() && ZKRECIPES_MUTATION("lost-hold-not-deleted")) return;
-    if (hold->incarnation() == fsm_.incarnation().number) return reap_nodes(hold->nodes(), std::move(gone));
+    if (hold->incarnation() == fsm_.incarnation().number) return delete_nodes(hold->nodes(), std::move(gone));
     if (gone) post_inside([gone = std::move(gone)] { gone(false); });
 }
 
@@ -180,7 +180,7 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             return;
         }
         case Meaning::failed:
-            if (worth_a_line(++check_refusals_)) {
+            if (should_log(++check_refusals_)) {
                 logger_->error(
                     "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
                     "the "

@@ -45,7 +45,7 @@ private:
 struct SessionImpl::ConnectWaiter {
     WaitEvent event;
     TimerId timer = 0;
-    // Set inside the strand before the event.
+    // Set under the session lock before the event.
     bool connected = false;
     bool closed = false;  // closed_because_ is set, and never changes
 };
@@ -57,7 +57,7 @@ SessionImpl::SessionImpl(SessionOptions options, std::vector<std::string> hosts,
       runtime_(std::move(environment.runtime)),
       logger_(options_.logger ? options_.logger : default_logger()),
       watches_(*this),
-      reaper_(*this),
+      node_cleaner_(*this),
       fsm_({options_.auth_timeout, static_cast<int>(options_.auth.size())}),
       hosts_(std::move(hosts)),
       clients_(std::move(environment.clients)),
@@ -98,7 +98,7 @@ void SessionImpl::apply(const SessionActions& actions) {
             case Kind::suspended: on_suspended(); break;
             case Kind::link_up:
                 watches_.on_connected();
-                reaper_.go_on();
+                node_cleaner_.go_on();
                 break;
             case Kind::closed: on_closed(action.errc, action.detail); break;
         }
@@ -109,7 +109,7 @@ void SessionImpl::open_next_handle(std::uint64_t handle) {
     try {
         open_handle(handle);
     } catch (const std::exception& error) {
-        if (worth_a_line(++open_failures_)) {
+        if (should_log(++open_failures_)) {
             logger_->error("session: cannot open a client handle ({} times): {}", open_failures_, error.what());
         }
         apply(fsm_.on_open_failed(handle, runtime_->now()));
@@ -123,7 +123,7 @@ void SessionImpl::open_handle(std::uint64_t handle) {
     options.hosts = hosts_;
     options.timeout = options_.timeout;
     options.logger = logger_;
-    nudge_.forget();
+    stalled_reply_probe_.forget();
     narrowed_to_.clear();
     tried_.clear();
     before_connect_ = runtime_->now();
@@ -132,14 +132,14 @@ void SessionImpl::open_handle(std::uint64_t handle) {
 }
 
 void SessionImpl::close_handle(const std::string& why) {
-    if (!why.empty() && worth_a_line(++replaced_handles_)) {
+    if (!why.empty() && should_log(++replaced_handles_)) {
         logger_->warn("session {:#x}: {}; making a new one ({} times)", printable(fsm_.incarnation().session_id), why,
                       replaced_handles_);
     }
-    nudge_.forget();
+    stalled_reply_probe_.forget();
     if (!client_) return;
     const bool last = fsm_.finished();
-    // The client keeps itself alive through this closure, and is destroyed where that is: outside of the strand.
+    // The client keeps itself alive through this closure, and is destroyed where that is: without the session lock.
     client_->close([self = shared_from_this(), client = client_, last] {
         if (last) self->internally([&] { self->handle_closed(); });
     });
@@ -216,7 +216,7 @@ void SessionImpl::on_connected(bool same_session) {
     // First of all requests: little may be left of the lease, and what follows may be much.
     if (!holds_.empty()) start_heartbeat(now);
     if (same_session) watches_.on_connected();
-    reaper_.go_on();
+    node_cleaner_.go_on();
     watch_unwatched();
     wake_connect_waiters();
     observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });
@@ -225,7 +225,7 @@ void SessionImpl::on_connected(bool same_session) {
 void SessionImpl::on_suspended() {
     logger_->warn("session {:#x}: connection lost", printable(fsm_.incarnation().session_id));
     if (ZKRECIPES_MUTATION("suspended-is-lost")) lose_all("the connection was lost");
-    nudge_.forget();
+    stalled_reply_probe_.forget();
     restore_servers();
     for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
     observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
@@ -241,8 +241,8 @@ void SessionImpl::on_session_over() {
     checks_open_ = 0;
     ephemerals_.reset();
     watches_.reset();
-    reaper_.session_over();
-    nudge_.forget();
+    node_cleaner_.session_over();
+    stalled_reply_probe_.forget();
     verify_waiting();  // who is told that it is over
     if (!closing_) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
 }
@@ -298,7 +298,7 @@ bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
     });
     if (waits) {
         const std::stop_callback on_stop(stop, [&, self = shared_from_this()] {
-            self->enter_or_post([self, waiter, give_up] {
+            self->run_locked_or_post([self, waiter, give_up] {
                 self->cancel(waiter->timer);
                 give_up();
             });
@@ -309,9 +309,9 @@ bool SessionImpl::wait_connected(Deadline deadline, std::stop_token stop) {
     return waiter->connected;
 }
 
-StateSubscription SessionImpl::watch_state(std::function<void(SessionState)> listener) {
+Subscription SessionImpl::watch_state(std::function<void(SessionState)> listener) {
     if (!listener) throw Error(Errc::bad_option, "watch_state", {}, "the listener is empty; pass a callable");
-    StateSubscription out;
+    Subscription out;
     inside([&] { out = notifier_.subscribe(std::move(listener), fsm_.state()); });
     return out;
 }
@@ -334,7 +334,7 @@ void SessionImpl::start_probe() {
                       [self = shared_from_this(), round = probe_round_](const std::vector<std::string>& up) {
                           self->internally([&] { self->on_probed(round, up); });
                       });
-        probing_ = true;  // its answer cannot come earlier: that enters the strand
+        probing_ = true;  // its answer cannot come earlier: that takes the session lock
     } catch (const std::exception& error) {
         logger_->warn("session: cannot ask the servers whether they serve: {}", error.what());
         probe_at_ = runtime_->now() + kProbeAgain;
@@ -348,7 +348,7 @@ void SessionImpl::on_probed(std::uint64_t round, const std::vector<std::string>&
     if (round != probe_round_) return;
     if (answering.empty()) {
         restore_servers();
-        if (worth_a_line(++outage_failures_)) {
+        if (should_log(++outage_failures_)) {
             logger_->warn("session {:#x}: no server of {} answers and serves ({} attempts)",
                           printable(fsm_.incarnation().session_id), options_.hosts, outage_failures_);
         }

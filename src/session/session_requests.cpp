@@ -7,12 +7,13 @@
 
 namespace zkrecipes::internal {
 
-/// Wraps `done` for the client: enters the strand, keeps the books, and makes late words of a former session harmless.
+/// Wraps `done` for the client: takes the session lock, keeps the books, and makes late words of a former session
+/// harmless.
 template <class Callback>
 auto SessionImpl::answer_to(Callback done, Instant sent_at, bool overtakes) {
     last_request_ = sent_at;
-    return [self = shared_from_this(), handle = fsm_.handle(), ticket = nudge_.sent(sent_at), done = std::move(done),
-            sent_at, overtakes](Rc rc, auto&&... values) {
+    return [self = shared_from_this(), handle = fsm_.handle(), ticket = stalled_reply_probe_.sent(sent_at),
+            done = std::move(done), sent_at, overtakes](Rc rc, auto&&... values) {
         self->internally([&] {
             const Rc told = self->on_answer(handle, ticket, sent_at, rc, overtakes);
             if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
@@ -29,12 +30,13 @@ void SessionImpl::not_sent(Callback done) {
     });
 }
 
-Rc SessionImpl::on_answer(std::uint64_t handle, Nudge::Ticket ticket, Instant sent_at, Rc rc, bool overtook) {
+Rc SessionImpl::on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc,
+                          bool overtook) {
     if ((handle != fsm_.handle() || !fsm_.has_session()) && !ZKRECIPES_MUTATION("stale-answers-accepted")) {
         // What a former session did went with it. "ok" would be taken for a node that is there.
         return rc == Rc::closed ? rc : Rc::session_expired;
     }
-    nudge_.answered(ticket);
+    stalled_reply_probe_.answered(ticket);
     // What the client refused by itself ("too large") went nowhere: taken for a touch of the leader it would make the
     // lease longer than the session.
     if (said_by_server(rc)) {
@@ -142,61 +144,63 @@ void SessionImpl::send_remove_watches(const std::string& path, std::uint64_t tic
 
 // ---- reaper --------------------------------------------------------------------------------------------------------
 
-void SessionImpl::reap_node(std::string node, std::function<void(bool)> done) {
-    if (fsm_.has_session()) return reaper_.add_node(std::move(node), std::move(done));
+void SessionImpl::delete_node(std::string node, std::function<void(bool)> done) {
+    if (fsm_.has_session()) return node_cleaner_.add_node(std::move(node), std::move(done));
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 
-void SessionImpl::reap_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
-    if (fsm_.has_session()) return reaper_.add_nodes(std::move(nodes), std::move(done));
+void SessionImpl::delete_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
+    if (fsm_.has_session()) return node_cleaner_.add_nodes(std::move(nodes), std::move(done));
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 
-void SessionImpl::reap_owned(std::string node, std::function<void(bool)> done) {
-    if (fsm_.has_session()) return reaper_.add_owned(std::move(node), fsm_.incarnation().session_id, std::move(done));
+void SessionImpl::delete_if_owned(std::string node, std::function<void(bool)> done) {
+    if (fsm_.has_session())
+        return node_cleaner_.add_owned(std::move(node), fsm_.incarnation().session_id, std::move(done));
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 
-void SessionImpl::reap_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
+void SessionImpl::delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
     if (fsm_.has_session()) {
         const std::int64_t owner = fsm_.incarnation().session_id;
-        return reaper_.add_identity(std::move(directory), std::move(name_prefix), owner, std::move(done));
+        return node_cleaner_.add_identity(std::move(directory), std::move(name_prefix), owner, std::move(done));
     }
     if (done) post_inside([done = std::move(done)] { done(false); });
 }
 
-void SessionImpl::reap_remove(const std::string& path, Reaper::Ticket ticket) {
-    remove(path, -1, [this, ticket](Rc rc, Instant) { reaper_.on_removed(ticket, rc); });
+void SessionImpl::cleaner_remove(const std::string& path, NodeCleaner::Ticket ticket) {
+    remove(path, -1, [this, ticket](Rc rc, Instant) { node_cleaner_.on_removed(ticket, rc); });
 }
 
-void SessionImpl::reap_remove_all(const std::vector<std::string>& paths, Reaper::Ticket ticket) {
+void SessionImpl::cleaner_remove_all(const std::vector<std::string>& paths, NodeCleaner::Ticket ticket) {
     std::vector<MultiOp> ops(paths.size());
     for (std::size_t i = 0; i < paths.size(); ++i) {
         ops[i].kind = MultiOp::Kind::remove;
         ops[i].path = paths[i];
     }
-    multi(std::move(ops),
-          [this, ticket](Rc rc, const std::vector<MultiResult>&, Instant) { reaper_.on_removed_all(ticket, rc); });
+    multi(std::move(ops), [this, ticket](Rc rc, const std::vector<MultiResult>&, Instant) {
+        node_cleaner_.on_removed_all(ticket, rc);
+    });
 }
 
-void SessionImpl::reap_sync(const std::string& path, Reaper::Ticket ticket) {
-    sync(path, [this, ticket](Rc rc, Instant) { reaper_.on_synced(ticket, rc); });
+void SessionImpl::cleaner_sync(const std::string& path, NodeCleaner::Ticket ticket) {
+    sync(path, [this, ticket](Rc rc, Instant) { node_cleaner_.on_synced(ticket, rc); });
 }
 
-void SessionImpl::reap_children(const std::string& path, Reaper::Ticket ticket) {
+void SessionImpl::cleaner_children(const std::string& path, NodeCleaner::Ticket ticket) {
     children(path, false, [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-        reaper_.on_children(ticket, rc, names);
+        node_cleaner_.on_children(ticket, rc, names);
     });
 }
 
-void SessionImpl::reap_exists(const std::string& path, Reaper::Ticket ticket) {
+void SessionImpl::cleaner_exists(const std::string& path, NodeCleaner::Ticket ticket) {
     exists(path, [this, ticket](Rc rc, const NodeStat& stat, Instant) {
-        reaper_.on_exists(ticket, rc, stat.ephemeral_owner);
+        node_cleaner_.on_exists(ticket, rc, stat.ephemeral_owner);
     });
 }
 
-void SessionImpl::reap_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) {
-    if (!worth_a_line(n)) return;
+void SessionImpl::cleaner_refused(const std::string& path, const char* operation, Rc rc, std::uint64_t n) {
+    if (!should_log(n)) return;
     logger_->error(
         "session {:#x}: cannot clean up {}: {} was answered '{}' ({} times). It stays until it is permitted or the "
         "session "

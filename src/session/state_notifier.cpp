@@ -41,7 +41,7 @@ StateNotifier::StateNotifier(std::shared_ptr<Runtime> runtime, std::shared_ptr<s
 
 StateNotifier::~StateNotifier() = default;
 
-StateSubscription StateNotifier::subscribe(std::function<void(SessionState)> listener, SessionState present) {
+Subscription StateNotifier::subscribe(std::function<void(SessionState)> listener, SessionState present) {
     auto subscriber =
         std::make_shared<Listener>(shared_->runtime, shared_->logger, "a session state listener", std::move(listener));
     {
@@ -49,7 +49,7 @@ StateSubscription StateNotifier::subscribe(std::function<void(SessionState)> lis
         shared_->subscribers.push_back(subscriber);
     }
     subscriber->push(present);
-    return StateSubscription([subscriber, process = ProcessMark(), weak = std::weak_ptr<Shared>(shared_)] {
+    return Subscription([subscriber, process = ProcessMark(), weak = std::weak_ptr<Shared>(shared_)] {
         if (process.inherited()) return;
         if (const auto shared = weak.lock()) {
             const std::lock_guard lock(shared->mutex);

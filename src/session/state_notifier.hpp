@@ -39,7 +39,7 @@ public:
     ~StateNotifier();
 
     /// The listener is told `present` first. Must not run at the same time as publish().
-    StateSubscription subscribe(std::function<void(SessionState)> listener, SessionState present);
+    Subscription subscribe(std::function<void(SessionState)> listener, SessionState present);
     void publish(SessionState state);
 
 private:

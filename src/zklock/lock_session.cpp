@@ -30,7 +30,7 @@ SessionOptions session_options(const Options& options, Console& console) {
     SessionOptions result;
     result.hosts = options.connect;
     result.timeout = options.session_timeout;
-    result.name_space = options.prefix;
+    result.path_prefix = options.prefix;
     result.acl = options.acl;
     result.auth = options.auth;
     result.close_timeout = milliseconds(1000);
@@ -243,7 +243,7 @@ std::string LockSession::holder_in_words() {
 Instant LockSession::sure_until() const noexcept {
     // The clock first: the time between the two readings makes the answer too early, never too late.
     const Instant now = BootClock::now();
-    const milliseconds left = grant_.sure_for();
+    const milliseconds left = grant_.remaining_lease();
     return left.count() > 0 ? now + left : Instant();
 }
 

@@ -90,7 +90,7 @@ private:
     SessionState state_ = SessionState::connecting;
     std::uint64_t incarnation_ = 0;  // of the session in which we wait or hold
     std::optional<Session> session_;
-    std::optional<StateSubscription> subscription_;
+    std::optional<Subscription> subscription_;
     Ask ask_;
     std::stop_source stop_wait_;
     std::jthread queue_watch_;

@@ -221,7 +221,7 @@ bool has_children(pid_t parent) {
     return false;
 }
 
-void reap_adopted(pid_t first, pid_t second) {
+void cleaning_adopted(pid_t first, pid_t second) {
     const pid_t self = ::getpid();
     ProcessTable table;
     for (const ProcessEntry& process : table.read()) {

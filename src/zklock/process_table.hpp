@@ -79,6 +79,6 @@ bool group_alive(pid_t group);
 bool has_children(pid_t parent);
 
 /// Reaps zombies that were handed to us as their subreaper; `first` and `second` are left alone.
-void reap_adopted(pid_t first, pid_t second);
+void cleaning_adopted(pid_t first, pid_t second);
 
 }  // namespace zkrecipes::zklock

@@ -74,7 +74,7 @@ void SupervisedChild::look() {
     }
     // As the subreaper we get the orphans of the command.
     if (exited_) {
-        reap_adopted(child_.pid, dead_man_.pid());
+        cleaning_adopted(child_.pid, dead_man_.pid());
         return;
     }
     for (;;) {

@@ -120,7 +120,7 @@ private:
     HoldSet holds_;
     std::stop_source stop_;
     Session session_;
-    StateSubscription states_;
+    Subscription states_;
     std::vector<std::jthread> acquirers_;
 };
 

@@ -218,7 +218,7 @@ private:
                                [&](const Part& part) { return board_.is_to_be_kept(part.lock); });
         };
         const Stamp enough = stamp_now() + from_ms(10 * options_.timeout().count());
-        while (stamp_now() < enough && grant.held() && (is_kept() || grant.sure_for() < options_.timeout() / 4))
+        while (stamp_now() < enough && grant.held() && (is_kept() || grant.remaining_lease() < options_.timeout() / 4))
             std::this_thread::sleep_for(milliseconds(5));
         if (!grant.held()) std::this_thread::sleep_for(options_.timeout());
     }

@@ -15,13 +15,13 @@
 
 #include "base/connect_string.hpp"
 #include "base/paths.hpp"
-#include "core/lock_delay_fsm.hpp"
-#include "core/node_name.hpp"
-#include "core/participants.hpp"
-#include "core/payload.hpp"
-#include "core/queue_rule.hpp"
-#include "core/semaphore_fsm.hpp"
-#include "core/sequencer.hpp"
+#include "core/acquire/lock_delay_fsm.hpp"
+#include "core/acquire/semaphore_fsm.hpp"
+#include "core/queue/node_name.hpp"
+#include "core/queue/participants.hpp"
+#include "core/queue/payload.hpp"
+#include "core/queue/queue_rule.hpp"
+#include "core/value/sequencer.hpp"
 #include "testenv/src/wire.hpp"
 #include "zklock/duration.hpp"
 #include "zklock/options.hpp"
@@ -59,14 +59,14 @@ void queue_names(std::string_view input) {
     int alone = 0;
     for (const auto& child : children) {
         for (const auto& rule :
-             {rule_alone(), rule_shared(), rule_alone(Dialect::kazoo), rule_shared(Dialect::kazoo)}) {
+             {rule_exclusive(), rule_shared(), rule_exclusive(Dialect::kazoo), rule_shared(Dialect::kazoo)}) {
             const Place place = rule->place(children, child);
             require(place.kind != Place::Kind::wait || place.blocker != child, "nobody waits for itself");
         }
         // One of a name, as on a server.
         const bool unique = std::count(children.begin(), children.end(), child) == 1;
         const bool contends = child.find("lock-") != std::string::npos || child.find("__WRIT__") != std::string::npos;
-        if (unique && contends && rule_alone()->place(children, child).kind == Place::Kind::held) ++alone;
+        if (unique && contends && rule_exclusive()->place(children, child).kind == Place::Kind::held) ++alone;
     }
     require(alone <= 1, "one holds alone at most");
 }

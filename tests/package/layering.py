@@ -4,6 +4,7 @@
     layering.py ROOT        checks the sources below ROOT; prints each violation as file:line; exit 1 if there is one
     layering.py --self-test plants one violation of each rule in a scratch tree and checks that each is found
 """
+import collections
 import pathlib
 import re
 import sys
@@ -11,6 +12,10 @@ import tempfile
 
 # From low to high. A layer may include itself and what stands before it.
 LAYERS = ["src/base", "src/client", "src/session", "src/core", "recipes"]
+# The folders of a layer, from low to high, by the same rule. No file stands beside them.
+ROOMS = {"src/core": ["operation", "queue", "hold", "acquire", "node", "value"]}
+MOST_FILES = 25  # in one folder of src
+TOO_FULL = {"src/session", "src/zklock"}  # until they have rooms
 # Folders beside the library: what of ours they may include, besides the public headers and themselves.
 BESIDE = {"src/zklock": [], "testenv": []}
 PUBLIC_HEADER_LINES = 150
@@ -55,6 +60,14 @@ def folder_of(path):
     return None
 
 
+def check_room(folder, path, name):
+    """What a file of a layer that has rooms includes of the same layer."""
+    rooms = ROOMS[folder]
+    room, other = path.removeprefix(folder + "/").split("/")[0], name.removeprefix("src/").split("/")[1]
+    if room in rooms and other in rooms and rooms.index(other) > rooms.index(room):
+        yield f'{folder}/{room} is below {folder}/{other} and may not include "{name}"'
+
+
 def check_include(root, path, folder, bracket, name):
     if "zookeeper/" in name or name.startswith(("zookeeper.h", "zookeeper.jute")):
         if not (path.startswith("src/client/") and path.endswith(".cpp")):
@@ -70,6 +83,8 @@ def check_include(root, path, folder, bracket, name):
             yield f"a public header may include only std and <zkrecipes/...>, not {name}"
     elif folder not in BESIDE and ours is None and bracket == '"' and not name.startswith("zkrecipes/") and "/" not in name:
         yield f'"{name}": name files from src/ or the project root'
+    elif ours == folder and folder in ROOMS:
+        yield from check_room(folder, path, name)
     elif ours is None or ours == folder:
         return
     elif folder in BESIDE:
@@ -106,6 +121,12 @@ def check(root):
     files = sorted(str(p.relative_to(root)) for top in ("include", "src", "recipes", "testenv")
                    for p in (root / top).rglob("*") if p.suffix in (".hpp", ".cpp", ".h", ".cc"))
     problems = [problem for path in files for problem in check_file(root, path)]
+    for folder, rooms in ROOMS.items():
+        problems += [f"{path}: in none of the folders of {folder}" for path in files
+                     if path.startswith(folder + "/") and path.removeprefix(folder + "/").split("/")[0] not in rooms]
+    counts = collections.Counter(str(pathlib.PurePath(path).parent) for path in files if path.startswith("src/"))
+    problems += [f"{folder}: {count} files; a folder has at most {MOST_FILES}" for folder, count in sorted(counts.items())
+                 if count > MOST_FILES and folder not in TOO_FULL]
     # A folder that no rule knows would be free of rules; a rule without its folder has gone blind.
     problems += [f"{path}: in a folder that this test knows no rule for" for path in files if not folder_of(path)]
     seen = {folder_of(path) for path in files}
@@ -120,10 +141,10 @@ CLEAN = {
     "src/base/thread_runtime.cpp": '#include "base/runtime.hpp"\n#include <thread>\nstd::thread t;\n',
     "src/client/client.hpp": '#pragma once\n#include "base/runtime.hpp"\n',
     "src/client/zk_handle.cpp": "#include <zookeeper/zookeeper.h>\n",
-    "src/session/core.cpp": '#include "client/client.hpp"\nconst char* s = "sleep_for(1)";\n/*\n#include "core/queue.hpp"\n*/\nstd::thread::id owner;\n',
-    "src/core/queue.cpp": '#include "session/session.hpp"\n#include <spdlog/spdlog.h>\n',
+    "src/session/core.cpp": '#include "client/client.hpp"\nconst char* s = "sleep_for(1)";\n/*\n#include "core/queue/rule.hpp"\n*/\nstd::thread::id owner;\n',
+    "src/core/queue/rule.cpp": '#include "session/session.hpp"\n#include <spdlog/spdlog.h>\n#include "core/operation/types.hpp"\n',
     "src/zklock/main.cpp": '#include <zkrecipes/a.hpp>\n#include "zklock/options.hpp"\nstd::thread t;\n',
-    "recipes/mutex.cpp": '#include <zkrecipes/a.hpp>\n#include "core/queue.hpp"\n#include "recipes/mutex_impl.hpp"\n',
+    "recipes/mutex.cpp": '#include <zkrecipes/a.hpp>\n#include "core/queue/rule.hpp"\n#include "recipes/mutex_impl.hpp"\n',
     "testenv/src/zk_server.cpp": '#include <zkrecipes/testenv/zk_server.hpp>\n#include "zk_config.hpp"\n',
 }
 VIOLATIONS = {
@@ -131,13 +152,14 @@ VIOLATIONS = {
     "src/client/low.cpp": ['#include "session/session.hpp"', '#include "src/session/session.hpp"', '#include <core/x.hpp>',
                            '#include "../session/session.hpp"'],
     "src/client/seen.hpp": ["#include <zookeeper/zookeeper.h>"],
-    "src/session/low.cpp": ['#include "core/queue.hpp"', '#include "recipes/mutex.hpp"', "#  include <zookeeper/zookeeper_log.h>",
+    "src/session/low.cpp": ['#include "core/queue/rule.hpp"', '#include "recipes/mutex.hpp"', "#  include <zookeeper/zookeeper_log.h>",
                             "#include <zookeeper.h>", "#include <zkrecipes/testenv/zk_server.hpp>", '#include "zklock/options.hpp"',
                             "auto t = std::chrono::steady_clock::now();", "clock_gettime(CLOCK_BOOTTIME, &t);",
                             "std::thread t;", "std::jthread t;", "std::this_thread::sleep_for(1s);", "usleep(1);",
                             "changed.wait_for(lock, 1s);", "std::random_device d;", "if (deadline.is_passed()) return;",
                             'auto url = "http://x"; std::thread t;', "/* #include */ int x = rand();"],
-    "src/core/low.cpp": ['#include "recipes/mutex.hpp"', '#include "tests/support/await.hpp"', "boost::fibers::fiber f(g);"],
+    "src/core/beside.cpp": ["int x;"],
+    "src/core/queue/low.cpp": ['#include "core/hold/grant.hpp"', '#include "src/core/value/commit.hpp"','#include "recipes/mutex.hpp"', '#include "tests/support/await.hpp"', "boost::fibers::fiber f(g);"],
     "recipes/low.cpp": ['#include "zklock/options.hpp"', "std::mt19937_64 random;"],
     "src/zklock/low.cpp": ['#include "base/runtime.hpp"', '#include "session/session_core.hpp"', '#include <zkrecipes/testenv/x.hpp>',
                            "#include <zookeeper/zookeeper.h>"],

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "core/big_endian.hpp"
+#include "core/value/big_endian.hpp"
 #include "server/exclusive_mutex_support.hpp"
 
 namespace zkrecipes::test {
@@ -25,7 +25,7 @@ protected:
     std::string marks_path() const { return path("marks"); }
     CounterOptions exactly_once() const {
         CounterOptions options;
-        options.exactly_once_below = marks_path();
+        options.idempotent_in = marks_path();
         return options;
     }
     std::int64_t number() { return *from_big_endian<std::int64_t>(observer().get(counter_path())->data); }
@@ -272,9 +272,9 @@ TEST_F(AtomicCounterTest, WhatCannotBeCountedIsAnErrorAndLeavesItAsItIs) {
     CounterOptions below;
     wrong(Errc::bad_path, "relative", below);
     wrong(Errc::bad_path, "/", below);
-    below.exactly_once_below = counter_path() + "/marks";
+    below.idempotent_in = counter_path() + "/marks";
     wrong(Errc::bad_option, counter_path(), below);
-    below.exactly_once_below.clear();
+    below.idempotent_in.clear();
     below.lock_path = counter_path();
     wrong(Errc::bad_option, counter_path(), below);
     below.lock_path.clear();
@@ -334,12 +334,12 @@ TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
 
 TEST_F(AtomicCounterTest, AsCallbackInANamespaceAndWithAnAccessList) {
     auto options = session_options(connect_string());
-    options.name_space = root();
+    options.path_prefix = root();
     Session s(options);
     ASSERT_TRUE(s.wait_connected(kMaxWait));
     observer().make_path(path("numbers"));
     CounterOptions readable = exactly_once();
-    readable.exactly_once_below = "/marks";
+    readable.idempotent_in = "/marks";
     readable.acl = {Acl{Acl::read | Acl::write, "world", "anyone"}};
     AtomicCounter counter(s, "/numbers/counter", readable);
     std::promise<CounterResult> done;

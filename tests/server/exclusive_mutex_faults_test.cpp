@@ -220,7 +220,7 @@ TEST_F(ExclusiveMutexFaultsTest, ReEntryIntoAHoldWhoseSessionEndedIsAnError) {  
     ASSERT_TRUE(await([&] { return mutex.lost().stop_requested(); }));
     EXPECT_FALSE(inner.held());
     EXPECT_TRUE(inner.lost().stop_requested());
-    EXPECT_EQ(inner.sure_for(), 0ms);
+    EXPECT_EQ(inner.remaining_lease(), 0ms);
     EXPECT_TRUE(inner);  // until it is released
     EXPECT_FALSE(mutex.held_by_caller());
     auto other = session();

@@ -15,7 +15,7 @@ TEST_F(ExclusiveMutexServerTest, AcquiresAndReleasesOnAnEmptyTree) {  // H8
     Grant grant = mutex.acquire();
     EXPECT_TRUE(grant.held());
     EXPECT_GT(grant.token(), 0);
-    EXPECT_GT(grant.sure_for(), 0ms);
+    EXPECT_GT(grant.remaining_lease(), 0ms);
     EXPECT_THAT(grant.node(), HasSubstr(deep + "/_c_"));
     EXPECT_EQ(grant.session_id(), s.info().session_id);
     EXPECT_EQ(observer().exists(grant.node())->czxid, grant.token());
@@ -183,7 +183,7 @@ TEST_F(ExclusiveMutexServerTest, WhoeverHasANegativeNumberIsWaitedForInTheOrderO
 
 TEST_F(ExclusiveMutexServerTest, ANamespaceIsPutBeforeEveryPathAndTakenAwayAgain) {
     auto options = session_options(connect_string());
-    options.name_space = path("tenant");
+    options.path_prefix = path("tenant");
     Session s(options);
     ExclusiveMutex mutex(s, "/jobs/nightly");
     const Grant grant = mutex.acquire();

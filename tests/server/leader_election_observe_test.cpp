@@ -178,7 +178,7 @@ TEST_F(LeaderObserverTest, AnObserverMayEndItsSubscriptionAndCallTheElection) { 
     LeaderElection one = election(s, "one");
     std::atomic<int> told{0};
     std::atomic<bool> led{false};
-    StateSubscription subscription;
+    Subscription subscription;
     std::mutex mutex;
     std::unique_lock lock(mutex);
     subscription = one.observe([&](const std::optional<Participant>&) {
@@ -197,7 +197,7 @@ TEST_F(LeaderObserverTest, AnObserverMayEndItsSubscriptionAndCallTheElection) { 
 TEST_F(LeaderObserverTest, AfterTheEndOfTheSessionNothingIsToldAndNothingIsLeft) {  // H64
     auto a = session();
     Told told;
-    StateSubscription subscription;
+    Subscription subscription;
     {
         auto watching = session();
         LeaderElection outside = election(watching);

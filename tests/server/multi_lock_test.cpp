@@ -201,7 +201,7 @@ TEST_F(MultiLockServerTest, EveryQueueGoesOnAcrossTheOverflowOfItsNumbers) {  //
 
 TEST_F(MultiLockServerTest, TheNamespaceOfTheSessionIsBeforeEveryMember) {
     auto options = session_options(connect_string());
-    options.name_space = path("tenant");
+    options.path_prefix = path("tenant");
     Session s(options);
     MultiLock lock(s, {{"/jobs/a"}, {"/jobs/b"}});
     const Grant grant = lock.acquire_before(kMaxWait);

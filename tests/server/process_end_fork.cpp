@@ -157,7 +157,7 @@ private:
     }
     void of_grants() {
         expect(!grant.held(), "held()");
-        expect(grant.sure_for() == 0ms, "sure_for()");
+        expect(grant.remaining_lease() == 0ms, "remaining_lease()");
         expect(grant.lost().stop_requested(), "lost()");
         refused("revocation", [&] { ignore(grant.revocation()); });
         refused("release_and_wait", [&] { lease.release_and_wait(1s); });
@@ -262,9 +262,9 @@ public:
     Grant grant;
     Grant lease;
     Grant both;
-    StateSubscription states;
-    StateSubscription seen;
-    StateSubscription leaders;
+    Subscription states;
+    Subscription seen;
+    Subscription leaders;
     Transaction transaction;
     ExclusiveMutex in_registry;
 };
@@ -296,7 +296,7 @@ int wait_for(pid_t child) {
 
 /// Until the lease was renewed, so that the session is alive beyond all doubt.
 void await_renewal(const Grant& grant) {
-    const auto until = [&] { return std::chrono::steady_clock::now() + grant.sure_for(); };
+    const auto until = [&] { return std::chrono::steady_clock::now() + grant.remaining_lease(); };
     const auto before = until();
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (grant.held() && until() < before + 100ms) {

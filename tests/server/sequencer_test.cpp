@@ -67,7 +67,7 @@ TEST_F(SequencerServerTest, AskingCostsOneRoundTrip) {
 TEST_F(SequencerServerTest, WhoeverWasGivenASequencerMayWriteWhileTheHoldStands) {
     auto s = session();
     auto options = session_options(connect_string());
-    options.name_space = path("theirs");  // the sequencer names nodes as the servers see them
+    options.path_prefix = path("theirs");  // the sequencer names nodes as the servers see them
     Session theirs(options);
     ASSERT_TRUE(theirs.wait_connected(kMaxWait));
     ExclusiveMutex mutex(s, lock_path());

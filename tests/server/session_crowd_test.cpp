@@ -50,7 +50,7 @@ private:
         auto end = Clock::time_point::min();
         while (!stop.stop_requested()) {
             const auto now = Clock::now();
-            const std::chrono::nanoseconds left = grant_.sure_for();
+            const std::chrono::nanoseconds left = grant_.remaining_lease();
             least_ = std::min<std::int64_t>(least_, left.count());
             if (now + left > end + 5ms) {
                 end = now + left;

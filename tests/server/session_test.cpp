@@ -51,11 +51,12 @@ protected:
     }
     SessionCore& core() { return *core_; }
 
-    /// Makes a request inside the strand and waits for its answer.
+    /// Makes a request under the session lock and waits for its answer.
     template <class... Values, class Ask>
     Rc ask(Ask request) {
         auto answer = std::make_shared<std::atomic<int>>(kNone);
-        core().enter([&] { request([answer](Rc rc, Values..., Instant) { answer->store(static_cast<int>(rc)); }); });
+        core().run_locked(
+            [&] { request([answer](Rc rc, Values..., Instant) { answer->store(static_cast<int>(rc)); }); });
         EXPECT_TRUE(await([&] { return answer->load() != kNone; })) << "no answer";
         return static_cast<Rc>(answer->load());
     }
@@ -70,7 +71,7 @@ protected:
         auto failed = std::make_shared<std::atomic<bool>>(false);
         auto made = std::make_shared<std::atomic<bool>>(false);
         SessionCore* session = &core();
-        core().enter([&] {
+        core().run_locked([&] {
             session->create(path, "", Acl::open(), CreateMode::ephemeral,
                             [=](Rc rc, const std::string&, const NodeStat& stat, Instant sent_at) {
                                 if (rc != Rc::ok) {
@@ -78,7 +79,7 @@ protected:
                                     return;
                                 }
                                 session->lease_committed(sent_at);
-                                session->verify({path}, [=](Rc verified, Instant) {
+                                session->renew_lease({path}, [=](Rc verified, Instant) {
                                     if (verified == Rc::ok) *out = session->begin_hold(path, stat.czxid);
                                     made->store(*out != nullptr);
                                     failed->store(*out == nullptr);
@@ -92,7 +93,7 @@ protected:
     /// Gives it back and waits until the servers have confirmed that.
     bool end(const std::shared_ptr<Hold>& held) {
         auto told = std::make_shared<std::atomic<int>>(kNone);
-        core().enter([&] { core().end_hold(held, [told](bool gone) { told->store(gone ? 1 : 0); }); });
+        core().run_locked([&] { core().end_hold(held, [told](bool gone) { told->store(gone ? 1 : 0); }); });
         EXPECT_TRUE(await([&] { return told->load() != kNone; }));
         return told->load() == 1;
     }
@@ -163,7 +164,7 @@ TEST_F(SessionServerTest, AHoldSurvivesAShortBreakOfTheConnection) {
     EXPECT_EQ(core().info().session_id, first);
     EXPECT_EQ(core().info().incarnation, 1u);
     // The end, not what is left until then: nothing is ever longer than right after a renewal.
-    const auto sure_until = [&] { return core().runtime().now() + held->sure_for(); };
+    const auto sure_until = [&] { return core().runtime().now() + held->remaining_lease(); };
     const auto before = sure_until();
     EXPECT_TRUE(await([&] { return sure_until() > before + 50ms; })) << "not renewed after the break";
     EXPECT_TRUE(end(held));
@@ -214,7 +215,7 @@ TEST_F(SessionServerTest, AfterTheReplyToACreateWasCutOffTheGhostIsReapedInTheSa
     EXPECT_EQ(meaning(rc), Meaning::unknown) << to_string(rc);
     EXPECT_EQ(raw().children(root())->size(), 1u) << "executed";
     std::atomic<int> gone{kNone};
-    core().enter([&] { core().reap_identity(root(), "_c_ghost-", [&](bool is) { gone = is ? 1 : 0; }); });
+    core().run_locked([&] { core().delete_by_identity(root(), "_c_ghost-", [&](bool is) { gone = is ? 1 : 0; }); });
     EXPECT_TRUE(await([&] { return gone != kNone; }));
     EXPECT_EQ(gone, 1);
     EXPECT_THAT(*raw().children(root()), IsEmpty());
@@ -236,7 +237,7 @@ TEST_F(SessionServerTest, WatchesAreSharedAndGoneWhenNobodyAsks) {
     const auto before = server().watch_count();
     std::vector<SessionCore::WatchId> ids;
     std::atomic<int> ready{0}, fired{0};
-    core().enter([&] {
+    core().run_locked([&] {
         for (int i = 0; i < 100; ++i) {
             SessionCore::WatchListener listener;
             listener.ready = [&](Rc rc, const std::string&, const NodeStat&) { ready += rc == Rc::ok ? 1 : 1000; };
@@ -246,7 +247,7 @@ TEST_F(SessionServerTest, WatchesAreSharedAndGoneWhenNobodyAsks) {
     });
     EXPECT_TRUE(await([&] { return ready == 100; }));
     EXPECT_EQ(server().watch_count(), before + 1);
-    core().enter([&] {
+    core().run_locked([&] {
         for (const auto id : ids) core().unwatch(id);
     });
     EXPECT_TRUE(await([&] { return server().watch_count() == before; }));
@@ -259,7 +260,7 @@ TEST_F(SessionServerTest, AWatchSurvivesAReconnectAndFiresForWhatWasMissed) {
     open_connected();
     ASSERT_EQ(create(path("n")), Rc::ok);
     std::atomic<int> ready{0}, fired{0};
-    core().enter([&] {
+    core().run_locked([&] {
         SessionCore::WatchListener listener;
         listener.ready = [&](Rc, const std::string&, const NodeStat&) { ++ready; };
         listener.fired = [&](WatchEventType type) { fired += type == WatchEventType::deleted ? 1 : 1000; };
@@ -331,7 +332,7 @@ TEST_F(SessionServerTest, TheRequestThatIsAnsweredLateIsNudged) {
     const auto fault = gate().hold_reply(Match::op(Opcode::sync));
     gate().reset_trace();
     std::atomic<bool> answered{false};
-    core().enter([&] { core().sync("/", [&](Rc, Instant) { answered = true; }); });
+    core().run_locked([&] { core().sync("/", [&](Rc, Instant) { answered = true; }); });
     EXPECT_TRUE(await([&] { return gate().counts()[Opcode::exists] >= 3; }));
     fault.release();
     EXPECT_TRUE(await([&] { return answered.load(); }));
@@ -352,7 +353,7 @@ TEST_F(SessionServerTest, CloseInABlackHoleComesBack) {
     options_.close_timeout = 500ms;
     open_connected();
     const auto held = hold(path("n"));
-    core().enter([&] { core().end_hold(held); });
+    core().run_locked([&] { core().end_hold(held); });
     gate().blackhole();
     core().close();
     EXPECT_EQ(core().state(), SessionState::closed);
@@ -369,7 +370,7 @@ TEST_F(SessionServerTest, CloseComesBackWhileTheServerStandsStill) {
     open_connected();
     ASSERT_EQ(create(root()), Rc::ok);
     const auto held = hold(path("n"));
-    core().enter([&] { core().end_hold(held); });
+    core().run_locked([&] { core().end_hold(held); });
     own.freeze();  // unlike in a black hole, its connections stay open and take in what is sent
     core().close();
     EXPECT_EQ(core().state(), SessionState::closed);
@@ -383,7 +384,7 @@ TEST_F(SessionServerTest, CloseComesBackWhileTheServerStandsStill) {
 TEST_F(SessionServerTest, AListenerMayDestroyTheSessionThatCallsIt) {
     std::atomic<bool> destroyed{false};
     std::optional<Session> session;
-    StateSubscription subscription;
+    Subscription subscription;
     {
         SessionOptions options = options_;
         session.emplace(options);

@@ -5,7 +5,7 @@
 #include <zkrecipes/shared_count.hpp>
 #include <zkrecipes/shared_value.hpp>
 
-#include "core/big_endian.hpp"
+#include "core/value/big_endian.hpp"
 #include "server/exclusive_mutex_support.hpp"
 
 namespace zkrecipes::test {
@@ -194,7 +194,7 @@ TEST_F(SharedValueTest, ALostAnswerOfAWriteIsUnknownAndWithAMarkItIsFoundOut) {
     ZKRECIPES_NEEDS_OWN_SERVER();
     auto s = gated_session(60s);
     SharedValueOptions with_marks;
-    with_marks.exactly_once_below = path("marks");
+    with_marks.idempotent_in = path("marks");
     SharedValue plain(s, value_path(), "0"), marked(s, value_path(), "0", with_marks);
     plain.get();
     auto fault = gate().cut_after(write());

@@ -200,7 +200,7 @@ TEST_F(TransactionTest, AGuardedWriteIsOneRequestAndOneRoundTrip) {
     ASSERT_TRUE(transaction.commit_before(kMaxWait));
     EXPECT_EQ(to_string(count(commits())), "multi 1") << to_string(gate().trace());
     EXPECT_EQ(testenv::round_trips(commits(), session_id), 1);
-    transaction.repeatable_below(path("marks"));
+    transaction.idempotent_in(path("marks"));
     gate().reset_trace();
     ASSERT_TRUE(transaction.commit_before(kMaxWait));
     EXPECT_EQ(testenv::round_trips(commits(), session_id), 1);
@@ -210,7 +210,7 @@ TEST_F(TransactionTest, AGuardedWriteIsOneRequestAndOneRoundTrip) {
 
 TEST_F(TransactionTest, TheResultTellsVersionsAndNumbers) {
     auto options = session_options(connect_string());
-    options.name_space = root();
+    options.path_prefix = root();
     Session s(options);
     ASSERT_TRUE(s.wait_connected(kMaxWait));
     ExclusiveMutex mutex(s, "/lock");
@@ -274,10 +274,10 @@ TEST_F(TransactionTest, WhatIsRefusedSaysWhichOperationAndWhatToDoAndWritesNothi
     EXPECT_EQ(
         error_of([&] { transaction.create(missing, "", Transaction::Create::persistent, std::vector<Acl>()); }).errc(),
         Errc::bad_option);
-    EXPECT_EQ(error_of([&] { transaction.repeatable_below("marks"); }).errc(), Errc::bad_path);
+    EXPECT_EQ(error_of([&] { transaction.idempotent_in("marks"); }).errc(), Errc::bad_path);
     EXPECT_EQ(transaction.size(), 0u);
     EXPECT_THAT(transaction.commit().operations, IsEmpty()) << "a check of the hold alone";
-    transaction.repeatable_below(missing);
+    transaction.idempotent_in(missing);
     const Error no_directory = error_of([&] { transaction.commit(); });
     EXPECT_EQ(no_directory.errc(), Errc::no_parent);
     EXPECT_EQ(no_directory.path(), missing);
@@ -328,7 +328,7 @@ TEST_F(TransactionTest, ARepeatableOneHappensExactlyOnceThroughLostAnswers) {
         const auto before = version();
         const auto fault = after ? gate().cut_after(commit()) : gate().cut_before(commit());
         Transaction transaction(grant);
-        transaction.repeatable_below(path("marks")).set(data_path(), "x");
+        transaction.idempotent_in(path("marks")).set(data_path(), "x");
         const auto result = transaction.commit();
         EXPECT_TRUE(fault.reached());
         EXPECT_EQ(result.answer_lost, after);
@@ -344,7 +344,7 @@ TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
     Transaction transaction(cut_off, grant);
-    transaction.repeatable_below(path("marks")).set(data_path(), "x");
+    transaction.idempotent_in(path("marks")).set(data_path(), "x");
     const auto before = version();
     const auto attempt = gate().cut_before(commit());
     gate().refuse();  // until the hold is over, so that only the mark may be sent then
@@ -369,7 +369,7 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     Transaction transaction(cut_off, grant);
-    transaction.repeatable_below(path("marks")).set(data_path(), "x");
+    transaction.idempotent_in(path("marks")).set(data_path(), "x");
 
     auto held_back = gate().hold_reply(commit());
     // Long enough for a busy machine to send it, or nothing would have been sent.

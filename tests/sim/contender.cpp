@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/node_name.hpp"
+#include "core/queue/node_name.hpp"
 
 namespace zkrecipes::sim {
 

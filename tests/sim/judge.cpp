@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "core/hold_share.hpp"
-#include "core/node_name.hpp"
+#include "core/hold/hold_ref.hpp"
+#include "core/queue/node_name.hpp"
 #include "session/hold.hpp"
 
 namespace zkrecipes::sim {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "core/big_endian.hpp"
+#include "core/value/big_endian.hpp"
 
 namespace zkrecipes::sim {
 

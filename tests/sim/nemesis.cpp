@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/node_name.hpp"
+#include "core/queue/node_name.hpp"
 #include "session/hold.hpp"
 
 namespace zkrecipes::sim {

@@ -38,7 +38,7 @@ private:
         bool closed = false;  // we have said so
         bool gone = false;    // and it was confirmed
         PersistentNodeState told = PersistentNodeState::missing;
-        StateSubscription listener;
+        Subscription listener;
     };
     /// What an observer of a group was told last.
     struct Told {
@@ -105,7 +105,7 @@ private:
     std::map<std::string, Stand*> texts_;  // who has ever said that
     std::set<std::string> written_over_;   // by a request that was on its way when the node became another's
     std::list<Told> told_;
-    std::vector<StateSubscription> observers_;
+    std::vector<Subscription> observers_;
     struct Room {  // how many were inside, from that time on
         SimTime at = 0;
         int inside = 0;

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/node_name.hpp"
+#include "core/queue/node_name.hpp"
 #include "sim/impostor.hpp"
 
 namespace zkrecipes::sim {

@@ -81,7 +81,7 @@ private:
 
     const std::vector<Place> places_;
     std::vector<std::vector<Locks>> locks_;  // by worker and place
-    std::vector<StateSubscription> observers_;
+    std::vector<Subscription> observers_;
     std::vector<std::shared_ptr<Told>> told_;
     std::set<std::string> used_up_;  // paths of locks whose numbers are near their end
     std::vector<std::unique_ptr<Contender>> contenders_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/big_endian.hpp"
+#include "core/value/big_endian.hpp"
 
 namespace zkrecipes::sim {
 namespace {
@@ -97,7 +97,7 @@ void ValuesWorkload::make_objects(ClientProcess& process, Rng& rng, std::vector<
         own.exactly_once = rng.one_in(2);
         SharedValueOptions shared;
         CounterOptions counter;
-        if (own.exactly_once) shared.exactly_once_below = counter.exactly_once_below = kMarks;
+        if (own.exactly_once) shared.idempotent_in = counter.idempotent_in = kMarks;
         if (!place.lock.empty()) {
             counter.lock_path = place.lock;
             counter.conflicts = RetryPolicy::n_times(2, std::chrono::milliseconds(1));

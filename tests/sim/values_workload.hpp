@@ -125,7 +125,7 @@ private:
     std::vector<std::vector<Objects>> own_;     // by worker and place
     std::vector<std::vector<Objects>> shared_;  // by process and place
     std::list<Told> told_;
-    std::vector<StateSubscription> observers_;
+    std::vector<Subscription> observers_;
     FencedRegister register_;
     std::map<std::string, FencingToken> let_in_;
     struct Known {

@@ -216,7 +216,7 @@ void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& tra
     transaction.set(place.path, Ledger::text_of(ledger_.next_number(), worker.name),
                     content ? content->version : Transaction::any_version);
     const bool exactly_once = worker.rng.one_in(2) && history_.of("/marks").back().exists;
-    if (exactly_once) transaction.repeatable_below("/marks");
+    if (exactly_once) transaction.idempotent_in("/marks");
     try {
         write(worker, place, what, {"commit", exactly_once, limits.any()}, [&] {
             if (worker.rng.one_in(4)) {

@@ -338,7 +338,7 @@ void Workload::check_fresh(const Worker& worker, const Grant& grant) {
         if (plan_.has(late)) return;
     }
     if (plan_.workload == "delay") return;  // whose holds last for some time before they are granted
-    const auto left = grant.sure_for();
+    const auto left = grant.remaining_lease();
     if (left.count() == 0 || left.count() * 1000 >= plan_.timeout_ms * 1000 / 3 - 50'000) return;
     judge_.violation("fresh", worker.name + ": a hold began with a lease of " + std::to_string(left.count()) + " ms");
 }

@@ -97,7 +97,7 @@ protected:
                 .clear();  // a probe answers in the end; this one would keep the session, which keeps the probe
     }
     FakeClient& client() { return clients->last(); }
-    void inside(const std::function<void()>& work) { core->enter(work); }
+    void inside(const std::function<void()>& work) { core->run_locked(work); }
     Instant now() const { return runtime->now(); }
 
     /// A hold on a node that was just created: the lease starts now.

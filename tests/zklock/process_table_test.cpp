@@ -101,9 +101,9 @@ TEST(ProcessTableTest, AZombieIsNotAlive) {
     siginfo_t info{};
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
     EXPECT_FALSE(group_alive(child));
-    reap_adopted(child, 0);
+    cleaning_adopted(child, 0);
     EXPECT_TRUE(has_children(::getpid())) << "it was to be left alone";
-    reap_adopted(0, 0);
+    cleaning_adopted(0, 0);
     EXPECT_FALSE(has_children(::getpid()));
 }
 

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/lock_options.hpp>
+#include <zkrecipes/retry_policy.hpp>
+
+#include "base/runtime.hpp"
+#include "client/client.hpp"
+#include "core/acquire/acquire_fsm.hpp"
+
+namespace zkrecipes::internal {
+
+/// What the downgrade asks of its surroundings; the rules are those of AcquirePort.
+class DowngradePort {
+public:
+    virtual ~DowngradePort() = default;
+
+    // ---- facts ----
+    virtual bool connected() const = 0;
+    virtual std::uint64_t incarnation() const = 0;
+    virtual std::int64_t session_id() const = 0;
+    virtual Instant now() const = 0;
+    virtual std::uint64_t random() = 0;
+    virtual std::string new_uuid() = 0;
+    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
+    virtual bool exclusive_held() const = 0;  // whether the hold that is to be shared is still surely ours
+
+    // ---- requests ----
+    /// One transaction, check of the writer's node and create (ephemeral, not sequential) of `name`, and exists of
+    /// `name` right behind it: on_created, then on_own.
+    virtual void create(Ticket ticket, const std::string& name) = 0;
+    virtual void renew_lease(Ticket ticket, const std::string& name) = 0;  // on_lease_renewed
+
+    // ---- budgets, lease, cleaning up ----
+    virtual bool reserve_node(const std::string& name) = 0;
+    virtual void lease_committed(Instant sent_at) = 0;
+    virtual bool begin_hold(const std::string& name, std::int64_t czxid) = 0;  // false: the lease is not fresh
+    virtual void delete_node(const std::string& name) = 0;
+    virtual void delete_by_identity(const std::string& identity) = 0;
+
+    // ---- waiting and the end ----
+    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
+    virtual void stop_timer() = 0;
+    virtual void answer(Ended how, Errc error, std::string detail) = 0;  // once
+    virtual void finished() = 0;                                         // nothing of this attempt is open any more
+};
+
+/// Takes a share for who holds the lock alone, so that no writer gets in between when the latter is given up: makes a
+/// reader's node with the number of the own writer's node. It needs no place in the queue, since its place is known,
+/// and waits for nobody. Pure, as AcquireFsm is.
+///
+/// The name of the node is ours to choose and used once. So after an unknown outcome the same transaction is simply
+/// sent again: "exists already" says that it had happened; the check, that the writer's node was there in between. Both
+/// nodes belong to one session and end with it.
+class DowngradeFsm {
+public:
+    struct Spec {
+        std::string base;  // of readers
+        Dialect dialect = Dialect::curator;
+        std::int32_t sequence = 0;  // of the own writer's node
+    };
+    DowngradeFsm(DowngradePort& port, Spec spec, Patience patience);
+
+    void start();
+    void deadline();
+    void stop();
+
+    // ---- the session; what was sent is answered, also when the connection breaks ----
+    void on_session_lost();
+    void on_closed(Errc why, std::string detail);
+
+    // ---- answers ----
+    void on_created(Ticket ticket, Rc rc, Instant sent_at);
+    void on_own(Ticket ticket, Rc rc, const NodeStat& stat);
+    void on_lease_renewed(Ticket ticket, Rc rc);
+    void on_timer();
+
+    const std::string& node() const noexcept { return node_; }  // name of the new node; "": not chosen yet
+
+private:
+    enum class Step : std::uint8_t {
+        idle,
+        backing_off,  // the connection broke, or is away; until the retry timer
+        creating,
+        looking,  // created; the answer of exists is on its way
+        renewing_lease,
+        leaving,  // answered; the outcome of the create is still to come
+        finished
+    };
+    enum class Known : std::uint8_t { none, perhaps, created };
+
+    void send_create();
+    void grant_or_renew();
+    void attempt_failed();
+    void trouble(Rc rc, const char* what);
+    void fail_lost(const char* why);
+    void leave(Ended how, Errc error = {}, std::string detail = {});
+    void clean_up();
+    void finish();
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+
+    DowngradePort& port_;
+    const Spec spec_;
+    const Patience patience_;
+    Step step_ = Step::idle;
+    Known known_ = Known::none;
+    Outage outage_;
+    Ticket ticket_ = 0;
+    std::uint64_t incarnation_ = 0;  // whose nodes both are
+    std::int64_t czxid_ = 0;
+    std::string identity_;
+    std::string node_;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,128 @@
+#include "core/acquire/lock_delay_fsm.hpp"
+
+#include <utility>
+
+#include "base/mutation.hpp"
+#include "core/operation/json.hpp"
+
+namespace zkrecipes::internal {
+
+std::string write_holder_mark(const HolderMark& mark) {
+    return "{\"v\":1,\"token\":" + std::to_string(mark.token) + ",\"held\":" + (mark.held ? "1" : "0") + "}";
+}
+
+std::optional<HolderMark> read_holder_mark(std::string_view data) {
+    if (data.empty()) return HolderMark{};
+    JsonReader reader(data);
+    std::int64_t token = 0, held = -1;
+    const bool read = reader.object([&](const std::string& key) {
+        return key == "token"  ? reader.integer_or_skip(token)
+               : key == "held" ? reader.integer_or_skip(held)
+                               : reader.skip();
+    });
+    if (!read || !reader.at_end() || token <= 0 || held < 0 || held > 1) return std::nullopt;
+    return HolderMark{token, held == 1};
+}
+
+LockDelayFsm::LockDelayFsm(LockDelayPort& port, std::int64_t token, std::chrono::milliseconds delay, Patience patience)
+    : port_(port), own_{token, true}, delay_(delay), patience_(patience) {}
+
+void LockDelayFsm::start() { go(); }
+
+void LockDelayFsm::go() {
+    if (!port_.held()) return lose();
+    if (!port_.connected()) return attempt_failed();
+    step_ = Step::reading;
+    port_.read(++ticket_);
+}
+
+void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
+    if (!current(ticket, Step::reading)) return;
+    if (rc == Rc::no_node) return lose();  // the directory is gone, and our node with it
+    if (meaning(rc) != Meaning::done) return trouble(rc, "get");
+    outage_.answered();
+    const auto last = read_holder_mark(data);
+    if (!last) {
+        return leave(
+            Ended::failed, Errc::bad_data,
+            "the data of the lock directory say something else than who held last; a lock with a delay needs them "
+            "for itself");
+    }
+    version_ = stat.version;
+    if (*last == own_ && marked_) return port_.held() ? leave(Ended::granted) : lose();
+    if (ZKRECIPES_MUTATION("granted-before-it-is-written-down")) return leave(Ended::granted);
+    const bool vanished = last->held && last->token != own_.token && last->token != waited_for_;
+    if (!vanished || ZKRECIPES_MUTATION("delay-left-out")) return send_mark();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    waited_for_ = last->token;
+    step_ = Step::delaying;
+    port_.note_delay();
+    port_.start_timer(delay_);
+}
+
+void LockDelayFsm::send_mark() {
+    if (!port_.held()) return lose();
+    if (!port_.connected()) return attempt_failed();
+    step_ = Step::marking;
+    port_.mark(++ticket_, write_holder_mark(own_), version_);
+}
+
+void LockDelayFsm::on_marked(Ticket ticket, Rc rc, std::size_t refused_at) {
+    if (!current(ticket, Step::marking)) return;
+    step_ = Step::idle;
+    marked_ = marked_ || meaning(rc) == Meaning::done || meaning(rc) == Meaning::unknown;
+    if (rc == Rc::ok) return port_.held() ? leave(Ended::granted) : lose();
+    if (meaning(rc) == Meaning::refused && refused_at == 0) return lose();  // the own node is gone
+    // Somebody has written in between, or the directory was made anew.
+    if (rc == Rc::bad_version || rc == Rc::no_node) return go();
+    trouble(rc, "set");
+}
+
+void LockDelayFsm::on_timer() {
+    if (step_ == Step::backing_off) return go();
+    if (step_ == Step::delaying) send_mark();
+}
+
+void LockDelayFsm::on_session_lost() {
+    // What is under way is answered; only who waits for nothing but time has to be told.
+    if (step_ == Step::delaying || step_ == Step::backing_off) lose();
+}
+
+void LockDelayFsm::attempt_failed() {
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return leave(Ended::failed, Errc::connection_lost, outage_.gave_up());
+    step_ = Step::backing_off;
+    port_.start_timer(*delay);
+}
+
+void LockDelayFsm::trouble(Rc rc, const char* what) {
+    switch (meaning(rc)) {
+        case Meaning::not_done:
+        case Meaning::unknown:
+        case Meaning::session_over: return attempt_failed();
+        case Meaning::done:
+        case Meaning::refused:
+        case Meaning::failed: break;
+    }
+    leave(Ended::failed, error_of(rc), std::string(what) + " of the lock directory was answered: " + to_string(rc));
+}
+
+void LockDelayFsm::lose() {
+    if (step_ == Step::finished) return;
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    port_.stop_timer();
+    step_ = Step::finished;
+    port_.start_again();
+}
+
+void LockDelayFsm::leave(Ended how, Errc error, std::string detail) {
+    if (step_ == Step::finished) return;
+    port_.stop_timer();
+    const bool marked = (marked_ || step_ == Step::marking) && !ZKRECIPES_MUTATION("given-back-without-a-word");
+    step_ = Step::finished;
+    port_.answer(how, error, std::move(detail), marked);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,531 @@
+#include "core/acquire/multi_acquire_fsm.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/mutation.hpp"
+#include "base/paths.hpp"
+#include "core/queue/node_name.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+constexpr const char* kTooManyWatches =
+    "this session watches as many nodes as ZooKeeper survives; use another Session for more";
+
+}  // namespace
+
+MultiAcquireFsm::MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience)
+    : port_(port), spec_(spec), patience_(patience), nodes_(spec.members.size()), standing_(spec.members.size()) {}
+
+Ticket MultiAcquireFsm::begin(Step step, std::size_t answers) {
+    step_ = step;
+    open_ = answers;
+    return next_ticket();
+}
+
+// ---- begin, connection, end ---------------------------------------------------------------------------------------
+
+void MultiAcquireFsm::start() {
+    if (port_.connected()) return resume();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (port_.incarnation() == 0) {
+        step_ = Step::awaiting_session;  // nothing has failed yet: only the deadline limits the wait
+    } else {
+        attempt_failed();
+    }
+}
+
+void MultiAcquireFsm::resume() {
+    // Knowledge of nodes is worth nothing in another session: the servers delete, or have deleted, them (H3).
+    const bool former = known_ != Known::none && node_incarnation_ != port_.incarnation();
+    if (former && !ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
+    switch (known_) {
+        case Known::none:
+            if (patience_ == Patience::try_once && step_ == Step::idle) {
+                const Ticket ticket = begin(Step::looking, size());
+                for (std::size_t i = 0; i < size(); ++i) port_.list(ticket, i);
+                return;
+            }
+            return send_create();
+        case Known::perhaps:
+            if (ZKRECIPES_MUTATION("set-created-blindly-again")) return forget_nodes(), send_create();
+            if (ZKRECIPES_MUTATION("set-recovery-without-sync")) return send_search();
+            return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
+        case Known::created:
+            if (ZKRECIPES_MUTATION("set-waits-on-after-an-outage")) return void(step_ = Step::waiting);
+            look_anew();
+            return send_places();
+    }
+}
+
+void MultiAcquireFsm::attempt_failed() {
+    port_.unwatch();
+    next_ticket();  // whatever is still to be answered belongs to the past
+    fast_grant_ = checked_ = false;
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    const auto delay = outage_.failed(port_.now(), port_.random(),
+                                      [this](const RetryState& state) { return port_.next_delay(state); });
+    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
+    step_ = Step::backing_off;
+    port_.start_timer(*delay);
+}
+
+void MultiAcquireFsm::on_timer() {
+    if (step_ != Step::backing_off) return;
+    if (port_.connected()) return resume();
+    attempt_failed();
+}
+
+void MultiAcquireFsm::on_connected() {
+    if (step_ == Step::awaiting_session) return resume();
+    if (step_ == Step::waiting) {  // nobody told us that the connection had been away (H19)
+        port_.unwatch();
+        resume();
+    }
+}
+
+void MultiAcquireFsm::on_suspended() {
+    // Whoever has sent a request learns it from the answer, which comes in any case.
+    if (step_ == Step::waiting) attempt_failed();
+}
+
+void MultiAcquireFsm::on_session_lost() {
+    switch (step_) {
+        case Step::finished:
+        case Step::idle:
+        case Step::awaiting_session: return;
+        case Step::leaving: return finish();  // what may have been created ends with the session
+        case Step::backing_off: return ZKRECIPES_MUTATION("former-session-set-kept") ? void() : forget_nodes();
+        default: break;
+    }
+    if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queues");
+    if (!ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
+    step_ = Step::idle;  // no answer is of interest any more, not even that of a create
+    attempt_failed();
+}
+
+void MultiAcquireFsm::on_closed(Errc why, std::string detail) {
+    if (step_ == Step::finished) return;
+    forget_nodes();  // the session deletes its nodes
+    if (step_ == Step::leaving) return finish();
+    step_ = Step::idle;
+    leave(Ended::failed, why, std::move(detail));
+}
+
+void MultiAcquireFsm::deadline() {
+    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
+}
+
+void MultiAcquireFsm::stop() {
+    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::stopped);
+}
+
+void MultiAcquireFsm::fail(Errc error, std::string detail, std::optional<std::size_t> member) {
+    leave(Ended::failed, error, std::move(detail), member);
+}
+
+void MultiAcquireFsm::leave(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) {
+    port_.unwatch();
+    port_.stop_timer();
+    if (step_ == Step::creating) {
+        // The caller has its answer now. Whether there are nodes to delete, only the answer of the create can tell
+        // (H6, H51).
+        step_ = Step::leaving;
+        return port_.answer(how, error, std::move(detail), member);
+    }
+    if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
+        if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-set-left")) port_.delete_nodes(nodes_);
+        if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("set-ghosts-left")) port_.delete_by_identity(identity_);
+    }
+    known_ = Known::none;
+    step_ = Step::finished;
+    port_.answer(how, error, std::move(detail), member);
+    port_.finished();
+}
+
+void MultiAcquireFsm::finish() {
+    known_ = Known::none;
+    step_ = Step::finished;
+    port_.finished();
+}
+
+// ---- step 1: one transaction --------------------------------------------------------------------------------------
+
+void MultiAcquireFsm::send_create() {
+    if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
+    if (!port_.reserve_nodes(identity_)) {
+        return fail(Errc::budget_exceeded,
+                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+    }
+    node_incarnation_ = port_.incarnation();
+    node_session_ = port_.session_id();
+    fast_grant_ = true;
+    missing_.clear();
+    port_.create(begin(Step::creating, size()), identity_);
+}
+
+void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused,
+                                 Instant sent_at) {
+    if (ticket != ticket_ && !ZKRECIPES_MUTATION("old-set-answer-accepted")) return;  // of a session that is over (H5)
+    const Meaning what = meaning(rc);
+    if (step_ == Step::leaving) {
+        if (node_incarnation_ == port_.incarnation() && !ZKRECIPES_MUTATION("abandoned-set-left")) {
+            if (what == Meaning::done) {
+                for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
+                port_.delete_nodes(nodes_);
+            }
+            if (what == Meaning::unknown || what == Meaning::session_over) port_.delete_by_identity(identity_);
+        }
+        return finish();
+    }
+    if (step_ != Step::creating) return;
+    step_ = Step::idle;
+    if (what == Meaning::done) return take_nodes(paths, sent_at);
+    if (what == Meaning::unknown || what == Meaning::session_over) {
+        known_ = Known::perhaps;
+        return attempt_failed();
+    }
+    if (rc == Rc::no_node) {
+        step_ = Step::finding_missing;
+        return;
+    }
+    const auto member = refused < size() ? std::optional(refused) : std::nullopt;
+    if (rc == Rc::node_exists) {
+        return fail(Errc::sequence_exhausted,
+                    "the server hands out the same number again; delete the idle lock directory", member);
+    }
+    trouble(rc, "create", member);
+}
+
+void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant sent_at) {
+    for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
+    czxid_ = 0;  // the answer of a transaction does not tell it
+    known_ = Known::created;
+    directory_attempts_ = 0;
+    if (node_incarnation_ != port_.incarnation()) return attempt_failed();  // resume() forgets the nodes
+    port_.lease_committed(sent_at);
+    if (!check_numbers()) return;
+    look_anew();
+    step_ = Step::reading_parents;
+}
+
+/// False: this was the end.
+bool MultiAcquireFsm::check_numbers() {
+    for (std::size_t i = 0; i < size(); ++i) {
+        const std::string pattern[] = {spec_.members[i].base};
+        const auto parsed = parse_queue_name(nodes_[i], pattern);
+        if (!parsed || !nodes_[i].starts_with(identity_)) {
+            fail(Errc::protocol, "the server named the new node " + nodes_[i], i);
+            return false;
+        }
+        const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
+        if (used_up && !ZKRECIPES_MUTATION("end-of-numbers-ignored-in-a-set")) {
+            fail(Errc::sequence_exhausted,
+                 "the next number is " + format_sequence(parsed->sequence) +
+                     "; delete the lock directory while nobody uses it",
+                 i);
+            return false;
+        }
+        if (parsed->sequence >= kSequenceWarning) port_.running_out(i);
+    }
+    return true;
+}
+
+void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const NodeStat& stat) {
+    if (ticket != ticket_) return;
+    if (step_ == Step::finding_missing) {
+        if (rc == Rc::no_node) missing_.push_back(member);
+        if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "exists", member);
+        if (--open_ == 0) make_missing();
+    } else if (step_ == Step::reading_parents) {
+        if (rc == Rc::no_node) return own_node_missing();
+        if (meaning(rc) != Meaning::done) return trouble(rc, "exists", member);
+        // One child: ours, if the last change of the children was our transaction, or if our node proves to be there
+        // later on. What that transaction was, we are about to ask.
+        if (stat.num_children == 1) {
+            standing_[member].state = State::clear;
+            standing_[member].only_since = stat.pzxid;
+        }
+        if (--open_ == 0) send_places();
+    }
+}
+
+void MultiAcquireFsm::make_missing() {
+    // None: somebody else has made them since.
+    if (!missing_.empty() && !spec_.create_parents) {
+        return fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it",
+                    missing_.front());
+    }
+    if (++directory_attempts_ > kDirectoryAttempts) {
+        return fail(Errc::no_parent, "the lock directories vanish each time they have been made");
+    }
+    if (missing_.empty()) return send_create();
+    const Ticket ticket = begin(Step::making_directories, missing_.size());
+    for (const std::size_t member : missing_) port_.make_directory(ticket, member);
+}
+
+void MultiAcquireFsm::on_directory(Ticket ticket, std::size_t member, Rc rc) {
+    if (!current(ticket, Step::making_directories)) return;
+    // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
+    if (rc != Rc::ok && rc != Rc::node_exists && rc != Rc::no_node) {
+        return trouble(rc, "making the lock directory", member);
+    }
+    if (--open_ == 0) send_create();
+}
+
+// ---- outcome unknown ----------------------------------------------------------------------------------------------
+
+void MultiAcquireFsm::on_synced(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::syncing)) return;
+    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    send_search();
+}
+
+void MultiAcquireFsm::send_search() {
+    nodes_.assign(size(), "");
+    const Ticket next = begin(Step::searching, size());
+    for (std::size_t i = 0; i < size(); ++i) port_.list(next, i);
+}
+
+void MultiAcquireFsm::search_done() {
+    const auto missing = static_cast<std::size_t>(std::count(nodes_.begin(), nodes_.end(), ""));
+    if (missing == size()) {
+        // It did not happen, and after the sync on a new connection it never will. The identity is kept: should it
+        // happen nevertheless, the next lists show two nodes of it, and sweep() removes the other ones.
+        known_ = Known::none;
+        return send_create();
+    }
+    if (missing > 0) return own_node_missing();  // it happened as a whole; somebody has deleted a part since
+    if (!check_numbers()) return;
+    czxid_ = 0;
+    look_anew();
+    send_places();  // there it turns out whose they are
+}
+
+void MultiAcquireFsm::sweep(std::size_t member, const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+        const bool second = name != nodes_[member] && name.starts_with(identity_);
+        if (second && !ZKRECIPES_MUTATION("second-set-not-swept")) {
+            port_.note("deleting a second node of the same create");
+            port_.cleaner_stray(member, name);
+        }
+    }
+}
+
+// ---- steps 2 to 4: the queues -------------------------------------------------------------------------------------
+
+void MultiAcquireFsm::look_anew() {
+    checked_ = false;
+    standing_.assign(size(), Standing{});
+}
+
+void MultiAcquireFsm::send_places() {
+    const bool ask = czxid_ == 0;
+    const auto lists = static_cast<std::size_t>(
+        std::count_if(standing_.begin(), standing_.end(), [](const Standing& s) { return s.state == State::to_list; }));
+    if (!ask && lists == 0) return decide();
+    const Ticket ticket = begin(Step::placing, lists + (ask ? 1 : 0));
+    if (ask) port_.look_at_first(ticket, nodes_.front());
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (standing_[i].state == State::to_list) port_.list(ticket, i);
+    }
+}
+
+void MultiAcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (!current(ticket, Step::placing)) return;
+    if (rc == Rc::no_node) return own_node_missing();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "exists", 0);
+    // One transaction, and so one owner and one czxid.
+    if (stat.ephemeral_owner != node_session_ && !ZKRECIPES_MUTATION("foreign-set-kept")) return foreign_nodes();
+    known_ = Known::created;
+    czxid_ = stat.czxid;
+    if (--open_ == 0) decide();
+}
+
+void MultiAcquireFsm::on_children(Ticket ticket, std::size_t member, Rc rc, const std::vector<std::string>& names) {
+    if (ticket != ticket_) return;
+    const Step step = step_;
+    const bool in_queue = step == Step::placing || step == Step::renewing_lease;
+    if (!in_queue && step != Step::looking && step != Step::searching) return;
+    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "list", member);
+    if (rc == Rc::no_node && in_queue) return own_node_missing();
+    const MemberQueue& queue = spec_.members[member];
+    if (step == Step::looking) {  // no directory: nobody there
+        if (rc == Rc::ok && !queue.rule->would_hold(names)) return leave(Ended::timed_out);
+        if (--open_ == 0) send_create();
+        return;
+    }
+    if (step == Step::searching) {
+        const std::string prefix = identity_ + queue.base;
+        const auto found =
+            std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(prefix); });
+        if (found != names.end()) {
+            nodes_[member] = *found;
+            sweep(member, names);
+        }
+        if (--open_ == 0) search_done();
+        return;
+    }
+    sweep(member, names);
+    apply(member, queue.rule->place(names, nodes_[member]));
+}
+
+void MultiAcquireFsm::apply(std::size_t member, const Place& place) {
+    Standing& standing = standing_[member];
+    standing.only_since = 0;
+    switch (place.kind) {
+        case Place::Kind::missing: return own_node_missing();
+        case Place::Kind::held: standing.state = State::clear; break;
+        case Place::Kind::wait:
+            if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+            standing.state = State::blocked;
+            standing.blocker = place.blocker;
+            standing.certain = place.alone;
+            break;
+    }
+    if (--open_ == 0) decide();
+}
+
+bool MultiAcquireFsm::any(State state) const {
+    return std::any_of(standing_.begin(), standing_.end(), [&](const Standing& s) { return s.state == state; });
+}
+
+void MultiAcquireFsm::decide() {
+    if (any(State::blocked)) return send_watches();
+    // That a directory had one child says nothing of us if something else was its last change: then it takes the check.
+    const bool only_ones_are_ours = std::all_of(standing_.begin(), standing_.end(), [&](const Standing& s) {
+        return s.only_since == 0 || s.only_since == czxid_ || ZKRECIPES_MUTATION("only-child-of-a-set-is-ours");
+    });
+    // After a wait nothing is known of the session that a server cut off from the others would not say too; right after
+    // the own create its commit is a lease by itself.
+    if (((fast_grant_ && only_ones_are_ours) || checked_) && port_.begin_hold(nodes_, czxid_)) {
+        return leave(Ended::granted);
+    }
+    send_renewal();
+}
+
+void MultiAcquireFsm::send_watches() {
+    fast_grant_ = false;
+    std::vector<std::string> blockers(size());
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (standing_[i].state != State::blocked) continue;
+        blockers[i] = standing_[i].blocker;
+        ++count;
+    }
+    if (!port_.may_watch(blockers)) return fail(Errc::budget_exceeded, kTooManyWatches);
+    // All at once: the queues move independently of each other, and whoever watched one after the other would pay a
+    // round trip for each queue after it has come first in the first one.
+    const Ticket ticket = begin(Step::setting_watches, count);
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (!blockers[i].empty()) port_.watch(ticket, i, blockers[i]);
+    }
+}
+
+void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
+    if (!current(ticket, Step::setting_watches)) return;
+    if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "watching the one before us", member);
+    if (rc == Rc::no_node && !ZKRECIPES_MUTATION("vanished-blocker-of-a-set-awaited"))
+        blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
+    --open_;
+    settle_watches();
+}
+
+void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type) {
+    if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watches)) return;
+    if (type == WatchEventType::deleted || ZKRECIPES_MUTATION("any-event-ends-a-blocker-of-a-set")) {
+        blocker_gone(member);
+        return settle_watches();
+    }
+    // Its data changed, or the watch was taken away: it is still there.
+    std::vector<std::string> again(size());
+    again[member] = standing_[member].blocker;
+    if (!port_.may_watch(again)) return fail(Errc::budget_exceeded, kTooManyWatches, member);
+    step_ = Step::setting_watches;
+    ++open_;
+    port_.watch(ticket_, member, standing_[member].blocker);
+}
+
+void MultiAcquireFsm::blocker_gone(std::size_t member) {
+    // If it was the head of the queue nobody can be before us there: those before us only become fewer.
+    const bool certain = standing_[member].certain || ZKRECIPES_MUTATION("set-without-a-list-after-the-wait");
+    standing_[member].state = certain ? State::clear : State::to_list;
+}
+
+/// Goes on when every watch is set or has fired.
+void MultiAcquireFsm::settle_watches() {
+    if (open_ > 0) return;
+    if (!any(State::blocked)) {
+        if (ZKRECIPES_MUTATION("set-without-a-check-after-the-wait") && port_.begin_hold(nodes_, czxid_))
+            return leave(Ended::granted);
+        return send_renewal();
+    }
+    step_ = Step::waiting;
+    outage_.over();  // back in the queues
+}
+
+/// One committed check of all own nodes (an operator may have deleted some, the session may be over), with a list where
+/// somebody else may be before us.
+void MultiAcquireFsm::send_renewal() {
+    port_.unwatch();
+    checked_ = false;
+    const auto lists = static_cast<std::size_t>(
+        std::count_if(standing_.begin(), standing_.end(), [](const Standing& s) { return s.state == State::to_list; }));
+    const Ticket ticket = begin(Step::renewing_lease, lists + 1);
+    port_.renew_lease(ticket, nodes_);
+    for (std::size_t i = 0; i < size(); ++i) {
+        if (standing_[i].state == State::to_list) port_.list(ticket, i);
+    }
+}
+
+void MultiAcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
+    if (!current(ticket, Step::renewing_lease)) return;
+    if (rc == Rc::no_node) return own_node_missing();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    checked_ = true;
+    if (--open_ == 0) decide();
+}
+
+// ---- nodes that are not what they should be -----------------------------------------------------------------------
+
+void MultiAcquireFsm::own_node_missing() {
+    port_.unwatch();
+    port_.note("an own lock node was deleted by somebody else: going to the back of the queues");
+    if (!ZKRECIPES_MUTATION("rest-of-a-set-left"))
+        port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
+    forget_nodes();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    send_create();
+}
+
+void MultiAcquireFsm::foreign_nodes() {
+    // Made by a session that is not ours any more: they will vanish under whoever relies on them (H3, H4).
+    port_.note("nodes of this identity belong to another session: deleting them and starting again");
+    port_.delete_nodes(nodes_);
+    forget_nodes();
+    attempt_failed();
+}
+
+void MultiAcquireFsm::forget_nodes() {
+    known_ = Known::none;
+    fast_grant_ = checked_ = false;
+    identity_.clear();
+    nodes_.assign(size(), "");
+    czxid_ = 0;
+}
+
+void MultiAcquireFsm::trouble(Rc rc, const char* what, std::optional<std::size_t> member) {
+    if (ZKRECIPES_MUTATION("refusal-of-a-set-repeated")) return attempt_failed();
+    switch (meaning(rc)) {
+        case Meaning::not_done:
+        case Meaning::unknown:
+        case Meaning::session_over: return attempt_failed();
+        case Meaning::done:
+        case Meaning::refused:
+        case Meaning::failed: break;
+    }
+    fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc), member);
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/retry_policy.hpp>
+
+#include "base/runtime.hpp"
+#include "client/client.hpp"
+#include "core/acquire/acquire_fsm.hpp"
+#include "core/queue/queue_rule.hpp"
+
+namespace zkrecipes::internal {
+
+/// What the protocol of a multi-lock asks of its surroundings. A request is answered by the function of MultiAcquireFsm
+/// named beside it, exactly once, never from inside the request, with the ticket that it was given. Members are named
+/// by their index, lists of names have one entry for each member.
+class MultiAcquirePort {
+public:
+    virtual ~MultiAcquirePort() = default;
+
+    // ---- facts ----
+    virtual bool connected() const = 0;
+    virtual std::uint64_t incarnation() const = 0;  // 0: there was no session yet
+    virtual std::int64_t session_id() const = 0;
+    virtual Instant now() const = 0;
+    virtual std::uint64_t random() = 0;
+    virtual std::string new_uuid() = 0;
+    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
+
+    // ---- requests ----
+    /// One transaction that creates (ephemeral, sequential) a node of this identity in every queue and, right behind
+    /// it, exists of every directory: on_created, then on_parent for each.
+    virtual void create(Ticket ticket, const std::string& identity) = 0;
+    virtual void make_directory(Ticket ticket, std::size_t member) = 0;      // on_directory
+    virtual void list(Ticket ticket, std::size_t member) = 0;                // on_children
+    virtual void sync(Ticket ticket) = 0;                                    // on_synced
+    virtual void look_at_first(Ticket ticket, const std::string& name) = 0;  // on_own
+    virtual void watch(Ticket ticket, std::size_t member,
+                       const std::string& name) = 0;  // on_watching, then perhaps on_watch_fired
+    virtual void unwatch() = 0;                       // all; harmless without a watch
+    virtual void renew_lease(Ticket ticket, const std::vector<std::string>& names) = 0;  // on_lease_renewed
+
+    // ---- budgets, lease, cleaning up ----
+    virtual bool reserve_nodes(
+        const std::string& identity) = 0;  // room for one in each queue; kept until held, reaped …
+    virtual bool may_watch(const std::vector<std::string>& names) = 0;  // "": not in this queue
+    virtual void lease_committed(Instant sent_at) = 0;
+    /// False: the lease is not fresh. All nodes were created by the transaction `czxid`.
+    virtual bool begin_hold(const std::vector<std::string>& names, std::int64_t czxid) = 0;
+    virtual void delete_nodes(const std::vector<std::string>& names) = 0;  // "": not there, or not known
+    virtual void cleaner_stray(std::size_t member, const std::string& name) = 0;
+    virtual void delete_by_identity(const std::string& identity) = 0;  // in every queue
+
+    // ---- waiting and the end ----
+    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
+    virtual void stop_timer() = 0;
+    virtual void note(const char* what) = 0;           // something worth a line in the log
+    virtual void running_out(std::size_t member) = 0;  // more than half of its directory's numbers are used up
+    /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked. `member`: whom an error is
+    /// about; empty: all.
+    virtual void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) = 0;
+    /// Nothing of this attempt is open any more: no node, no request that matters, no timer, no watch.
+    virtual void finished() = 0;
+};
+
+/// One of the queues that are entered together.
+struct MemberQueue {
+    std::string directory;  // server path
+    std::string base;       // of the own node, before the sequence
+    const QueueRule* rule = nullptr;
+};
+
+struct MultiQueueSpec {
+    std::vector<MemberQueue> members;  // at least one, no directory twice
+    bool create_parents = true;
+};
+
+/// Stands in several queues at once until it comes first in all of them, or gives up without leaving anything behind.
+/// Pure, as AcquireFsm, and with the same table of what to do on each (re)connect: one transaction makes all nodes or
+/// none, so that what is known of one of them (none, perhaps created, created) is known of all.
+///
+/// What comes after the own nodes is done for all members at the same time, each time one round trip: exists of the
+/// directories, lists of those where there is company, watches of all that stand in the way; when these are gone, one
+/// committed check of all own nodes, with a list where somebody else may have come first meanwhile.
+class MultiAcquireFsm {
+public:
+    MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience);
+
+    void start();
+    void deadline();
+    void stop();
+
+    // ---- the session ----
+    void on_connected();
+    void on_suspended();
+    void on_session_lost();
+    void on_closed(Errc why, std::string detail);
+
+    // ---- answers ----
+    /// `paths`: of the new nodes. `refused`: whose create was refused; the number of members: not known.
+    void on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused, Instant sent_at);
+    void on_parent(Ticket ticket, std::size_t member, Rc rc, const NodeStat& stat);
+    void on_directory(Ticket ticket, std::size_t member, Rc rc);
+    void on_children(Ticket ticket, std::size_t member, Rc rc, const std::vector<std::string>& names);
+    void on_synced(Ticket ticket, Rc rc);
+    void on_own(Ticket ticket, Rc rc, const NodeStat& stat);
+    void on_watching(Ticket ticket, std::size_t member, Rc rc);
+    void on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type);
+    void on_lease_renewed(Ticket ticket, Rc rc);
+    void on_timer();
+
+    bool is_finished() const noexcept { return step_ == Step::finished; }
+    bool is_waiting() const noexcept { return step_ == Step::waiting; }
+    const std::vector<std::string>& nodes() const noexcept { return nodes_; }  // "": not known
+    std::int64_t czxid() const noexcept { return czxid_; }
+
+private:
+    enum class Step : std::uint8_t {
+        idle,
+        awaiting_session,  // never connected so far
+        backing_off,       // the connection broke; until the retry timer
+        looking,           // try: list before anything is written
+        creating,
+        reading_parents,  // created; the answers of exists are on their way
+        finding_missing,  // not created; the same answers tell which directories are missing
+        making_directories,
+        syncing,    // outcome unknown: the server catches up …
+        searching,  // … and lists
+        placing,    // whose nodes they are, and where they stand
+        setting_watches,
+        waiting,
+        renewing_lease,
+        leaving,  // answered; the outcome of the create is still to come
+        finished
+    };
+    enum class Known : std::uint8_t { none, perhaps, created };
+    /// Where one of the own nodes stands, by the last look.
+    struct Standing {
+        enum class State : std::uint8_t { to_list, clear, blocked } state = State::to_list;
+        bool certain = false;         // blocked: once the blocker is gone it is clear, without a further look
+        std::int64_t only_since = 0;  // clear, because a directory had one child, and this was its last change; 0: not
+        std::string blocker;
+    };
+    using State = Standing::State;
+
+    std::size_t size() const noexcept { return spec_.members.size(); }
+    void resume();
+    void send_create();
+    void take_nodes(const std::vector<std::string>& paths, Instant sent_at);
+    bool check_numbers();
+    void make_missing();
+    void send_search();
+    void search_done();
+    void look_anew();
+    void send_places();
+    void apply(std::size_t member, const Place& place);
+    void sweep(std::size_t member, const std::vector<std::string>& names);
+    void decide();
+    void send_watches();
+    void blocker_gone(std::size_t member);
+    void settle_watches();
+    void send_renewal();
+    bool any(State state) const;
+    void own_node_missing();
+    void foreign_nodes();
+    void forget_nodes();
+    void attempt_failed();
+    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step.
+    void trouble(Rc rc, const char* what, std::optional<std::size_t> member = {});
+    void fail(Errc error, std::string detail, std::optional<std::size_t> member = {});
+    void leave(Ended how, Errc error = {}, std::string detail = {}, std::optional<std::size_t> member = {});
+    void finish();
+    /// A new phase, in which `answers` are waited for.
+    Ticket begin(Step step, std::size_t answers);
+    Ticket next_ticket() noexcept { return ++ticket_; }
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+
+    MultiAcquirePort& port_;
+    const MultiQueueSpec& spec_;
+    const Patience patience_;
+    Step step_ = Step::idle;
+    Known known_ = Known::none;
+    bool checked_ = false;     // the own nodes were checked right now
+    bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
+    std::uint16_t directory_attempts_ = 0;
+    Outage outage_;
+    Ticket ticket_ = 0;
+    std::size_t open_ = 0;                // answers that the present step waits for
+    std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
+    std::int64_t node_session_ = 0;
+    std::int64_t czxid_ = 0;  // 0: not known yet
+    std::string identity_;    // "_c_<uuid>-" of the present create; "": none yet
+    std::vector<std::string> nodes_;
+    std::vector<Standing> standing_;
+    std::vector<std::size_t> missing_;  // members without a directory
+};
+
+}  // namespace zkrecipes::internal

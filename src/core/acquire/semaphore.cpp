@@ -1,0 +1,294 @@
+#include "core/acquire/semaphore.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/identity.hpp"
+#include "base/paths.hpp"
+#include "core/operation/read_op.hpp"
+#include "core/queue/node_name.hpp"
+#include "core/queue/participants.hpp"
+#include "session/budget.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+std::shared_ptr<const QueueRule> queue_rule() {
+    static const auto& rule = *new std::shared_ptr<const QueueRule>(
+        std::make_shared<const PredecessorRule>(std::vector<PredecessorRule::Kind>{{"lock-", true}}));
+    return rule;
+}
+
+/// Which operation it was that the servers refused: the first with this answer, since those after it say something else
+/// and those before it "ok".
+TakingStep refused_step(Rc rc, const std::vector<MultiResult>& results) {
+    const auto first = std::ranges::find(results, rc, &MultiResult::rc) - results.begin();
+    return first == 0 ? TakingStep::terms : first == 1 ? TakingStep::place : TakingStep::leases;
+}
+
+/// One acquire of leases: gives a SemaphoreFsm what AcquireOp does not have.
+class SemaphoreOp final : private LeasePort, public AcquireOp {
+public:
+    SemaphoreOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const SemaphorePlace> place, const char* operation,
+                Patience patience, std::int32_t wanted, Done done)
+        : AcquireOp(std::move(core), place->queue, operation, std::move(done),
+                    [&](AcquirePort& port) {
+                        return std::make_unique<SemaphoreFsm>(port, static_cast<LeasePort&>(*this), place->queue->spec,
+                                                              patience, *place->terms, wanted);
+                    }),
+          place_(std::move(place)),
+          fsm_(static_cast<SemaphoreFsm&>(fsm())) {}
+
+private:
+    std::string lease_path(const std::string& name) const { return join_path(place_->leases, name); }
+    std::vector<std::string> lease_paths(const std::vector<std::string>& names) const {
+        std::vector<std::string> paths;
+        for (const auto& name : names) paths.push_back(lease_path(name));
+        return paths;
+    }
+    std::shared_ptr<SemaphoreOp> self() { return std::static_pointer_cast<SemaphoreOp>(shared_from_this()); }
+
+    // ---- requests
+    void look(Ticket ticket) override {
+        core_->get(place_->leases, [self = self(), ticket](Rc rc, const std::string& data, const NodeStat& stat,
+                                                           Instant) { self->fsm_.on_look(ticket, rc, data, stat); });
+    }
+    void make_leases(Ticket ticket) override {
+        core_->make_directory(place_->leases, queue_->acl,
+                              [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_made(ticket, rc); });
+    }
+    void watch_leases(Ticket ticket) override {
+        // By raw pointer, as in AcquireOp::watch.
+        SessionCore::WatchListener listener;
+        listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat& stat) {
+            fsm_.on_leases_watched(ticket, rc, stat);
+        };
+        listener.fired = [this, ticket](WatchEventType) { fsm_.on_leases_changed(ticket); };
+        watch_ = core_->watch_children(place_->leases, std::move(listener));
+    }
+    void unwatch_leases() override {
+        if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
+    }
+    void take(Ticket ticket, const LeaseRequest& taking) override;
+    void sync_leases(Ticket ticket) override {
+        core_->sync(place_->leases,
+                    [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_synced(ticket, rc); });
+    }
+    void find_lease(Ticket ticket, const std::string& name) override {
+        core_->exists(lease_path(name), [self = self(), ticket](Rc rc, const NodeStat& stat, Instant) {
+            self->fsm_.on_lease(ticket, rc, stat);
+        });
+    }
+    void renew_lease_of_leases(Ticket ticket, const std::vector<std::string>& names) override {
+        core_->renew_lease(lease_paths(names),
+                           [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_verified(ticket, rc); });
+    }
+
+    // ---- budgets, lease, cleaning up
+    bool reserve_leases(const std::vector<std::string>& names) override {
+        const auto present = core_->incarnation().number;
+        if (lease_bytes_ != 0 && leases_in_ == present) return true;  // their names are as long each time
+        std::size_t bytes = 0;
+        for (const auto& name : names) bytes += Budget::cost(lease_path(name).size());
+        bytes -= Budget::cost(0);  // is added by the budget, once
+        if (!core_->reserve_ephemeral(bytes)) return false;
+        lease_bytes_ = bytes;
+        leases_in_ = present;
+        return true;
+    }
+    bool may_watch_leases() override { return core_->reserve_watch_possible(place_->leases.size()); }
+    void left_queue() override {
+        if (reserved_bytes_ != 0) give_back_reservation(core_->weak_from_this(), reserved_in_, reserved_bytes_);
+        reserved_bytes_ = std::exchange(lease_bytes_, 0);
+        reserved_in_ = leases_in_;
+    }
+    bool begin_lease_hold(const std::vector<std::string>& names, std::int64_t czxid) override {
+        hold_ = core_->begin_hold(lease_paths(names), czxid);
+        return hold_ != nullptr;
+    }
+    void delete_leases(const std::vector<std::string>& names) override {
+        core_->delete_nodes(lease_paths(names), reservation_release());
+    }
+    void delete_leases_by_identity(const std::string& identity) override {
+        std::function<void(bool)> release;
+        if (lease_bytes_ != 0) {
+            release = [weak = core_->weak_from_this(), incarnation = leases_in_,
+                       bytes = std::exchange(lease_bytes_, 0)](bool gone) {
+                if (gone) give_back_reservation(weak, incarnation, bytes);
+            };
+        }
+        core_->delete_by_identity(place_->leases, identity, std::move(release));
+    }
+    void finished() override {
+        if (lease_bytes_ != 0) give_back_reservation(core_->weak_from_this(), leases_in_, lease_bytes_);
+        AcquireOp::finished();
+    }
+
+    const std::shared_ptr<const SemaphorePlace> place_;
+    SemaphoreFsm& fsm_;
+    SessionCore::WatchId watch_ = 0;
+    std::size_t lease_bytes_ = 0;
+    std::uint64_t leases_in_ = 0;  // incarnation
+};
+
+void SemaphoreOp::take(Ticket ticket, const LeaseRequest& taking) {
+    std::vector<MultiOp> ops(2);
+    ops[0].kind = taking.terms.empty() ? MultiOp::Kind::check : MultiOp::Kind::set;
+    ops[0].path = place_->leases;
+    ops[0].data = taking.terms;
+    ops[0].version = taking.version;
+    ops[1].kind = MultiOp::Kind::remove;
+    ops[1].path = path_of(taking.place);
+    const auto data = node_data(*core_, *queue_, operation_);
+    for (const auto& name : taking.leases) {
+        MultiOp& create = ops.emplace_back();
+        create.kind = MultiOp::Kind::create;
+        create.path = lease_path(name);
+        create.data = data;
+        create.acl = queue_->acl;
+        create.mode = CreateMode::ephemeral;
+    }
+    core_->multi(std::move(ops),
+                 [self = self(), ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+                     self->fsm_.on_taken(ticket, rc, refused_step(rc, results), sent_at);
+                 });
+    find_lease(ticket, taking.leases.front());
+}
+
+/// Reads how many leases are agreed on, and changes it if asked to.
+class TermsOp final : public ReadOp {
+public:
+    TermsOp(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const SemaphorePlace> place,
+            std::int32_t wanted)
+        : ReadOp(std::move(core), operation, place->queue->user_path), place_(std::move(place)), wanted_(wanted) {}
+
+    std::int32_t limit = 0;
+
+private:
+    void begin() override {
+        core().get(place_->leases, guard([this](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       if (!usable(rc, "get", place_->leases)) return;
+                       rc == Rc::ok ? on_read(data, stat) : on_missing();
+                   }));
+    }
+
+    void on_read(const std::string& data, const NodeStat& stat) {
+        auto& terms = *place_->terms;
+        const auto written = data.empty() ? std::optional(terms.limit) : read_limit(data);
+        if (!written) return fail(Errc::bad_data, "the node of the leases holds something else than their number");
+        limit = *written;
+        if (wanted_ == 0 || (limit == wanted_ && !data.empty())) {
+            // Whoever asks for a number on purpose agrees with it.
+            if (wanted_ != 0) agree(stat);
+            return done();
+        }
+        write(stat);
+    }
+
+    void on_missing() {
+        if (wanted_ == 0) {
+            limit = place_->terms->limit;
+            return done();
+        }
+        if (!place_->queue->options.create_parents) {
+            return fail(Errc::no_parent, "the semaphore does not exist, and the options forbid to make it");
+        }
+        core().make_directory(place_->leases, place_->queue->acl, guard([this](Rc rc, Instant) {
+                                  if (usable(rc, "making", place_->leases)) begin();
+                              }));
+    }
+
+    /// A child that comes and goes within the same transaction is never counted, and wakes all who watch the leases:
+    /// our waiters, and Curator's, to whom the data say nothing.
+    void write(const NodeStat& stat) {
+        std::vector<MultiOp> ops(3);
+        ops[0].kind = MultiOp::Kind::set;
+        ops[0].path = place_->leases;
+        ops[0].data = write_limit(wanted_);
+        ops[0].version = stat.version;
+        ops[1].kind = MultiOp::Kind::create;
+        ops[1].path = join_path(place_->leases, make_identity(random_uuid(core().runtime())) + "change");
+        ops[1].acl = place_->queue->acl;
+        ops[1].mode = CreateMode::ephemeral;
+        ops[2].kind = MultiOp::Kind::remove;
+        ops[2].path = ops[1].path;
+        core().multi(std::move(ops), guard([this, stat](Rc rc, const std::vector<MultiResult>&, Instant) {
+                         if (!usable(rc, "changing", place_->leases)) return;
+                         if (rc != Rc::ok) return begin();  // somebody else has changed it, or deleted the directory
+                         limit = wanted_;
+                         agree(stat);
+                         done();
+                     }));
+    }
+
+    void agree(const NodeStat& stat) {
+        place_->terms->limit = wanted_;
+        place_->terms->directory = stat.czxid;
+    }
+
+    const std::shared_ptr<const SemaphorePlace> place_;
+    const std::int32_t wanted_;  // 0: read only
+};
+
+std::int32_t run_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
+                       std::int32_t wanted, const char* operation, Deadline deadline) {
+    const auto op = std::make_shared<TermsOp>(core, operation, place, wanted);
+    op->run_or_throw(deadline);
+    return op->limit;
+}
+
+}  // namespace
+
+std::shared_ptr<const SemaphorePlace> make_semaphore(const SessionCore& core, const std::string& path,
+                                                     LockOptions options, std::int32_t limit, bool follows,
+                                                     const char* operation) {
+    auto place = std::make_shared<SemaphorePlace>();
+    place->queue = make_queue(core, path, std::move(options), "lock-", queue_rule(), operation, kSemaphoreQueue);
+    if (limit < 1) {
+        throw Error(Errc::bad_option, operation, path, std::to_string(limit) + " leases: a semaphore has at least one");
+    }
+    place->leases = join_path(core.server_path(path, operation), kSemaphoreLeases);
+    place->terms = std::make_shared<SemaphoreTerms>();
+    place->terms->limit = limit;
+    place->terms->follows = follows;
+    return place;
+}
+
+MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
+                                  const std::shared_ptr<const SemaphorePlace>& place, const char* operation,
+                                  std::int32_t wanted) {
+    if (wanted < 1 || wanted > kMostLeasesAtOnce) {
+        throw Error(Errc::bad_option, operation, place->queue->user_path,
+                    std::to_string(wanted) + " leases at once: take 1 to " + std::to_string(kMostLeasesAtOnce));
+    }
+    return [core, place, operation, wanted](Patience patience, Acquisition::Done done) {
+        return std::make_shared<SemaphoreOp>(core, place, operation, patience, wanted, std::move(done));
+    };
+}
+
+std::int32_t read_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
+                        const char* operation, Deadline deadline) {
+    return run_terms(core, place, 0, operation, deadline);
+}
+
+void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
+                 std::int32_t limit, const char* operation, Deadline deadline) {
+    if (limit < 1) {
+        throw Error(Errc::bad_option, operation, place->queue->user_path,
+                    std::to_string(limit) + " leases: a semaphore has at least one");
+    }
+    run_terms(core, place, limit, operation, deadline);
+}
+
+std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
+                                        const char* operation, Deadline deadline) {
+    const auto& path = place.queue->user_path;
+    // The queue first: whoever gets its leases in between is seen twice rather than not at all.
+    auto waiting =
+        read_queue(core, operation, join_path(path, kSemaphoreQueue), place.queue->spec.directory, deadline, false)
+            .participants;
+    return with_waiters(read_leases(core, operation, join_path(path, kSemaphoreLeases), place.leases, deadline),
+                        std::move(waiting));
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,330 @@
+#include "core/acquire/semaphore_fsm.hpp"
+
+#include <utility>
+
+#include "base/mutation.hpp"
+#include "core/queue/node_name.hpp"
+
+namespace zkrecipes::internal {
+
+SemaphoreFsm::SemaphoreFsm(AcquirePort& port, LeasePort& leases, const QueueSpec& spec, Patience patience,
+                           SemaphoreTerms& terms, std::int32_t wanted)
+    : AcquireFsm(port, spec, patience), lease_port_(leases), terms_(terms), wanted_(wanted) {}
+
+Ticket SemaphoreFsm::go_to(Head head) {
+    step_ = Step::beyond;
+    head_ = head;
+    return next_ticket();
+}
+
+// ---- in the queue -------------------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_create_request(const std::string& prefix) {
+    AcquireFsm::send_create_request(prefix);
+    // Behind the create and its read: if they show that nobody is before us, this is the look at the leases.
+    look_ticket_ = ticket_;
+    lease_port_.look(ticket_);
+}
+
+void SemaphoreFsm::look_again() {
+    // The list first: what counts is how many leases there are once nobody is before us. No check of the own node, as
+    // the transaction contains it.
+    send_list();
+    look_ticket_ = ticket_;
+    lease_port_.look(ticket_);
+}
+
+void SemaphoreFsm::at_head(bool again) {
+    if (again || look_ticket_ != ticket_) return send_look();
+    step_ = Step::beyond;  // the look is on its way, sent behind the read that showed our place
+    head_ = Head::looking;
+}
+
+void SemaphoreFsm::send_first_look() {
+    first_looked_ = false;
+    look_ticket_ = next_ticket();
+    port_.list(look_ticket_);
+    lease_port_.look(look_ticket_);
+}
+
+void SemaphoreFsm::on_first_look(bool free, bool directory) {
+    if (!free) return leave(Ended::timed_out);
+    first_looked_ = true;  // the answer of the other half follows
+    queue_exists_ = directory;
+}
+
+void SemaphoreFsm::go_on() {
+    const bool too_many = wanted_ > terms_.limit && !ZKRECIPES_MUTATION("too-many-leases-waited-for");
+    if (known_ == Known::none && taken_ == Taken::no && too_many) {
+        // Refused, unless the number was raised since this object last read it. Nobody is kept waiting for that.
+        look_ticket_ = go_to(Head::asking);
+        return lease_port_.look(look_ticket_);
+    }
+    if (taken_ == Taken::no || ZKRECIPES_MUTATION("leases-taken-blindly-again")) return AcquireFsm::go_on();
+    if (ZKRECIPES_MUTATION("lease-recovery-without-sync"))
+        return lease_port_.find_lease(go_to(Head::finding), leases_.front());
+    // As for the own node: without the sync the server may not have seen the transaction yet.
+    lease_port_.sync_leases(go_to(Head::syncing));
+}
+
+bool SemaphoreFsm::is_idle() const noexcept {
+    return AcquireFsm::is_idle() || (step_ == Step::beyond && head_ == Head::waiting);
+}
+
+bool SemaphoreFsm::outcome_open() const noexcept {
+    return AcquireFsm::outcome_open() || (step_ == Step::beyond && head_ == Head::taking);
+}
+
+void SemaphoreFsm::drop_watches() {
+    AcquireFsm::drop_watches();
+    if (!ZKRECIPES_MUTATION("lease-watch-kept")) lease_port_.unwatch_leases();
+}
+
+void SemaphoreFsm::give_up_nodes() {
+    AcquireFsm::give_up_nodes();
+    if (taken_ == Taken::yes && !ZKRECIPES_MUTATION("given-up-leases-left")) lease_port_.delete_leases(leases_);
+    const bool perhaps = taken_ == Taken::perhaps || doubtful_;
+    if (perhaps && !ZKRECIPES_MUTATION("lease-ghosts-left")) lease_port_.delete_leases_by_identity(identity_);
+}
+
+void SemaphoreFsm::own_node_missing() {
+    // Nobody deletes the place in the queue but an operator, or a transaction of ours that happened after all.
+    const bool late_leases = doubtful_ && same_session() && !ZKRECIPES_MUTATION("late-leases-left");
+    if (late_leases) lease_port_.delete_leases_by_identity(identity_);
+    AcquireFsm::own_node_missing();
+}
+
+void SemaphoreFsm::forget_node() {
+    AcquireFsm::forget_node();
+    taken_ = Taken::no;
+    doubtful_ = false;
+    leases_.clear();
+}
+
+// ---- the look at the leases -----------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_look() {
+    look_ticket_ = go_to(Head::looking);
+    lease_port_.look(look_ticket_);
+}
+
+void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const NodeStat& stat) {
+    if (step_ == Step::finished || step_ == Step::leaving) return;
+    // Also where we are still in the queue: whoever does not agree should not wait to learn it.
+    if (rc == Rc::ok && !agree(data, stat)) return;
+    if (ticket != ticket_) return;
+    if (at(ticket, Head::asking)) {
+        if (rc == Rc::no_node) return refuse_wanted();
+        if (rc != Rc::ok) return trouble(rc, "reading the leases");
+        step_ = Step::idle;
+        return AcquireFsm::go_on();
+    }
+    if (step_ == Step::looking && first_looked_) {
+        if (rc == Rc::no_node) return AcquireFsm::on_first_look(true, queue_exists_);
+        if (rc == Rc::ok) return AcquireFsm::on_first_look(enough(stat), queue_exists_);
+        return trouble(rc, "reading the leases");
+    }
+    if (!at(ticket, Head::looking)) return;
+    if (rc == Rc::no_node) {
+        if (may_make_directory()) lease_port_.make_leases(go_to(Head::making_leases));
+        return;
+    }
+    if (rc != Rc::ok) return trouble(rc, "reading the leases");
+    if (enough(stat)) return send_take();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (!lease_port_.may_watch_leases()) {
+        return fail(Errc::budget_exceeded,
+                    "this session watches as many nodes as ZooKeeper survives; use another Session for more");
+    }
+    lease_port_.watch_leases(go_to(Head::setting_watch));
+}
+
+/// False: this was the end.
+bool SemaphoreFsm::agree(std::string_view data, const NodeStat& stat) {
+    version_ = stat.version;
+    directory_ = stat.czxid;
+    unwritten_ = data.empty();
+    auto written = unwritten_ ? terms_.limit : read_limit(data);
+    if (!written && ZKRECIPES_MUTATION("no-number-is-ours")) written = terms_.limit;
+    if (!written) {
+        fail(Errc::bad_data, "the node of the leases holds something else than their number");
+        return false;
+    }
+    const bool followed = terms_.follows && terms_.directory == stat.czxid;
+    if (*written != terms_.limit && !followed && !ZKRECIPES_MUTATION("another-number-accepted")) {
+        fail(Errc::bad_option, "here are " + std::to_string(*written) + " leases, but this object was made for " +
+                                   std::to_string(terms_.limit));
+        return false;
+    }
+    if (!unwritten_ && !ZKRECIPES_MUTATION("changed-number-ignored")) {
+        terms_.limit = *written;
+        terms_.directory = stat.czxid;
+    }
+    if (wanted_ <= terms_.limit || ZKRECIPES_MUTATION("too-many-leases-waited-for")) return true;
+    refuse_wanted();
+    return false;
+}
+
+void SemaphoreFsm::refuse_wanted() {
+    fail(Errc::bad_option, std::to_string(wanted_) + " leases at once were asked for, and there are " +
+                               std::to_string(terms_.limit) + " in all");
+}
+
+bool SemaphoreFsm::enough(const NodeStat& stat) const noexcept {
+    const std::int32_t needed = ZKRECIPES_MUTATION("room-for-one-is-enough") ? 1 : wanted_;
+    return std::int64_t{stat.num_children} + needed <= terms_.limit;
+}
+
+void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::making_leases)) return;
+    // no_node: an ancestor was reaped in between; the next look says so again, and is counted.
+    if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_look();
+    trouble(rc, "making the directory of the leases");
+}
+
+void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (!at(ticket, Head::setting_watch)) return;
+    if (rc == Rc::no_node) return send_look();
+    if (meaning(rc) != Meaning::done) {
+        drop_watches();
+        return trouble(rc, "watching the leases");
+    }
+    if (enough(stat)) {  // between the look and the watch
+        drop_watches();
+        return send_take();
+    }
+    head_ = Head::waiting;
+    outage_.over();  // at our place again
+}
+
+void SemaphoreFsm::on_leases_changed(Ticket ticket) {
+    if (!at(ticket, Head::waiting) && !at(ticket, Head::setting_watch)) return;
+    if (ZKRECIPES_MUTATION("change-of-leases-ignored")) return;
+    drop_watches();
+    send_look();
+}
+
+// ---- taking ---------------------------------------------------------------------------------------------------------
+
+void SemaphoreFsm::send_take() {
+    LeaseRequest taking;
+    taking.place = node_;
+    for (std::int32_t i = 0; i < wanted_; ++i) taking.leases.push_back(identity_ + "lease-" + format_sequence(i));
+    taking.version = ZKRECIPES_MUTATION("taking-ignores-a-change") ? -1 : version_;
+    if (unwritten_) taking.terms = write_limit(terms_.limit);
+    if (!lease_port_.reserve_leases(taking.leases)) {
+        return fail(Errc::budget_exceeded,
+                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+    }
+    leases_ = taking.leases;
+    lease_port_.take(go_to(Head::taking), taking);
+}
+
+void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant sent_at) {
+    if (ticket != ticket_) return;
+    const Meaning what = meaning(rc);
+    const bool open = what == Meaning::unknown || what == Meaning::session_over;
+    if (step_ == Step::leaving) {
+        if (same_session()) {
+            if (what == Meaning::done) {
+                lease_port_.left_queue();
+                if (!ZKRECIPES_MUTATION("abandoned-leases-left")) lease_port_.delete_leases(leases_);
+            } else {
+                port_.delete_node(node_);
+                if (open || doubtful_) lease_port_.delete_leases_by_identity(identity_);
+            }
+        }
+        return finish();
+    }
+    if (!at(ticket, Head::taking)) return;
+    step_ = Step::idle;  // whatever comes now, the outcome is not open any more
+    head_ = Head::none;
+    if (open) {
+        taken_ = Taken::perhaps;
+        return attempt_failed();
+    }
+    if (what == Meaning::refused) return on_taking_refused(rc, refused);
+    if (what != Meaning::done) return trouble(rc, "taking the leases");
+    taken_ = Taken::yes;
+    known_ = Known::none;  // the place in the queue went with the same transaction
+    lease_port_.left_queue();
+    port_.lease_committed(sent_at);
+    if (unwritten_) terms_.directory = directory_;
+    step_ = Step::beyond;
+    head_ = Head::reading_lease;
+}
+
+void SemaphoreFsm::on_taking_refused(Rc rc, TakingStep refused) {
+    if (refused == TakingStep::place && rc == Rc::no_node) return own_node_missing();
+    // Not our own, of a transaction that happened late: with that our place would be gone, which is looked at first.
+    if (refused == TakingStep::leases && rc == Rc::node_exists)
+        return fail(Errc::protocol, "a lease with a new name is there already");
+    // The number was changed since it was read, or the directory was deleted.
+    if (rc == Rc::bad_version || rc == Rc::no_node) return send_look();
+    trouble(rc, "taking the leases");
+}
+
+void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
+    const bool recovering = at(ticket, Head::finding);
+    if (!recovering && !at(ticket, Head::reading_lease)) return;
+    if (rc == Rc::no_node) {
+        if (!recovering || taken_ == Taken::yes) return leases_gone();
+        // It did not happen, and after the sync on a new connection it never will; should it nevertheless, our place
+        // is found missing, and the leases are deleted by their identity.
+        taken_ = Taken::no;
+        doubtful_ = true;
+        return AcquireFsm::go_on();
+    }
+    if (meaning(rc) != Meaning::done) {
+        return trouble(rc, "exists");
+    }
+    const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
+    if (foreign && !ZKRECIPES_MUTATION("foreign-leases-kept")) {
+        port_.note("leases of this identity belong to another session: starting again");
+        // Of several only the first one was looked at: where somebody else made that one, the rest may be ours.
+        if (same_session()) {
+            lease_port_.delete_leases_by_identity(identity_);
+            // It may be why the transaction did not happen: then our place in the queue is still there.
+            if (taken_ == Taken::perhaps) port_.delete_node(node_);
+        }
+        forget_node();
+        return attempt_failed();
+    }
+    if (recovering && taken_ == Taken::perhaps) {
+        taken_ = Taken::yes;
+        known_ = Known::none;
+        lease_port_.left_queue();
+    }
+    czxid_ = stat.czxid;
+    if (!recovering) return grant_or_renew_leases();
+    lease_port_.renew_lease_of_leases(go_to(Head::renewing_leases), leases_);
+}
+
+void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::syncing)) return;
+    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    lease_port_.find_lease(go_to(Head::finding), leases_.front());
+}
+
+/// The transaction is a commit of a moment ago, and as such lease enough for the session.
+void SemaphoreFsm::grant_or_renew_leases() {
+    if (lease_port_.begin_lease_hold(leases_, czxid_)) return leave(Ended::granted);
+    lease_port_.renew_lease_of_leases(go_to(Head::renewing_leases), leases_);
+}
+
+void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
+    if (!at(ticket, Head::renewing_leases)) return;
+    if (rc == Rc::no_node) return leases_gone();
+    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    grant_or_renew_leases();
+}
+
+void SemaphoreFsm::leases_gone() {
+    port_.note("a lease was deleted by somebody else before it was held: going to the back of the queue");
+    if (!ZKRECIPES_MUTATION("rest-of-leases-left")) lease_port_.delete_leases(leases_);  // the others
+    forget_node();
+    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    send_create();
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,51 @@
+#include <zkrecipes/grant.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/hold/hold_ref.hpp"
+
+#include "base/mutation.hpp"
+
+namespace zkrecipes {
+
+Grant::Grant() noexcept = default;
+Grant::Grant(std::shared_ptr<internal::HoldRef> share) noexcept : share_(std::move(share)) {}
+Grant::Grant(Grant&& other) noexcept : share_(std::exchange(other.share_, nullptr)) {}
+Grant& Grant::operator=(Grant&& other) noexcept {
+    if (this != &other) {
+        release();
+        share_ = std::exchange(other.share_, nullptr);
+    }
+    return *this;
+}
+Grant::~Grant() { release(); }
+
+bool Grant::held() const noexcept { return share_ && share_->hold().held(); }
+std::stop_token Grant::lost() const noexcept { return share_ ? share_->hold().lost() : std::stop_token(); }
+std::stop_token Grant::revocation() const { return share_ ? share_->revocation() : std::stop_token(); }
+std::chrono::milliseconds Grant::remaining_lease() const noexcept {
+    // Rounded down: never more than is certain.
+    return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().remaining_lease())
+                  : std::chrono::milliseconds(0);
+}
+FencingToken Grant::token() const noexcept {
+    if (share_ && ZKRECIPES_MUTATION("token-is-the-sequence"))
+        return std::stoll(share_->hold().node().substr(share_->hold().node().size() - 10)) + 1;
+    return share_ ? share_->token() : 0;
+}
+std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
+std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().nodes() : std::vector<std::string>(); }
+std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
+
+void Grant::release() noexcept {
+    if (ZKRECIPES_MUTATION("released-more-than-once") && share_) return share_->leave();
+    if (const auto share = std::exchange(share_, nullptr)) share->leave();
+}
+
+bool Grant::release_and_wait(Deadline deadline) {
+    const auto share = std::exchange(share_, nullptr);
+    return !share || share->leave_and_wait(deadline);
+}
+
+}  // namespace zkrecipes

@@ -1,0 +1,101 @@
+#include "core/hold/hold_ref.hpp"
+
+#include <utility>
+
+#include "base/mutation.hpp"
+#include "core/operation/wait.hpp"
+
+namespace zkrecipes::internal {
+
+void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t incarnation, std::size_t bytes) {
+    auto core = weak.lock();
+    if (!core) return;
+    if (core->incarnation().number == incarnation) core->release_ephemeral(bytes);
+    // This may be the last reference, and a core must not be destroyed under its own lock.
+    SessionCore& inside = *core;
+    inside.defer([core = std::move(core)] {});
+}
+
+HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
+                 std::int64_t token)
+    : core_(std::move(core)),
+      hold_(std::move(hold)),
+      reserved_bytes_(reserved_bytes),
+      token_(token != 0 ? token : hold_->czxid()) {}
+
+std::stop_token HoldRef::revocation() {
+    core_->throw_if_inherited("revocation", core_->user_path(hold_->node()));
+    if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {
+        core_->run_locked([this] { core_->watch_revocation(hold_); });
+    }
+    return hold_->revocation();
+}
+
+bool HoldRef::enter() noexcept {
+    int inside = inside_.load(std::memory_order_relaxed);
+    while (inside > 0) {
+        if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+}
+
+bool HoldRef::last_one_left() noexcept {
+    // acq_rel: what any of them did while inside happens before the hold ends.
+    if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1 && !ZKRECIPES_MUTATION("inner-release-ends-the-hold"))
+        return false;
+    if (auto action = std::exchange(on_end_, nullptr)) action();
+    return true;
+}
+
+void HoldRef::end_hold_inside(std::function<void(bool)> gone) {
+    if (auto action = std::exchange(before_delete_, nullptr)) action(*core_);
+    core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
+                            gone = std::move(gone)](bool surely) {
+        if (surely) give_back_reservation(weak, incarnation, bytes);
+        if (gone) gone(surely);
+    });
+}
+
+void HoldRef::discard_inside() noexcept {
+    inside_.store(0, std::memory_order_relaxed);
+    end_hold_inside({});
+}
+
+void HoldRef::leave() noexcept {
+    if (core_->inherited() || !last_one_left()) return;
+    if (core_->may_lock()) return core_->run_locked_or_post([this] { end_hold_inside({}); });
+    core_->run_locked_or_post([self = shared_from_this()] { self->end_hold_inside({}); });
+}
+
+bool HoldRef::leave_and_wait(Deadline deadline) {
+    core_->throw_if_inherited("release_and_wait", core_->user_path(hold_->node()));
+    if (!core_->may_lock()) {
+        leave();
+        core_->run_locked([] {});  // throws
+    }
+    if (!last_one_left()) return true;
+    struct Wait : CallWaiter {
+        bool gone = false;
+        TimerId timer = 0;
+    };
+    const auto wait = std::make_shared<Wait>();
+    core_->run_locked([&] {
+        SessionCore* const core = core_.get();
+        const auto finish = [core, wait](bool gone) {
+            if (wait->over()) return;
+            wait->gone = gone;
+            if (wait->timer != 0) core->cancel(wait->timer);
+            wait->answer(*core);
+        };
+        end_hold_inside(finish);
+        wait->begin(*core);
+        if (wait->over() || deadline.is_never()) return;
+        wait->timer = core->at(core->runtime().instant(deadline), [finish, wait] {
+            wait->timer = 0;
+            finish(false);
+        });
+    });
+    return wait->wait() && wait->gone;
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stop_token>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/grant.hpp>
+
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// *lock held*: gives back the room that a node took in the budget, unless the session that owned it is over.
+/// By a weak reference, because what the reaper still has to do must not keep a session alive that nobody uses.
+void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t incarnation, std::size_t bytes);
+
+/// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
+/// leave gives it back. Usable from any thread. Under a session lock (a retry policy) leave() takes effect soon
+/// afterwards.
+///
+/// A share that is destroyed while entered is not given back: that is a mutex object that was destroyed while held.
+class HoldRef : public std::enable_shared_from_this<HoldRef> {
+public:
+    /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node. `token`: the
+    /// fencing token where it is not the czxid of the node.
+    HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
+            std::int64_t token = 0);
+    HoldRef(const HoldRef&) = delete;
+    HoldRef& operator=(const HoldRef&) = delete;
+
+    const Hold& hold() const noexcept { return *hold_; }
+    std::shared_ptr<const Hold> shared_hold() const noexcept { return hold_; }
+    const std::shared_ptr<SessionCore>& core() const noexcept { return core_; }
+    std::int64_t token() const noexcept { return token_; }
+
+    /// Asks the session to watch for it, the first time.
+    std::stop_token revocation();
+
+    /// False: it has been given back already.
+    bool enter() noexcept;
+    void leave() noexcept;
+    /// leave(), and block until the servers have confirmed that the node is gone. At once when others are still inside.
+    bool leave_and_wait(Deadline deadline);
+
+    /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
+    /// share.
+    void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+    /// Runs once under the session lock, right before the node is deleted, whatever the reason. As on_end.
+    void before_delete(std::function<void(SessionCore&)> action) { before_delete_ = std::move(action); }
+    /// *lock held*: gives back a hold that nobody came to know of.
+    void discard_inside() noexcept;
+
+private:
+    bool last_one_left() noexcept;
+    void end_hold_inside(std::function<void(bool)> gone);
+
+    const std::shared_ptr<SessionCore> core_;
+    const std::shared_ptr<Hold> hold_;
+    const std::size_t reserved_bytes_;
+    const std::int64_t token_;
+    std::atomic<int> inside_{1};
+    std::atomic<bool> watches_revocation_{false};
+    std::function<void()> on_end_;
+    std::function<void(SessionCore&)> before_delete_;
+};
+
+/// The way from a public Grant to what it stands for.
+struct GrantAccess {
+    static const std::shared_ptr<HoldRef>& share(const Grant& grant) { return grant.share_; }
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/barrier.hpp>
+#include <zkrecipes/deadline.hpp>
+
+#include "core/operation/read_op.hpp"
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// Where a barrier is.
+struct BarrierPlace {
+    std::string user_path;
+    std::string path;  // on the server
+    std::vector<Acl> acl;
+    bool create_parents = true;
+};
+/// Throws Error bad_path, bad_option.
+std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, const char* operation,
+                                                       const std::string& path, BarrierOptions options);
+
+/// Throws Error closed; bad_option for an empty callback.
+void check_barrier_callback(SessionCore& core, const char* operation, const BarrierPlace& place,
+                            const std::function<void(BarrierResult)>& done);
+/// Starts an operation of which "done" means passed.
+void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std::stop_token stop,
+                       std::function<void(BarrierResult)> done);
+
+/// Our membership in a double barrier. *Lock held*; shared by the object and its calls.
+struct BarrierMember {
+    enum class Where { outside, entering, inside, leaving };
+    Where where = Where::outside;
+    std::string name;               // of our node, a UUID; "": none
+    std::uint64_t incarnation = 0;  // in which it was made
+    std::size_t reserved = 0;       // bytes of the session's budget
+};
+
+/// What enter() does. `where` must be `entering`; it is `inside` when this is done, `outside` otherwise.
+std::shared_ptr<ReadOp> make_barrier_entry(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                           std::shared_ptr<const BarrierPlace> place,
+                                           std::shared_ptr<BarrierMember> member, std::size_t members);
+/// What leave() does. `where` must be `leaving`; it is `outside` afterwards.
+std::shared_ptr<ReadOp> make_barrier_exit(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                          std::shared_ptr<const BarrierPlace> place,
+                                          std::shared_ptr<BarrierMember> member);
+/// *Inside*: our node goes, without waiting for anybody.
+void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember& member, bool surely_made);
+
+/// Of those who are still inside, whose going the one who leaves waits for. Pure.
+struct BarrierWait {
+    enum class What {
+        all_gone,    // nobody else is inside
+        stay_for,    // we are the first by name: our node stays until the one in `name`, and then the others, have gone
+        leave_then,  // our node goes now; the one in `name` is the first by name, and goes last
+        wait_for     // ours has gone already
+    };
+    What what{};
+    std::string name{};
+};
+/// `names`: of the nodes that are there, ours among them unless it has gone.
+BarrierWait next_to_wait_for(const std::vector<std::string>& names, const std::string& own);
+
+/// Name of the node that says that the barrier is full.
+inline constexpr const char* kBarrierReady = "ready";
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/persistent_node.hpp>
+
+#include "base/wait_event.hpp"
+#include "core/node/persistent_node_fsm.hpp"
+#include "core/operation/latest.hpp"
+#include "session/session_core.hpp"
+#include "session/subscriber.hpp"
+
+namespace zkrecipes::internal {
+
+/// Gives a PersistentNodeFsm its connection, and those who wait for it their answers. Owns itself from start() until
+/// nothing of it is open any more.
+class PersistentNodeOp final : public PersistentNodePort,
+                               public SessionObserver,
+                               public std::enable_shared_from_this<PersistentNodeOp> {
+public:
+    using StateListener = Subscriber<Latest<PersistentNodeState>>;
+
+    /// Throws Error bad_option, too_large.
+    PersistentNodeOp(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string path,
+                     PersistentNodeOptions options);
+
+    /// Throws Error closed.
+    void start();
+    PersistentNodeState state() const noexcept { return state_.load(std::memory_order_acquire); }
+    const std::string& user_path() const noexcept { return user_path_; }
+
+    // From any thread, not under the session lock, while `core` lives:
+    /// Throws Error. False: timed out or stopped.
+    bool wait_present(SessionCore& core, const char* operation, Deadline deadline, std::stop_token stop);
+    void set_data(SessionCore& core, const char* operation, std::string data);  // throws Error too_large, closed
+    std::string data(SessionCore& core) const;
+    Subscription watch_state(const std::shared_ptr<SessionCore>& core, PersistentNode::Listener listener);
+    void close(SessionCore& core) noexcept;
+    bool close_and_wait(SessionCore& core, Deadline deadline);
+
+private:
+    /// One call that blocks: until the node is there, or until it is gone for good.
+    struct Waiter {
+        Waiter(SessionCore& session, const char* what, bool end) : core(session), operation(what), for_the_end(end) {}
+        SessionCore& core;  // the caller has it
+        const char* const operation;
+        const bool for_the_end;
+        bool answered = false;
+        bool answer = false;
+        std::optional<Error> error{};
+        TimerId timer = 0;
+        WaitEvent event{};
+    };
+
+    // SessionObserver
+    void on_connected(bool same_session) override { fsm_.on_connected(same_session); }
+    void on_suspended() override {}
+    void on_session_lost() override { fsm_.on_session_lost(); }
+    void on_closed(const Error& why) override;
+
+    // PersistentNodePort
+    bool connected() const override { return core_->connected(); }
+    std::int64_t session_id() const override { return core_->incarnation().session_id; }
+    std::uint64_t random() override { return core_->runtime().random(); }
+    bool reserve() override;
+    void create(Ticket ticket, const std::string& data) override;
+    void make_parent(Ticket ticket) override;
+    bool watch(Ticket ticket) override;
+    void unwatch() override;
+    void set(Ticket ticket, const std::string& data, std::int32_t version) override;
+    void remove(Ticket ticket, std::int32_t version) override;
+    void give_back(bool surely) override;
+    void start_timer(std::chrono::milliseconds delay) override;
+    void stop_timer() override;
+    void note(const char* what) override;
+    void refused(const std::string& why, int times) override;
+    void changed() override;
+    void finished() override;
+
+    template <class Answer>
+    auto guard(Answer answer);
+    void check_size(const char* operation, const std::string& data) const;
+    std::function<void(bool)> when_given_back();
+    bool wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop);
+    bool may_answer(Waiter& waiter) const;
+    void answer(const std::shared_ptr<Waiter>& waiter);
+    void answer_those_who_may();
+    Error closed_error(const char* operation) const;
+
+    std::shared_ptr<SessionCore> core_;  // null when finished
+    const std::weak_ptr<SessionCore> weak_core_;
+    const char* const operation_;
+    const std::string user_path_;
+    const std::string path_;
+    const std::vector<Acl> acl_;
+    std::atomic<PersistentNodeState> state_{PersistentNodeState::missing};
+    PersistentNodeFsm fsm_;
+    std::shared_ptr<PersistentNodeOp> self_;
+    SessionCore::WatchId watch_ = 0;
+    TimerId timer_ = 0;
+    std::uint64_t reserved_in_ = 0;  // incarnation; 0: not
+    bool giving_back_ = false;
+    bool ended_ = false;  // closed, and gone or with a session that is over
+    std::optional<Error> why_closed_;
+    std::list<std::shared_ptr<Waiter>> waiters_;
+    std::vector<std::weak_ptr<StateListener>> listeners_;
+};
+
+}  // namespace zkrecipes::internal

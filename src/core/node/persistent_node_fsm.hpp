@@ -1,0 +1,135 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/persistent_node.hpp>
+
+#include "client/client.hpp"
+#include "core/operation/types.hpp"
+#include "session/backoff.hpp"
+
+namespace zkrecipes::internal {
+
+/// What a persistent node asks of its surroundings. A request is answered by the function of PersistentNodeFsm named
+/// beside it, exactly once, never from inside the request, with the ticket that it was given.
+class PersistentNodePort {
+public:
+    virtual ~PersistentNodePort() = default;
+    virtual bool connected() const = 0;
+    virtual std::int64_t session_id() const = 0;
+    virtual std::uint64_t random() = 0;
+
+    virtual bool reserve() = 0;                                       // room for the node in the session's budget
+    virtual void create(Ticket ticket, const std::string& data) = 0;  // on_created
+    virtual void make_parent(Ticket ticket) = 0;                      // on_parent
+    virtual bool watch(Ticket ticket) = 0;                            // on_node, on_fired; false: over the budget
+    virtual void unwatch() = 0;                                       // harmless without a watch
+    virtual void set(Ticket ticket, const std::string& data, std::int32_t version) = 0;  // on_set
+    virtual void remove(Ticket ticket, std::int32_t version) = 0;  // of a former session; on_removed
+    /// Deletes our node for good: `surely` ours, or if it is ours.
+    virtual void give_back(bool surely) = 0;
+
+    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
+    virtual void stop_timer() = 0;
+    virtual void note(const char* what) = 0;
+    virtual void refused(const std::string& why, int times) = 0;  // something for the log; it is tried again
+    virtual void changed() = 0;                                   // state() or settled()
+    virtual void finished() = 0;                                  // nothing of it is open any more
+};
+
+/// Keeps one ephemeral node there. Pure.
+///
+/// The create is answered by the leader: "exists" is surely so, and where its answer was lost it is simply sent again.
+/// Whose the node is that exists, the read behind the create tells: ours of this session (an answer that was lost, or a
+/// node that was made again meanwhile) is kept; one that this object made in a former session is deleted; another's is
+/// watched until it is gone.
+class PersistentNodeFsm {
+public:
+    using State = PersistentNodeState;
+    PersistentNodeFsm(PersistentNodePort& port, std::string data, bool create_parents)
+        : port_(port), create_parents_(create_parents), wanted_(std::move(data)) {}
+
+    void start();
+    void set_data(std::string data);
+    void close();
+
+    // ---- the session ----
+    void on_connected(bool same_session);
+    void on_session_lost();
+    void on_session_closed();
+
+    // ---- answers ----
+    void on_created(Ticket ticket, Rc rc, const NodeStat& stat);
+    void on_parent(Ticket ticket, Rc rc);
+    void on_node(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat);
+    void on_fired(Ticket ticket, WatchEventType type);
+    void on_set(Ticket ticket, Rc rc, const NodeStat& stat);
+    void on_removed(Ticket ticket, Rc rc);
+    void on_timer();
+
+    State state() const noexcept { return state_; }
+    /// The node is there and says what is wanted.
+    bool settled() const noexcept { return state_ == State::present && !dirty_; }
+    const std::string& data() const noexcept { return wanted_; }
+    Errc refusal() const noexcept { return refusal_; }  // while refused
+    const std::string& refusal_text() const noexcept { return refusal_text_; }
+
+private:
+    enum class Step : std::uint8_t {
+        away,      // not connected
+        pausing,   // until the timer
+        creating,  // the create was sent, and behind it the read
+        making_parent,
+        looking,  // the read was sent
+        watching,
+        removing_former,
+        leaving,  // closed; the answer to the create is still to come
+        finished
+    };
+    enum class Known : std::uint8_t { none, perhaps, there };  // of a node of ours in this session
+
+    void go();
+    void create();
+    void look();
+    void found_ours(const std::string& data, const NodeStat& stat);
+    void found_others(const NodeStat& stat);
+    void settled_again();
+    void write();
+    void trouble(Rc rc, const char* what);
+    void refuse(Errc error, std::string why);
+    void pause();
+    void finish();
+    void tell(State state);
+    bool over() const noexcept { return step_ == Step::leaving || step_ == Step::finished; }
+    Ticket next_ticket() noexcept { return ++ticket_; }
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+
+    PersistentNodePort& port_;
+    const bool create_parents_;
+    std::string wanted_;
+    std::uint64_t wish_ = 1;  // counts what was wanted
+    bool dirty_ = true;       // the node may say something else
+    bool setting_ = false;    // a set is on its way
+    std::uint64_t sent_ = 0;  // the wish that was sent last, by create or set
+    std::int32_t sent_version_ = 0;
+    Step step_ = Step::away;
+    State state_ = State::missing;
+    Known known_ = Known::none;
+    Ticket ticket_ = 0;
+    Ticket set_ticket_ = 0;
+    bool read_first_ = false;           // the read was answered before the create: it is older
+    std::int64_t session_ = 0;          // in which we create; 0: in none yet
+    std::vector<std::int64_t> former_;  // those before it
+    std::int32_t version_ = 0;          // of the node's data
+    int parents_made_ = 0;              // in a row
+    int failures_ = 0;
+    ExponentialBackoff pace_{std::chrono::milliseconds(100), std::chrono::seconds(5)};
+    Errc refusal_{};
+    std::string refusal_text_;
+};
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,19 @@
+#include "core/operation/types.hpp"
+
+namespace zkrecipes::internal {
+
+Errc error_of(Rc rc) noexcept {
+    switch (rc) {
+        case Rc::no_auth: return Errc::no_permission;
+        case Rc::quota_exceeded: return Errc::quota_exceeded;
+        case Rc::invalid_acl: return Errc::bad_option;
+        case Rc::unimplemented: return Errc::unsupported;
+        case Rc::bad_arguments: return Errc::bad_path;
+        case Rc::no_children_for_ephemerals: return Errc::bad_path;
+        case Rc::too_large: return Errc::too_large;
+        case Rc::no_lease: return Errc::bad_option;
+        default: return Errc::protocol;
+    }
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,218 @@
+#include "core/queue/participants.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/paths.hpp"
+#include "core/operation/read_op.hpp"
+#include "core/queue/node_name.hpp"
+#include "core/queue/payload.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+/// Whether contenders of this pattern, an index of lock_patterns(), share the lock with each other.
+bool shares_lock(std::size_t pattern) { return pattern == 2 || pattern == 4; }
+/// Whether the data of such a node are the id of its owner and nothing else.
+bool says_id_alone(std::size_t pattern) { return pattern == 5; }
+
+/// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but
+/// nobody by a node with its own number, which is a second one of the same owner: Curator makes it when who holds the
+/// lock alone takes a share.
+void mark_holders(std::vector<Participant>& queue) {
+    const auto parsed = [](const Participant& participant) {
+        return parse_queue_name(participant.node, lock_patterns());
+    };
+    bool only_shares = true;  // those before
+    bool only_first = true;   // those before all have the number of the first one
+    for (auto& participant : queue) {
+        const auto first = parsed(queue.front());
+        const auto name = parsed(participant);
+        if (!first || !name) return;
+        const bool shares = shares_lock(name->pattern);
+        const bool second_node = only_first && name->sequence == first->sequence && (shares || only_shares);
+        participant.holder = &participant == &queue.front() || second_node || (shares && only_shares);
+        only_shares = only_shares && shares;
+        only_first = only_first && name->sequence == first->sequence;
+    }
+}
+
+class QueueReader final : public ReadOp {
+public:
+    enum class Content { queue, leases };
+
+    QueueReader(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
+                bool sync_first, Content content = Content::queue)
+        : ReadOp(std::move(core), operation, std::move(user_path)),
+          directory_(std::move(directory)),
+          sync_first_(sync_first),
+          content_(content) {}
+
+    LockView view;
+    bool may_be_semaphore = false;
+
+private:
+    void begin() override {
+        names_.clear();
+        found_.clear();
+        next_ = answered_ = 0;
+        if (!sync_first_) return list();
+        core().sync(directory_, guard([this](Rc rc, Instant) {
+                        if (usable(rc, "sync", directory_)) list();
+                    }));
+    }
+
+    void list() {
+        core().children(directory_,
+                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+                            if (!usable(rc, "list", directory_)) return;
+                            view.path = user_path_;
+                            view.exists = rc == Rc::ok;
+                            may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
+                            view.participants.clear();
+                            if (content_ == Content::leases) {
+                                names_ = names;  // each child counts
+                            } else {
+                                for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
+                            }
+                            found_.resize(names_.size());
+                            if (names_.empty()) return done();
+                            while (next_ < names_.size() && next_ < kInFlight) read_next();
+                        }));
+    }
+
+    void read_next() {
+        const std::size_t index = next_++;
+        const auto path = join_path(directory_, names_[index]);
+        core().get(path, guard([this, index, path](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       // Another client's node that we may not read still stands in the queue.
+                       const bool hidden = rc == Rc::no_auth;
+                       if (!hidden && !usable(rc, "get", path)) return;
+                       if (rc == Rc::ok || hidden) {
+                           found_[index].emplace(participant_of(user_path_, names_[index], data, stat));
+                       }
+                       if (++answered_ == names_.size()) return all_read();
+                       if (next_ < names_.size()) read_next();
+                   }));
+    }
+
+    void all_read() {
+        for (auto& participant : found_) {
+            if (participant) view.participants.push_back(std::move(*participant));
+        }
+        content_ == Content::leases ? mark_leases() : mark_holders(view.participants);
+        done();
+    }
+
+    void mark_leases() {
+        std::ranges::sort(view.participants, [](const Participant& a, const Participant& b) {
+            return a.token != b.token ? a.token < b.token : a.node < b.node;
+        });
+        for (auto& participant : view.participants) {
+            participant.holder = true;
+            participant.mode = "semaphore";
+        }
+    }
+
+    const std::string directory_;
+    const bool sync_first_;
+    const Content content_;
+    std::vector<std::string> names_;
+    std::vector<std::optional<Participant>> found_;
+    std::size_t next_ = 0;
+    std::size_t answered_ = 0;
+};
+
+}  // namespace
+
+Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
+                           const NodeStat& stat) {
+    Participant participant;
+    participant.path = join_path(user_directory, name);
+    participant.node = name;
+    const auto parsed = parse_queue_name(name, lock_patterns());
+    participant.mode = parsed && shares_lock(parsed->pattern) ? "shared" : "exclusive";
+    participant.token = stat.czxid;
+    participant.session_id = stat.ephemeral_owner;
+    participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
+    participant.version = stat.version;
+    participant.by_zkrecipes = has_our_identity(name);
+    parsed&& says_id_alone(parsed->pattern) ? read_id(std::move(data), participant)
+                                            : read_payload(std::move(data), participant);
+    return participant;
+}
+
+std::span<const std::string> lock_patterns() {
+    static const auto& patterns =
+        *new std::vector<std::string>{"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__", "latch-"};
+    return patterns;
+}
+
+namespace {
+
+LockView read(const std::shared_ptr<QueueReader>& reader, Deadline deadline) {
+    reader->run_or_throw(deadline);
+    return std::move(reader->view);
+}
+
+}  // namespace
+
+LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                    const std::string& directory, Deadline deadline, bool sync_first) {
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), deadline);
+}
+
+std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                     const std::string& user_path, const std::string& directory, Deadline deadline) {
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, false,
+                                              QueueReader::Content::leases),
+                deadline)
+        .participants;
+}
+
+std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting) {
+    auto all = std::move(leases);
+    const auto holders = static_cast<std::ptrdiff_t>(all.size());
+    for (auto& waiter : waiting) {
+        const auto same = [&](const Participant& lease) {
+            return lease.node.size() > kIdentityChars &&
+                   waiter.node.starts_with(std::string_view(lease.node).substr(0, kIdentityChars));
+        };
+        if (std::any_of(all.begin(), all.begin() + holders, same)) continue;
+        waiter.holder = false;
+        waiter.mode = "semaphore";
+        all.push_back(std::move(waiter));
+    }
+    return all;
+}
+
+LockView read_semaphore_at(const std::shared_ptr<SessionCore>& core, const char* operation,
+                           const std::string& user_path, const std::string& directory, const LockLayout& layout,
+                           Deadline deadline) {
+    LockView view;
+    view.path = user_path;
+    view.exists = true;
+    view.semaphore = true;
+    view.leases = layout.limit;
+    // The queue first: whoever gets a lease in between is seen twice rather than not at all.
+    auto waiting = read_queue(core, operation, queue_directory(layout, user_path), queue_directory(layout, directory),
+                              deadline, false)
+                       .participants;
+    view.participants = with_waiters(
+        read_leases(core, operation, lease_directory(layout, user_path), lease_directory(layout, directory), deadline),
+        std::move(waiting));
+    return view;
+}
+
+LockView read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                   const std::string& directory, Deadline deadline, bool sync_first) {
+    const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
+    LockView view = read(reader, deadline);
+    if (!reader->may_be_semaphore) return view;
+    const auto layout = read_layout(core, operation, user_path, directory, deadline);
+    if (layout.kind == LockLayout::Kind::queue) return view;
+    return read_semaphore_at(core, operation, user_path, directory, layout, deadline);
+}
+
+}  // namespace zkrecipes::internal

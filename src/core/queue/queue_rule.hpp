@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <zkrecipes/lock_options.hpp>
+
+namespace zkrecipes::internal {
+
+/// Where a contender stands, by one look at the children of the lock directory.
+struct Place {
+    enum class Kind {
+        held,    // nobody blocks it
+        wait,    // until `blocker` is gone; then look again, or, if `alone`, it holds
+        missing  // its own node is not there
+    };
+    Kind kind = Kind::missing;
+    std::string blocker;  // name of the one node to watch
+    /// Nobody else blocks it, and nobody can come to block it later: once the blocker is gone the place is `held`
+    /// without a further look.
+    bool alone = false;
+};
+
+/// What makes a recipe: who has to wait for whom. Pure; shared by all calls of one recipe object.
+class QueueRule {
+public:
+    virtual ~QueueRule() = default;
+    /// `me`: name of the own node.
+    virtual Place place(std::span<const std::string> children, std::string_view me) const = 0;
+    /// Whether a node made now would hold at once.
+    virtual bool would_hold(std::span<const std::string> children) const = 0;
+};
+
+/// Waits for the nearest earlier contender of those kinds that block it: any kind for a mutex or a writer, the writers
+/// for a reader.
+class PredecessorRule final : public QueueRule {
+public:
+    enum class Shrinking {
+        yes,  // those before a node only become fewer
+        no    // a node may appear before one that waits (a writer's downgrade makes one), so look again after each wait
+    };
+    struct Kind {
+        std::string pattern;  // what stands before the sequence, for example "lock-"
+        bool blocks = true;
+        Shrinking shrinking = Shrinking::yes;  // while one of these stands before a node
+    };
+    using Kinds = std::vector<Kind>;
+    explicit PredecessorRule(Kinds kinds, Shrinking shrinking = Shrinking::yes);
+
+    Place place(std::span<const std::string> children, std::string_view me) const override;
+    bool would_hold(std::span<const std::string> children) const override;
+
+private:
+    std::vector<std::string> patterns_;
+    std::vector<bool> blocks_;
+    std::vector<Shrinking> after_;  // by kind
+    Shrinking shrinking_;
+};
+
+// The nodes of a mutex, of a read-write lock and of an election stand in one queue where they meet in one directory:
+// all of them exclude each other.
+/// Of a mutex, of a writer and of a candidate: everybody before it blocks it.
+std::shared_ptr<const QueueRule> rule_exclusive(Dialect dialect = Dialect::curator);
+/// Of a reader: blocked by those that want to be alone.
+std::shared_ptr<const QueueRule> rule_shared(Dialect dialect = Dialect::curator);
+
+}  // namespace zkrecipes::internal

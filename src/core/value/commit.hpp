@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/transaction.hpp>
+
+#include "core/hold/hold_ref.hpp"
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+
+/// What a transaction consists of. Copied for each commit, so that the Transaction may be changed or destroyed
+/// meanwhile.
+struct TransactionPlan {
+    explicit TransactionPlan(std::shared_ptr<SessionCore> session) : core(std::move(session)) {}
+
+    /// Throws Error lock_lost for an empty grant.
+    void require(const Grant& grant, const char* operation);
+    /// Server path of a node that must be there.
+    void require_node(const std::string& node);
+
+    std::shared_ptr<SessionCore> core;
+    std::vector<std::shared_ptr<const Hold>> holds;  // those that are ours to know of
+    std::vector<MultiOp> checks;                     // one for each node
+    std::vector<MultiOp> operations;                 // server paths
+    std::vector<std::string> paths;                  // as the caller names them, one for each operation
+    std::string mark_directory;                      // server path; empty: no mark
+    std::string mark_path;                           // the same as the caller names it
+};
+
+/// Throws Error too_large where no server would take it.
+void check_size(const TransactionPlan& plan, const char* operation);
+
+/// How one commit ended: with a result, with an error, or with neither (nothing was sent).
+struct CommitAnswer {
+    std::optional<TransactionResult> result;
+    std::optional<Error> error;
+};
+
+/// One commit on its way. Owns itself until nothing of it is open any more, which may be later than its answer.
+class PendingCommit {
+public:
+    /// Runs under the session lock, exactly once.
+    using Done = std::function<void(CommitAnswer)>;
+
+    PendingCommit() = default;
+    PendingCommit(const PendingCommit&) = delete;
+    PendingCommit& operator=(const PendingCommit&) = delete;
+    virtual ~PendingCommit() = default;
+
+    // *lock held*:
+    virtual void start(Deadline deadline) = 0;
+    virtual void stop() = 0;  // also before start()
+};
+/// For protocols that go on under the session lock. A passed deadline makes one attempt, and becomes never().
+std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
+                                           PendingCommit::Done done);
+
+/// Blocks the calling fiber or thread until the answer is there. Throws Error. Empty: timed out or stopped before
+/// anything was sent.
+std::optional<TransactionResult> commit_blocking(const TransactionPlan& plan, const char* operation, Deadline deadline,
+                                                 std::stop_token stop);
+/// `done` gets the answer on the notifier lane, exactly once.
+void commit_later(const TransactionPlan& plan, const char* operation, Deadline deadline, std::stop_token stop,
+                  std::function<void(CommitAnswer)> done);
+
+}  // namespace zkrecipes::internal

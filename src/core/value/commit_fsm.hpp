@@ -1,0 +1,137 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/retry_policy.hpp>
+
+#include "base/runtime.hpp"
+#include "client/client.hpp"
+#include "core/operation/types.hpp"
+#include "session/backoff.hpp"
+
+namespace zkrecipes::internal {
+
+/// How a commit ended.
+struct CommitEnd {
+    enum class How {
+        committed,
+        committed_before,  // by an attempt whose answer was lost: what the servers said of it is not known
+        timed_out,         // nothing was written; only before anything was sent
+        stopped,           // the same
+        refused,           // nothing was written: the servers refused the operation of the last answer
+        failed             // `error`; nothing was written, unless it is outcome_unknown
+    };
+    How how{};
+    Rc rc{};  // refused
+    Errc error{};
+    std::string detail{};
+};
+
+/// What a commit asks of its surroundings; the rules are those of AcquirePort.
+class CommitPort {
+public:
+    /// What one request consists of.
+    enum class What {
+        all,         // the mark, if there is one, the checks of the holds, the operations
+        mark_alone,  // to learn whether an earlier attempt has happened, where none may happen any more; can be told
+                     // from the mark of one that has happened
+        which_mark   // whether the mark that is there is that of an attempt: refused with bad_version if not
+    };
+    virtual ~CommitPort() = default;
+
+    // ---- facts ----
+    virtual bool connected() const = 0;
+    virtual std::uint64_t incarnation() const = 0;
+    virtual Instant now() const = 0;
+    virtual std::uint64_t random() = 0;
+    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
+    virtual bool all_held() const = 0;  // whether what is required is surely held, by our own clock
+
+    // ---- requests, cleaning up ----
+    virtual void send(Ticket ticket, What what) = 0;  // on_answer
+    virtual bool reserve_mark() = 0;                  // room for the mark in the session's budget
+    virtual void delete_mark() = 0;                   // it is there
+    virtual void delete_mark_if_any() = 0;            // it may be there, or come
+
+    // ---- waiting and the end ----
+    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
+    virtual void stop_timer() = 0;
+    virtual void answer(CommitEnd end) = 0;  // once
+    virtual void finished() = 0;             // nothing of this commit is open any more
+};
+
+/// Sends one guarded transaction, and never one that may happen twice. Pure, as AcquireFsm is.
+///
+/// A transaction is sent while what it requires is held by our own clock, and the servers check the same. Sent again
+/// without further ado is only what was surely not executed. When the answer is lost there are two cases:
+///
+/// - It has no mark: the outcome is unknown, and that is the answer.
+/// - It has a mark, an ephemeral node of a name that is used for this commit alone, whose create is the first operation
+///   of every attempt. So at most one attempt can happen while the session lives: the next one is answered "exists
+///   already" if an earlier one has happened; and any other answer says that none has, and that none will. Where the
+///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out. Its
+///   own answer can be lost as well: the mark that the next one meets may be that one, and so it is asked which it is.
+///   The session ends: so does the mark, and the outcome stays unknown.
+class CommitFsm {
+public:
+    enum class Mark { no, yes };
+    CommitFsm(CommitPort& port, Mark mark, Patience patience);
+
+    void start();
+    void deadline();
+    void stop();
+
+    // ---- the session; what was sent is answered, also when the connection breaks ----
+    void on_connected();
+    void on_session_lost();
+    void on_closed(Errc why, std::string detail);
+
+    // ---- answers ----
+    /// `refused_at`: the operation that was refused, if one was; 0 is the mark, if there is one.
+    void on_answer(Ticket ticket, Rc rc, std::size_t refused_at);
+    void on_timer();
+
+private:
+    enum class Step : std::uint8_t {
+        idle,
+        awaiting_session,  // there has been none yet
+        backing_off,       // the connection broke, or is away; until the retry timer
+        sent,
+        leaving,  // answered; whether there is a mark to delete is still to come
+        finished
+    };
+    enum class Known : std::uint8_t { none, perhaps, there };
+
+    using How = CommitEnd::How;
+    void go();
+    void send(CommitPort::What what);
+    void attempt_failed();
+    void give_up(How how, const char* unknown_because);
+    void fail(Errc error, std::string detail);
+    void fail_lost();
+    void fail_unknown(const std::string& because);
+    void mark_is_there();
+    void refused(Rc rc);
+    void lost_answer(Rc rc);
+    void leave(CommitEnd end);
+    void settle_mark(Rc rc, std::size_t refused_at);
+    void clean_up();
+
+    CommitPort& port_;
+    const bool has_mark_;
+    const bool once_;
+    Step step_ = Step::idle;
+    Known mark_ = Known::none;
+    CommitPort::What what_ = CommitPort::What::all;  // was sent last
+    bool alone_perhaps_ = false;                     // the mark may be one that was sent alone
+    Ticket ticket_ = 0;
+    std::uint64_t incarnation_ = 0;  // in which it was sent
+    Outage outage_;
+};
+
+}  // namespace zkrecipes::internal

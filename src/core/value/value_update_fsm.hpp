@@ -1,0 +1,203 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/retry_policy.hpp>
+
+#include "base/runtime.hpp"
+#include "client/client.hpp"
+#include "core/operation/types.hpp"
+#include "session/backoff.hpp"
+
+namespace zkrecipes::internal {
+
+/// What stands in a node that was looked at.
+struct FoundValue {
+    std::string data;
+    std::int32_t version = 0;
+};
+
+/// One write of a value.
+struct ValueWrite {
+    enum class How {
+        create,
+        set,     // if the data are of `version`
+        set_any  // whatever they are
+    };
+    How how = How::create;
+    std::string data{};
+    std::int32_t version = 0;
+};
+
+/// What is to become of a value. Pure; a ValueUpdateFsm asks it, step by step.
+class ValueUpdateRule {
+public:
+    enum class Then {
+        look,
+        write,
+        unchanged,  // the end: it is not to be changed
+        fail
+    };
+    struct Step {
+        Then then = Then::look;
+        ValueWrite write{};
+        Errc error{};
+        std::string detail{};
+    };
+
+    ValueUpdateRule() = default;
+    ValueUpdateRule(const ValueUpdateRule&) = delete;
+    ValueUpdateRule& operator=(const ValueUpdateRule&) = delete;
+    virtual ~ValueUpdateRule() = default;
+
+    virtual Step begin() = 0;
+    /// Whether a look must show what the leader knows.
+    virtual bool looks_fresh() const { return false; }
+    virtual Step on_found(const std::optional<FoundValue>& found) = 0;  // empty: there is no node
+    /// The last write did not happen: no_node, node_exists or bad_version.
+    virtual Step on_refused(Errc why) = 0;
+    /// The last write has happened. `version`: of the data now; empty: the answer that told it was lost.
+    virtual void on_written(const ValueWrite& write, std::optional<std::int32_t> version) = 0;
+};
+
+/// How one write ended that was sent as a commit, which has tried again where that was safe.
+struct WriteEnd {
+    enum class How {
+        written,
+        nothing,  // timed out or stopped before anything was sent
+        failed
+    };
+    How how = How::nothing;
+    std::optional<std::int32_t> version{};  // written: of the data now, if that is known
+    std::optional<Error> error{};           // failed; nothing was written, unless it is outcome_unknown
+    bool of_mark = false;                   // failed: it is about the mark, not about the value
+};
+
+struct LockEnd {
+    bool locked = false;
+    std::optional<Error> error{};  // neither: timed out or stopped
+};
+
+/// How a change ended.
+struct ValueUpdateEnd {
+    enum class How { changed, unchanged, nothing, failed };  // nothing: timed out or stopped; nothing was written
+    How how = How::nothing;
+    Errc error{};  // failed
+    std::string detail{};
+    std::optional<Error> ready{};  // failed: complete, instead of the two above
+};
+
+/// What a change asks of its surroundings; the rules are those of AcquirePort, except that write() and lock() may be
+/// answered before they return.
+class ValueUpdatePort {
+public:
+    enum class Directory { parent, of_marks };
+    virtual ~ValueUpdatePort() = default;
+
+    // ---- facts ----
+    virtual bool connected() const = 0;
+    virtual std::uint64_t incarnation() const = 0;
+    virtual Instant now() const = 0;
+    virtual std::uint64_t random() = 0;
+    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;  // connections
+    virtual std::optional<std::chrono::milliseconds> conflict_delay(const RetryState& state, bool locked) = 0;
+    virtual bool has_lock() const = 0;
+    virtual bool lacks_marks() const = 0;  // marks are wanted, and nobody knows yet that their directory is there
+
+    // ---- requests ----
+    virtual void look(Ticket ticket, bool fresh) = 0;                 // on_looked; fresh: behind a sync
+    virtual void write(Ticket ticket, const ValueWrite& write) = 0;   // on_written; keeps the deadline itself
+    virtual void make_directory(Ticket ticket, Directory which) = 0;  // on_directory
+    virtual void lock(Ticket ticket) = 0;                             // on_locked; keeps the deadline itself
+    virtual void unlock() = 0;
+    virtual void stop_waiting() = 0;  // of the write or the lock under way: it answers soon
+
+    // ---- waiting and the end ----
+    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
+    virtual void stop_timer() = 0;
+    virtual void answer(ValueUpdateEnd end) = 0;  // once; nothing is open any more
+};
+
+/// Changes the data of one node as a rule says, and never on top of something that the rule has not seen: it looks,
+/// writes on the condition that the node is still as it was, and looks again where it was not. Pure, as AcquireFsm is.
+///
+/// Writes are commits (commit_fsm.hpp): one of which the answer was lost is not sent again, but with a mark that shows
+/// whether it has happened; otherwise the change ends with outcome_unknown. What is refused has not happened, so
+/// looking again is safe.
+///
+/// Conflicts go on as long as their policy says; then, where there is a lock, under that: those who change it under the
+/// lock do not disturb each other. The condition is checked there, too, since nobody is obliged to use the lock; so
+/// nothing depends on its being held.
+class ValueUpdateFsm {
+public:
+    struct Spec {
+        bool make_directories = true;
+        bool once = false;  // the deadline has passed already: one attempt, which waits for nobody
+    };
+    ValueUpdateFsm(ValueUpdatePort& port, ValueUpdateRule& rule, Spec spec) : port_(port), rule_(rule), spec_(spec) {}
+
+    void start();
+    void deadline();
+    void stop();
+
+    // ---- the session ----
+    void on_connected();
+    void on_closed(Errc why, std::string detail);
+
+    // ---- answers ----
+    void on_looked(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat);
+    void on_written(Ticket ticket, WriteEnd end);
+    void on_directory(Ticket ticket, Rc rc);
+    void on_locked(Ticket ticket, LockEnd end);
+    void on_timer();
+
+private:
+    enum class Step : std::uint8_t {
+        idle,
+        awaiting_session,  // there has been none yet
+        backing_off,       // no server, until the retry timer
+        looking,
+        writing,
+        making_directory,
+        pausing,  // after a conflict
+        locking,
+        finished
+    };
+    /// What needs a connection that a commit does not look after.
+    enum class Request : std::uint8_t { look, directory };
+
+    using How = ValueUpdateEnd::How;
+    void follow(const ValueUpdateRule::Step& step);
+    void send_write();
+    void request(Request request);
+    void attempt_failed();
+    /// Whether the answer says something. If not, the request is sent again later, or this has failed.
+    bool usable(Rc rc, const char* what);
+    void refused(Errc why);
+    void conflict(ValueUpdateRule::Step next);
+    void end(How how);
+    void fail(Errc error, std::string detail);
+    void fail(Error error);
+    void leave(ValueUpdateEnd end);
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+
+    ValueUpdatePort& port_;
+    ValueUpdateRule& rule_;
+    const Spec spec_;
+    Step step_ = Step::idle;
+    Ticket ticket_ = 0;
+    Request request_ = Request::look;  // was sent last, or is to be
+    ValueWrite write_;                 // was sent last
+    ValueUpdatePort::Directory directory_{};
+    int directories_made_ = 0;
+    ValueUpdateRule::Step next_;  // after the pause, or with the lock
+    bool locked_ = false;
+    Outage outage_;
+    Outage conflicts_;
+};
+
+}  // namespace zkrecipes::internal

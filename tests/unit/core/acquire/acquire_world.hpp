@@ -1,0 +1,427 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/acquire/acquire_fsm.hpp"
+#include "core/queue/node_name.hpp"
+#include "support/fault_table.hpp"
+
+namespace zkrecipes::internal {
+
+/// One lock directory, one client that runs AcquireFsm, and a connection that breaks when told to: just enough of
+/// ZooKeeper to decide for every order of events whether the protocol ends well. No clock, no threads: the test pumps.
+class AcquireWorld : public AcquirePort {
+public:
+    static constexpr std::int64_t kOther = 77;  // session of everybody else
+
+    struct Node {
+        std::int64_t owner = 0;
+        std::int64_t czxid = 0;
+    };
+
+    /// What the contender is: of a mutex, or of one side of a lock with shares.
+    enum class Contender { mutex, writer, reader, kazoo_mutex, kazoo_reader };
+
+    explicit AcquireWorld(Patience patience = Patience::wait, Contender contender = Contender::mutex)
+        : AcquireWorld(contender, [this, patience](AcquirePort& port) {
+              return std::make_unique<AcquireFsm>(port, spec, patience);
+          }) {}
+
+protected:
+    /// Another protocol that stands in the queue.
+    template <class MakeFsm>
+    AcquireWorld(Contender contender, const MakeFsm& make) : rule(rule_of(contender)), owned(make(*this)), fsm(*owned) {
+        spec.directory = "/l";
+        spec.base = base_of(contender);
+        const bool kazoo = contender == Contender::kazoo_mutex || contender == Contender::kazoo_reader;
+        spec.dialect = kazoo ? Dialect::kazoo : Dialect::curator;
+        spec.rule = &rule;
+    }
+
+public:
+    AcquireWorld(const AcquireWorld&) = delete;
+
+    static const char* base_of(Contender contender) {
+        switch (contender) {
+            case Contender::mutex: return "lock-";
+            case Contender::writer: return "__WRIT__";
+            case Contender::reader: return "__READ__";
+            case Contender::kazoo_mutex: return "__lock__";
+            case Contender::kazoo_reader: return "__rlock__";
+        }
+        return "";
+    }
+    static PredecessorRule rule_of(Contender contender) {
+        if (contender == Contender::mutex) return PredecessorRule({{"lock-", true}});
+        if (contender == Contender::kazoo_mutex) return PredecessorRule({{"__lock__", true}});
+        if (contender == Contender::kazoo_reader) return PredecessorRule({{"__lock__", true}, {"__rlock__", false}});
+        const bool writer = contender == Contender::writer;
+        return PredecessorRule({{"__WRIT__", true}, {"__READ__", writer}},
+                               writer ? PredecessorRule::Shrinking::no : PredecessorRule::Shrinking::yes);
+    }
+
+    // ---- what the others do ----
+    std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
+        exists = true;
+        const auto name = prefix + format_sequence(take_sequence());
+        children[name] = {kOther, pzxid = ++zxid};
+        return name;
+    }
+    /// A peer that holds the lock alone takes a share under its own number, and gives up the rest.
+    std::string other_downgrades(const std::string& writer) {
+        auto share = writer;
+        share.replace(share.find("__WRIT__"), 8, "__READ__");
+        children[share] = {kOther, pzxid = ++zxid};
+        remove(writer);
+        return share;
+    }
+    void remove(const std::string& name) {
+        if (children.erase(name) == 0) return;
+        pzxid = ++zxid;
+        if (watched == name) {
+            const Ticket ticket = watch_ticket;
+            watched.clear();
+            if (is_connected)
+                fsm.on_watch_fired(ticket, WatchEventType::deleted);
+            else
+                missed = ticket;
+        }
+    }
+    std::vector<std::string> mine() const {
+        std::vector<std::string> result;
+        for (const auto& [name, node] : children) {
+            if (node.owner != kOther) result.push_back(name);
+        }
+        return result;
+    }
+
+    // ---- the connection ----
+    void suspend() {
+        if (!is_connected) return;
+        is_connected = false;
+        if (suspended_first) fsm.on_suspended();
+        drop_pending(Rc::connection_loss);
+        if (!suspended_first) fsm.on_suspended();
+    }
+    virtual void reconnect() {
+        if (is_connected || is_closed) return;
+        is_connected = true;
+        fsm.on_connected();
+        if (missed) {  // the client sets its watches again, and a node that is gone fires at once
+            const Ticket ticket = *missed;
+            missed.reset();
+            fsm.on_watch_fired(ticket, WatchEventType::deleted);
+        }
+    }
+    void expire() {
+        is_connected = false;
+        const std::int64_t old = session;
+        ++session;
+        if (suspended_first) {
+            lose();
+            drop_pending(Rc::session_expired);
+        } else {
+            drop_pending(Rc::session_expired);
+            lose();
+        }
+        if (lingering) return;  // the servers have not noticed yet
+        delete_nodes_of(old);
+    }
+    virtual void delete_nodes_of(std::int64_t owner) {
+        for (const auto& name : mine()) {
+            if (children[name].owner == owner) remove(name);
+        }
+    }
+    void close() {
+        is_closed = true;
+        is_connected = false;
+        drop_pending(Rc::closed);
+        fsm.on_closed(Errc::closed, "closed");
+        delete_nodes_of(session);
+    }
+
+    // ---- running ----
+    /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
+    bool pump() {
+        if (!pending.empty()) {
+            const int index = executed++;
+            const Fault fault = fault_at(plans, index);
+            auto request = std::move(pending.front());
+            pending.pop_front();
+            play(std::move(request), fault);
+            return true;
+        }
+        if (!is_connected && !is_closed) {
+            if (stay_away > 0)
+                --stay_away;
+            else {
+                reconnect();
+                return true;
+            }
+        }
+        if (timer) {
+            timer = false;
+            clock += last_delay;
+            fsm.on_timer();
+            return true;
+        }
+        if (!script.empty()) {
+            auto next = std::move(script.front());
+            script.pop_front();
+            next();
+            return true;
+        }
+        return false;
+    }
+    /// Until nothing happens any more; then the reaper does its work.
+    void run() {
+        for (int i = 0; i < 10'000 && pump(); ++i) {
+        }
+        flush_reaper();
+    }
+    virtual void flush_reaper() {
+        if (is_closed) return;
+        for (const auto& name : reaped_nodes) {
+            const auto it = children.find(name);
+            if (it != children.end() && it->second.owner != kOther) remove(name);
+        }
+        for (const auto& identity : reaped_identities) {
+            for (const auto& name : mine()) {
+                if (name.starts_with(identity)) remove(name);
+            }
+        }
+    }
+
+    // ---- AcquirePort ----
+    bool connected() const override { return is_connected; }
+    std::int32_t take_sequence() {  // wraps, as the servers' counter does
+        return std::exchange(next_sequence, static_cast<std::int32_t>(static_cast<std::uint32_t>(next_sequence) + 1));
+    }
+    std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
+    std::int64_t session_id() const override { return session; }
+    Instant now() const override { return Instant(clock); }
+    std::uint64_t random() override { return 0; }
+    std::string new_uuid() override {
+        auto number = std::to_string(++uuids);
+        return "a0000000-0000-4000-8000-" + std::string(12 - number.size(), '0') + number;
+    }
+    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
+        last_state = state;
+        if (state.failures > attempts_allowed) return std::nullopt;
+        return std::chrono::milliseconds(10);
+    }
+    void create(Ticket t, const std::string& prefix) override {
+        ++writes;
+        trace.push_back("create");
+        send([this, t, prefix](bool run, Rc rc) {
+            NodeStat stat;
+            std::string path;
+            if (run) {
+                if (!exists) {
+                    if (rc == Rc::ok) rc = Rc::no_node;
+                } else {
+                    const auto name = prefix + format_sequence(take_sequence());
+                    path = "/l/" + name;
+                    stat.ephemeral_owner = session;
+                    stat.czxid = pzxid = ++zxid;
+                    children[name] = {session, zxid};
+                    ++created;
+                }
+            }
+            if (create_answer && rc == Rc::ok) rc = *create_answer;
+            fsm.on_created(t, rc, rc == Rc::ok ? path : "", stat, now());
+        });
+        trace.push_back("exists");
+        send([this, t](bool, Rc rc) {
+            NodeStat stat;
+            stat.num_children = static_cast<std::int32_t>(children.size());
+            stat.pzxid = pzxid;
+            if (rc == Rc::ok && !exists) rc = Rc::no_node;
+            fsm.on_parent(t, rc, stat);
+        });
+    }
+    void make_directory(Ticket t) override {
+        trace.push_back("mkdir");
+        send([this, t](bool run, Rc rc) {
+            if (run) exists = true;
+            if (reap_directory > 0 && run) {
+                --reap_directory;
+                exists = false;
+            }
+            fsm.on_directory(t, rc);
+        });
+    }
+    void list(Ticket t) override {
+        trace.push_back("list");
+        send([this, t](bool, Rc rc) {
+            std::vector<std::string> names;
+            for (const auto& [name, node] : children) names.push_back(name);
+            if (rc == Rc::ok && list_answer) rc = *list_answer;
+            if (rc == Rc::ok && !exists) rc = Rc::no_node;
+            fsm.on_children(t, rc, names);
+        });
+    }
+    void sync(Ticket t) override {
+        trace.push_back("sync");
+        send([this, t](bool, Rc rc) { fsm.on_synced(t, rc); });
+    }
+    void look_at(Ticket t, const std::string& name) override {
+        trace.push_back("look");
+        send([this, t, name](bool, Rc rc) {
+            NodeStat stat;
+            const auto it = children.find(name);
+            if (rc == Rc::ok && it == children.end()) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                stat.ephemeral_owner = it->second.owner;
+                stat.czxid = it->second.czxid;
+            }
+            fsm.on_own(t, rc, stat);
+        });
+    }
+    void watch(Ticket t, const std::string& name) override {
+        trace.push_back("watch");
+        watches_asked.push_back(name);
+        send([this, t, name](bool, Rc rc) {
+            if (rc == Rc::ok && before_watch) std::exchange(before_watch, nullptr)();
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                watched = name;
+                watch_ticket = t;
+            }
+            fsm.on_watching(t, rc);
+        });
+    }
+    void unwatch() override {
+        watched.clear();
+        missed.reset();
+    }
+    void renew_lease(Ticket t, const std::string& name) override {
+        trace.push_back("renew");
+        send([this, t, name](bool run, Rc rc) {
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (run && rc == Rc::ok) lease_fresh = true;
+            fsm.on_lease_renewed(t, rc);
+        });
+    }
+    bool reserve_node(const std::string&) override { return room; }
+    bool may_watch(const std::string&) override { return watch_room; }
+    void lease_committed(Instant) override { lease_fresh = !slow_lease; }
+    bool begin_hold(const std::string& name, std::int64_t czxid) override {
+        if (!lease_fresh) return false;
+        holds.push_back({name, czxid});
+        // The judge: the true state of the directory, not what the client was told.
+        const std::string pattern[] = {"lock-", "__WRIT__", "__READ__", "__lock__", "__rlock__"};
+        const auto me = parse_queue_name(name, pattern);
+        double_grant = !children.contains(name);
+        for (const auto& [other, node] : children) {
+            const auto parsed = parse_queue_name(other, pattern);
+            const auto shares = [](std::size_t p) { return p == 2 || p == 4; };
+            const bool both_share = parsed && shares(parsed->pattern) && shares(me->pattern);
+            if (parsed && other != name && !both_share && parsed->before(*me)) double_grant = true;
+        }
+        return true;
+    }
+    void delete_node(const std::string& name) override { reaped_nodes.push_back(name); }
+    void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
+    void start_timer(std::chrono::milliseconds delay) override {
+        timer = true;
+        last_delay = delay;
+    }
+    void stop_timer() override { timer = false; }
+    void note(const char*) override { ++notes; }
+    void running_out() override { ++warnings; }
+    void answer(Ended how, Errc error, std::string detail) override {
+        ++answers;
+        ended = how;
+        errc = error;
+        text = std::move(detail);
+    }
+    void finished() override { ++finishes; }
+
+    // ---- state, open to the tests ----
+    QueueSpec spec;
+    PredecessorRule rule;
+    const std::unique_ptr<AcquireFsm> owned;
+    AcquireFsm& fsm;
+
+    bool exists = true;
+    std::map<std::string, Node> children;
+    std::int32_t next_sequence = 0;
+    std::int64_t zxid = 100, pzxid = 100;
+    std::int64_t session = 1;
+    bool is_connected = true, is_closed = false, never_connected = false;
+    bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
+    bool lingering = false;       // nodes of an expired session stay for a while
+    int stay_away = 0;            // timers that fire before the connection is back
+    bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
+    int attempts_allowed = 1'000'000;
+    int reap_directory = 0;
+    std::optional<Rc> create_answer, list_answer;
+    std::function<void()> before_watch;
+    std::deque<std::function<void()>> script;
+    PlannedFaults plans;
+    Nanoseconds clock{1'000'000'000};
+    RetryState last_state;
+
+    std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
+    std::vector<std::pair<std::string, std::int64_t>> holds;
+    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
+    std::optional<Ended> ended;  // none yet
+    Errc errc{};
+    std::string text, watched;
+    bool timer = false, double_grant = false;
+
+protected:
+    using Request = std::function<void(bool executed, Rc rc)>;
+
+    void send(Request request) { pending.push_back(std::move(request)); }
+    virtual void lose() {
+        lease_fresh = false;
+        watched.clear();
+        missed.reset();
+        fsm.on_session_lost();
+    }
+
+private:
+    void play(Request request, Fault fault) {
+        switch (fault) {
+            case Fault::none: return request(true, Rc::ok);
+            case Fault::lost_before:
+            case Fault::lost_after: return break_connection(std::move(request), fault == Fault::lost_after, false);
+            case Fault::expired_before:
+            case Fault::expired_after: return break_connection(std::move(request), fault == Fault::expired_after, true);
+            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
+            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
+            case Fault::closed: pending.push_front(std::move(request)); return close();
+        }
+    }
+    void break_connection(Request request, bool run, bool with_session) {
+        if (with_session && run)
+            request(true, Rc::connection_loss);
+        else
+            pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
+        if (with_session)
+            expire();
+        else
+            suspend();
+    }
+    void drop_pending(Rc rc) {
+        auto dropped = std::move(pending);
+        pending.clear();
+        for (auto& request : dropped) request(false, rc);
+    }
+
+    std::deque<Request> pending;
+    Ticket watch_ticket = 0;
+    std::optional<Ticket> missed;
+    std::chrono::milliseconds last_delay{0};
+};
+
+}  // namespace zkrecipes::internal

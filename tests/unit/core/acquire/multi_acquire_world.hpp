@@ -1,0 +1,443 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/acquire/multi_acquire_fsm.hpp"
+#include "core/queue/node_name.hpp"
+#include "unit/core/acquire/acquire_world.hpp"
+
+namespace zkrecipes::internal {
+
+/// As AcquireWorld, for MultiAcquireFsm: several lock directories, one client that enters them together, and a
+/// connection that breaks when told to. No clock, no threads: the test pumps.
+class MultiAcquireWorld : public MultiAcquirePort {
+public:
+    static constexpr std::int64_t kOther = AcquireWorld::kOther;
+
+    struct Node {
+        std::int64_t owner = 0;
+        std::int64_t czxid = 0;
+    };
+    struct Directory {
+        bool exists = true;
+        std::map<std::string, Node> children;
+        std::int32_t next_sequence = 0;
+        std::int64_t pzxid = 100;
+        std::string watched;
+        Ticket watch_ticket = 0;
+        std::optional<Ticket> missed;
+    };
+
+    /// One member for each base.
+    explicit MultiAcquireWorld(std::vector<std::string> bases = {"lock-", "lock-", "lock-"},
+                               Patience patience = Patience::wait)
+        : spec(spec_of(bases)), dirs(bases.size()), fsm(*this, spec, patience) {}
+    MultiAcquireWorld(const MultiAcquireWorld&) = delete;
+
+    // ---- what the others do ----
+    std::string other_enters(std::size_t member, char who = 'a', const std::string& base = "lock-") {
+        return enter(member, std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-" + base, kOther, ++zxid);
+    }
+    /// Another set: all of it at once.
+    void others_enter(const std::vector<std::size_t>& members, char who = 'a', const std::string& base = "lock-") {
+        ++zxid;
+        for (const auto member : members) {
+            enter(member, std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-" + base, kOther, zxid);
+        }
+    }
+    /// All nodes of `who`, by one transaction.
+    void others_leave(char who) {
+        ++zxid;
+        const std::string prefix = std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-";
+        for (std::size_t i = 0; i < dirs.size(); ++i) {
+            const auto names = names_in(i);
+            for (const auto& name : names) {
+                if (name.starts_with(prefix)) erase(i, name);
+            }
+        }
+    }
+    void remove(std::size_t member, const std::string& name) {
+        ++zxid;
+        erase(member, name);
+    }
+    std::vector<std::string> names_in(std::size_t member) const {
+        std::vector<std::string> names;
+        for (const auto& [name, node] : dirs[member].children) names.push_back(name);
+        return names;
+    }
+    /// Our nodes: member and name.
+    std::vector<std::pair<std::size_t, std::string>> mine() const {
+        std::vector<std::pair<std::size_t, std::string>> result;
+        for (std::size_t i = 0; i < dirs.size(); ++i) {
+            for (const auto& [name, node] : dirs[i].children) {
+                if (node.owner != kOther) result.emplace_back(i, name);
+            }
+        }
+        return result;
+    }
+    bool any_watch() const {
+        return std::any_of(dirs.begin(), dirs.end(), [](const auto& d) { return !d.watched.empty(); });
+    }
+
+    // ---- the connection ----
+    void suspend() {
+        if (!is_connected) return;
+        is_connected = false;
+        if (suspended_first) fsm.on_suspended();
+        drop_pending(Rc::connection_loss);
+        if (!suspended_first) fsm.on_suspended();
+    }
+    void reconnect() {
+        if (is_connected || is_closed) return;
+        is_connected = true;
+        fsm.on_connected();
+        for (std::size_t i = 0; i < dirs.size(); ++i) {
+            if (const auto ticket = std::exchange(dirs[i].missed, std::nullopt)) {
+                fsm.on_watch_fired(*ticket, i, WatchEventType::deleted);
+            }
+        }
+    }
+    void expire() {
+        is_connected = false;
+        const std::int64_t old = session;
+        ++session;
+        if (suspended_first) {
+            lose();
+            drop_pending(Rc::session_expired);
+        } else {
+            drop_pending(Rc::session_expired);
+            lose();
+        }
+        if (!lingering) delete_nodes_of(old);
+    }
+    void delete_nodes_of(std::int64_t owner) {
+        for (const auto& [member, name] : mine()) {
+            if (dirs[member].children[name].owner == owner) remove(member, name);
+        }
+    }
+    void close() {
+        is_closed = true;
+        is_connected = false;
+        drop_pending(Rc::closed);
+        fsm.on_closed(Errc::closed, "closed");
+        delete_nodes_of(session);
+    }
+
+    // ---- running ----
+    /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
+    bool pump() {
+        if (!pending.empty()) {
+            const int index = executed++;
+            auto request = std::move(pending.front());
+            pending.pop_front();
+            play(std::move(request), fault_at(plans, index));
+            return true;
+        }
+        if (!is_connected && !is_closed && stay_away-- <= 0) {
+            reconnect();
+            return true;
+        }
+        // The reaper deletes what it was given, on whichever connection: a set that begins again may stand behind it.
+        if (is_connected && flush_reaper()) return true;
+        if (timer) {
+            timer = false;
+            clock += std::chrono::milliseconds(10);
+            fsm.on_timer();
+            return true;
+        }
+        if (script.empty()) return false;
+        auto next = std::move(script.front());
+        script.pop_front();
+        next();
+        return true;
+    }
+    /// Until nothing happens any more; then the reaper does its work.
+    void run() {
+        for (int i = 0; i < 10'000 && pump(); ++i) {
+        }
+        flush_reaper();
+    }
+    /// False: there was nothing to do.
+    bool flush_reaper() {
+        bool deleted = false;
+        if (is_closed) return deleted;
+        for (const auto& [member, name] : mine()) {
+            const bool by_name = std::find(reaped.begin(), reaped.end(), std::pair(member, name)) != reaped.end();
+            const bool by_identity = std::any_of(reaped_identities.begin(), reaped_identities.end(),
+                                                 [&](const auto& identity) { return name.starts_with(identity); });
+            if (!by_name && !by_identity) continue;
+            remove(member, name);
+            deleted = true;
+        }
+        return deleted;
+    }
+
+    // ---- MultiAcquirePort ----
+    bool connected() const override { return is_connected; }
+    std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
+    std::int64_t session_id() const override { return session; }
+    Instant now() const override { return Instant(clock); }
+    std::uint64_t random() override { return 0; }
+    std::string new_uuid() override {
+        auto number = std::to_string(++uuids);
+        return "a0000000-0000-4000-8000-" + std::string(12 - number.size(), '0') + number;
+    }
+    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
+        if (state.failures > attempts_allowed) return std::nullopt;
+        return std::chrono::milliseconds(10);
+    }
+    void create(Ticket t, const std::string& identity) override {
+        trace.push_back("multi");
+        ++writes;
+        send([this, t, identity](bool run, Rc rc) {
+            std::vector<std::string> paths(dirs.size());
+            std::size_t refused = dirs.size();
+            for (std::size_t i = 0; i < dirs.size() && rc == Rc::ok; ++i) {
+                if (!dirs[i].exists) {
+                    rc = Rc::no_node;
+                    refused = i;
+                }
+            }
+            if (rc == Rc::ok && create_answer) {
+                run = false;
+                rc = *create_answer;
+                refused = 1;
+            }
+            const bool possible = std::all_of(dirs.begin(), dirs.end(), [](const auto& d) { return d.exists; });
+            if (run && possible) {
+                ++zxid;
+                ++created;
+                for (std::size_t i = 0; i < dirs.size(); ++i) {
+                    paths[i] = enter(i, identity + spec.members[i].base, session, zxid);
+                    paths[i] = "/l" + std::to_string(i) + "/" + paths[i];
+                }
+            }
+            if (rc != Rc::ok) paths.assign(dirs.size(), "");
+            fsm.on_created(t, rc, paths, refused, now());
+        });
+        for (std::size_t i = 0; i < dirs.size(); ++i) {
+            trace.push_back("exists");
+            send([this, t, i](bool, Rc rc) {
+                if (rc == Rc::ok && i == 0 && before_parents) std::exchange(before_parents, nullptr)();
+                NodeStat stat;
+                stat.num_children = static_cast<std::int32_t>(dirs[i].children.size());
+                stat.pzxid = dirs[i].pzxid;
+                if (rc == Rc::ok && !dirs[i].exists) rc = Rc::no_node;
+                fsm.on_parent(t, i, rc, stat);
+            });
+        }
+    }
+    void make_directory(Ticket t, std::size_t m) override {
+        trace.push_back("mkdir");
+        send([this, t, m](bool run, Rc rc) {
+            if (run) dirs[m].exists = true;
+            if (reap_directory > 0 && run) {
+                --reap_directory;
+                dirs[m].exists = false;
+            }
+            fsm.on_directory(t, m, rc);
+        });
+    }
+    void list(Ticket t, std::size_t m) override {
+        trace.push_back("list");
+        send([this, t, m](bool, Rc rc) {
+            if (rc == Rc::ok && list_answer) rc = *list_answer;
+            if (rc == Rc::ok && !dirs[m].exists) rc = Rc::no_node;
+            fsm.on_children(t, m, rc, rc == Rc::ok ? names_in(m) : std::vector<std::string>());
+        });
+    }
+    void sync(Ticket t) override {
+        trace.push_back("sync");
+        send([this, t](bool, Rc rc) { fsm.on_synced(t, rc); });
+    }
+    void look_at_first(Ticket t, const std::string& name) override {
+        trace.push_back("look");
+        send([this, t, name](bool, Rc rc) {
+            NodeStat stat;
+            const auto it = dirs[0].children.find(name);
+            if (rc == Rc::ok && it == dirs[0].children.end()) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                stat.ephemeral_owner = std::exchange(owner_shown, std::nullopt).value_or(it->second.owner);
+                stat.czxid = it->second.czxid;
+            }
+            fsm.on_own(t, rc, stat);
+        });
+    }
+    void watch(Ticket t, std::size_t m, const std::string& name) override {
+        trace.push_back("watch");
+        watches_asked.push_back(name);
+        send([this, t, m, name](bool, Rc rc) {
+            if (rc == Rc::ok && before_watch) std::exchange(before_watch, nullptr)();
+            if (rc == Rc::ok && !dirs[m].children.contains(name)) rc = Rc::no_node;
+            if (rc == Rc::ok) {
+                dirs[m].watched = name;
+                dirs[m].watch_ticket = t;
+            }
+            fsm.on_watching(t, m, rc);
+        });
+    }
+    void unwatch() override {
+        for (auto& dir : dirs) {
+            dir.watched.clear();
+            dir.missed.reset();
+        }
+    }
+    void renew_lease(Ticket t, const std::vector<std::string>& names) override {
+        trace.push_back("check");
+        send([this, t, names](bool run, Rc rc) {
+            for (std::size_t i = 0; i < names.size(); ++i) {
+                if (rc == Rc::ok && !dirs[i].children.contains(names[i])) rc = Rc::no_node;
+            }
+            if (run && rc == Rc::ok) lease_fresh = true;
+            fsm.on_lease_renewed(t, rc);
+        });
+    }
+    bool reserve_nodes(const std::string&) override { return room; }
+    bool may_watch(const std::vector<std::string>&) override { return watch_room; }
+    void lease_committed(Instant) override { lease_fresh = !slow_lease; }
+    bool begin_hold(const std::vector<std::string>& names, std::int64_t czxid) override {
+        if (!lease_fresh) return false;
+        holds.emplace_back(names, czxid);
+        // The judge: the true state of the directories, not what the client was told.
+        const std::string pattern[] = {"lock-", "__WRIT__", "__READ__"};
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            const auto own = dirs[i].children.find(names[i]);
+            bad_grant = bad_grant || own == dirs[i].children.end() || own->second.czxid != czxid;
+            const auto me = parse_queue_name(names[i], pattern);
+            for (const auto& [other, node] : dirs[i].children) {
+                const auto parsed = parse_queue_name(other, pattern);
+                const bool both_share = parsed && parsed->pattern == 2 && me->pattern == 2;
+                if (parsed && other != names[i] && !both_share && parsed->before(*me)) bad_grant = true;
+            }
+        }
+        return true;
+    }
+    void delete_nodes(const std::vector<std::string>& names) override {
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (!names[i].empty()) reaped.emplace_back(i, names[i]);
+        }
+    }
+    void cleaner_stray(std::size_t m, const std::string& name) override { reaped.emplace_back(m, name); }
+    void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
+    void start_timer(std::chrono::milliseconds) override { timer = true; }
+    void stop_timer() override { timer = false; }
+    void note(const char*) override { ++notes; }
+    void running_out(std::size_t) override { ++warnings; }
+    void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override {
+        ++answers;
+        ended = how;
+        errc = error;
+        text = std::move(detail);
+        about = member;
+    }
+    void finished() override { ++finishes; }
+
+    static MultiQueueSpec spec_of(const std::vector<std::string>& bases) {
+        MultiQueueSpec made;
+        for (std::size_t i = 0; i < bases.size(); ++i) {
+            made.members.push_back({"/l" + std::to_string(i), bases[i],
+                                    (bases[i] == "__READ__" ? rule_shared() : rule_exclusive()).get()});
+        }
+        return made;
+    }
+    std::string enter(std::size_t member, const std::string& prefix, std::int64_t owner, std::int64_t at) {
+        Directory& dir = dirs[member];
+        dir.exists = true;
+        const auto name = prefix + format_sequence(dir.next_sequence);
+        dir.next_sequence = static_cast<std::int32_t>(static_cast<std::uint32_t>(dir.next_sequence) + 1);  // wraps
+        dir.children[name] = {owner, at};
+        dir.pzxid = at;
+        return name;
+    }
+    void erase(std::size_t member, const std::string& name) {
+        Directory& dir = dirs[member];
+        if (dir.children.erase(name) == 0) return;
+        dir.pzxid = zxid;
+        if (dir.watched != name) return;
+        dir.watched.clear();
+        if (is_connected) {
+            fsm.on_watch_fired(dir.watch_ticket, member, WatchEventType::deleted);
+        } else {
+            dir.missed = dir.watch_ticket;
+        }
+    }
+
+    // ---- state, open to the tests ----
+    MultiQueueSpec spec;
+    std::vector<Directory> dirs;
+    MultiAcquireFsm fsm;
+
+    std::int64_t zxid = 100;
+    std::int64_t session = 1;
+    bool is_connected = true, is_closed = false, never_connected = false;
+    bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
+    bool lingering = false;       // nodes of an expired session stay for a while
+    int stay_away = 0;            // timers that fire before the connection is back
+    bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
+    int attempts_allowed = 1'000'000;
+    int reap_directory = 0;
+    std::optional<Rc> create_answer, list_answer;
+    std::optional<std::int64_t> owner_shown;  // once, instead of the true one
+    std::function<void()> before_watch, before_parents;
+    std::deque<std::function<void()>> script;
+    PlannedFaults plans;
+    Nanoseconds clock{1'000'000'000};
+
+    std::vector<std::string> trace, watches_asked, reaped_identities;
+    std::vector<std::pair<std::size_t, std::string>> reaped;
+    std::vector<std::pair<std::vector<std::string>, std::int64_t>> holds;
+    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
+    std::optional<Ended> ended;  // none yet
+    Errc errc{};
+    std::string text;
+    std::optional<std::size_t> about;
+    bool timer = false, bad_grant = false;
+
+private:
+    using Request = std::function<void(bool executed, Rc rc)>;
+
+    void send(Request request) { pending.push_back(std::move(request)); }
+    void play(Request request, Fault fault) {
+        switch (fault) {
+            case Fault::none: return request(true, Rc::ok);
+            case Fault::lost_before:
+            case Fault::lost_after: return break_connection(std::move(request), fault == Fault::lost_after, false);
+            case Fault::expired_before:
+            case Fault::expired_after: return break_connection(std::move(request), fault == Fault::expired_after, true);
+            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
+            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
+            case Fault::closed: pending.push_front(std::move(request)); return close();
+        }
+    }
+    void break_connection(Request request, bool run, bool with_session) {
+        if (with_session && run)
+            request(true, Rc::connection_loss);
+        else
+            pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
+        if (with_session)
+            expire();
+        else
+            suspend();
+    }
+    void lose() {
+        lease_fresh = false;
+        unwatch();
+        fsm.on_session_lost();
+    }
+    void drop_pending(Rc rc) {
+        auto dropped = std::move(pending);
+        pending.clear();
+        for (auto& request : dropped) request(false, rc);
+    }
+
+    std::deque<Request> pending;
+};
+
+}  // namespace zkrecipes::internal

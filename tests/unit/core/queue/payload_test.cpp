@@ -1,0 +1,174 @@
+#include "core/queue/payload.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <random>
+
+#include <zkrecipes/error.hpp>
+
+#include "core/operation/json.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+constexpr std::chrono::system_clock::time_point kSomeDay{std::chrono::seconds(1'767'323'045)};  // 2026-01-02 03:04:05
+
+Participant read(std::string data) {
+    Participant participant;
+    read_payload(std::move(data), participant);
+    return participant;
+}
+
+TEST(PayloadTest, TheUserIsThatOfTheProcessWhateverTheEnvironmentSays) {
+    ::setenv("LOGNAME", "somebody else", 1);
+    ::setenv("USER", "somebody else", 1);
+    const std::string text = write_payload({}, kSomeDay, "acquire", "/l");
+    ::unsetenv("LOGNAME");
+    ::unsetenv("USER");
+    const passwd* entry = ::getpwuid(::getuid());
+    EXPECT_EQ(read(text).user, entry != nullptr ? entry->pw_name : "uid " + std::to_string(::getuid()));
+    EXPECT_THAT(text, HasSubstr(",\"uid\":" + std::to_string(::getuid()) + ","));
+}
+
+TEST(PayloadTest, WhatIsWrittenIsReadBack) {
+    LockOptions options;
+    options.id = "web1";
+    options.name = "deploy \"now\"\n\\ ünïcode";
+    options.labels = {{"ticket", "OPS-7"}, {"", "empty"}};
+    const auto text = write_payload(options, kSomeDay, "acquire", "/l");
+    EXPECT_LE(text.size(), kMaxPayload);
+    EXPECT_THAT(text, HasSubstr("{\"v\":1,\"id\":\"web1\","));
+    EXPECT_THAT(text, HasSubstr("\"since\":\"2026-01-02T03:04:05Z\""));
+    const auto participant = read(text);
+    EXPECT_EQ(participant.id, "web1");
+    EXPECT_EQ(participant.name, options.name);
+    EXPECT_EQ(participant.pid, getpid());
+    EXPECT_FALSE(participant.host.empty());
+    EXPECT_FALSE(participant.user.empty());
+    EXPECT_EQ(participant.labels, options.labels);
+    EXPECT_EQ(participant.raw, text);
+}
+
+TEST(PayloadTest, TheIdIsHostAndPidByDefaultAndTheDataIsNeverEmpty) {  // H14
+    const auto text = write_payload({}, kSomeDay, "acquire", "/l");
+    EXPECT_FALSE(text.empty());
+    const auto participant = read(text);
+    EXPECT_EQ(participant.id, participant.host + ":" + std::to_string(getpid()));
+    EXPECT_THAT(participant.labels, IsEmpty());
+}
+
+TEST(PayloadTest, ALongNameIsCutAndSaysSo) {
+    LockOptions options;
+    for (int i = 0; i < 300; ++i) options.name += "ä\n";
+    const auto text = write_payload(options, kSomeDay, "acquire", "/l");
+    EXPECT_LE(text.size(), kMaxPayload);
+    EXPECT_GT(text.size(), kMaxPayload - 20);
+    const auto name = read(text).name;
+    EXPECT_TRUE(name.ends_with("…"));
+    EXPECT_TRUE(options.name.starts_with(name.substr(0, name.size() - std::string("…").size())));
+}
+
+TEST(PayloadTest, ANameOfManyBytesForEachCharacterKeepsWhatHasRoom) {
+    LockOptions options;
+    for (int i = 0; i < 300; ++i) options.name += "я";
+    const auto text = write_payload(options, kSomeDay, "acquire", "/l");
+    EXPECT_LE(text.size(), kMaxPayload);
+    EXPECT_GT(text.size(), kMaxPayload - 4);
+}
+
+TEST(PayloadTest, ANameOfAnyLengthIsCutWithoutWritingItAgainAndAgain) {
+    LockOptions options;
+    options.name = std::string(100'000'000, '\n');
+    EXPECT_LE(write_payload(options, kSomeDay, "acquire", "/l").size(), kMaxPayload);
+}
+
+TEST(PayloadTest, LabelsThatDoNotFitAreRefused) {
+    LockOptions options;
+    options.labels["story"] = std::string(600, 'x');
+    try {
+        write_payload(options, kSomeDay, "ExclusiveMutex", "/l");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::bad_option);
+        EXPECT_THAT(error.what(), HasSubstr("/l"));
+        EXPECT_THAT(error.what(), HasSubstr("labels"));
+    }
+}
+
+TEST(PayloadTest, WhatIsNotUtf8BecomesReplacementCharacters) {
+    LockOptions options;
+    options.id = std::string("a\xff\xc3(\xed\xa0\x80z\0e", 9);
+    const auto participant = read(write_payload(options, kSomeDay, "acquire", "/l"));
+    EXPECT_THAT(participant.id, HasSubstr("a\xEF\xBF\xBD"));
+    EXPECT_THAT(participant.id, HasSubstr("z"));
+}
+
+TEST(PayloadTest, ForeignDataIsShownRawAndSaysNothingElse) {
+    for (const std::string& data :
+         {std::string(), std::string("127.0.0.1"), std::string("b'id'"), std::string("{"), std::string("[1]"),
+          std::string("{}x"), std::string("{\"id\":\"a\"} trailing"), std::string("{\"id\":\"a\",}"),
+          std::string("{\"id\" \"a\"}"), std::string("null"), std::string("\x12\x34\x00", 3),
+          std::string("{\"id\":\"a"), std::string("{\"id\":\"\\u12\"}"), std::string("{\"pid\":}")}) {
+        const auto participant = read(data);
+        EXPECT_EQ(participant.raw, data);
+        EXPECT_EQ(participant.id, "") << data;
+        EXPECT_EQ(participant.pid, 0);
+    }
+}
+
+TEST(PayloadTest, OtherMembersAndTypesAreSkipped) {
+    const auto participant = read(
+        R"( { "future" : [ 1, {"a":[true,false,null,-1.5e+3]} ], "id" : "x\u00e9\ud83d\ude00\ud800", "pid" : "7",
+              "name" : 3, "meta" : { "a" : "1", "b" : 2, "c" : {"d":"e"} }, "host" : "h" } )");
+    EXPECT_EQ(participant.id, "xé😀\xEF\xBF\xBD");
+    EXPECT_EQ(participant.pid, 0);
+    EXPECT_EQ(participant.name, "");
+    EXPECT_EQ(participant.host, "h");
+    EXPECT_THAT(participant.labels, UnorderedElementsAre(Pair("a", "1"), Pair("b", ""), Pair("c", "")));
+}
+
+TEST(PayloadTest, DeepNestingEnds) {
+    EXPECT_EQ(read("{\"id\":\"a\",\"x\":" + std::string(100'000, '[') + "}").id, "");
+    std::string objects;
+    for (int i = 0; i < 100'000; ++i) objects += "{\"x\":";
+    EXPECT_EQ(read(objects).id, "");
+}
+
+TEST(PayloadTest, AnyBytesAreReadWithoutHarm) {
+    std::mt19937 random(5);
+    const auto good = write_payload({}, kSomeDay, "acquire", "/l");
+    const std::string letters = "{}[]\",:\\u0d8ntrue-+.e";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const int rounds = 10'000;
+#else
+    const int rounds = 100'000;
+#endif
+    for (int i = 0; i < rounds; ++i) {
+        std::string data = good;
+        for (int edits = static_cast<int>(random() % 5) + 1; edits > 0; --edits) {
+            const auto at = random() % data.size();
+            switch (random() % 4) {
+                case 0: data[at] = static_cast<char>(random()); break;
+                case 1: data[at] = letters[random() % letters.size()]; break;
+                case 2: data.erase(at, random() % 8); break;
+                default: data.insert(at, 1, letters[random() % letters.size()]); break;
+            }
+            if (data.empty()) data = "{";
+        }
+        const auto participant = read(data);
+        EXPECT_EQ(participant.raw, data);
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::internal

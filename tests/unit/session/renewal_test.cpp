@@ -1,0 +1,143 @@
+// Checks that a hold can begin on: the nodes are there, and the lease is fresh.
+#include "support/session_fixture.hpp"
+
+namespace zkrecipes::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Session timeout 6 s. After 0.9 T of silence a hold needs two checks.
+class SessionVerifyTest : public SessionTest {
+protected:
+    void SetUp() override { open_connected(); }
+    /// Answers go into `told`.
+    void renew_lease(const std::string& node) {
+        inside([&] {
+            core->renew_lease({node}, [this, node](Rc rc, Instant) { told.push_back(node + ": " + to_string(rc)); });
+        });
+    }
+    /// All of these nodes have been checked once, and that was not enough.
+    void check_first(const std::vector<std::string>& nodes) {
+        runtime->freeze_for(5400ms);
+        for (const auto& node : nodes) renew_lease(node);
+        EXPECT_EQ(commit_heartbeats(), static_cast<int>(nodes.size()));
+        EXPECT_THAT(told, IsEmpty());
+    }
+    std::vector<std::string> told;
+};
+
+TEST_F(SessionVerifyTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedTheTouch) {
+    runtime->freeze_for(5400ms);  // 0.9 T: the leader may last have heard of us at the connect
+    EXPECT_EQ(hold("/l/n"), nullptr);
+    std::shared_ptr<Hold> held;
+    inside([&] {
+        core->renew_lease({"/l/n"}, [&](Rc rc, Instant) {
+            EXPECT_EQ(rc, Rc::ok);
+            held = core->begin_hold("/l/n", 7);
+        });
+    });
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_EQ(held, nullptr);
+    runtime->advance(1500ms);  // half a tick and T/12
+    EXPECT_EQ(commit_heartbeats(), 0);
+    runtime->advance(1ms);
+    EXPECT_EQ(commit_heartbeats(), 1);
+    ASSERT_NE(held, nullptr);
+    EXPECT_TRUE(held->held());
+}
+
+TEST_F(SessionVerifyTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
+    runtime->freeze_for(5400ms);
+    int answers = 0;
+    inside([&] { core->renew_lease({"/l/n"}, [&](Rc rc, Instant) { answers += rc == Rc::not_connected ? 1 : 100; }); });
+    EXPECT_EQ(commit_heartbeats(), 1);
+    client().disconnect();
+    runtime->advance(5s);
+    EXPECT_EQ(answers, 1);
+}
+
+TEST_F(SessionVerifyTest, AFailedVerificationIsNoRenewal) {
+    Rc verified{};
+    inside([&] { core->renew_lease({"/l/n"}, [&](Rc rc, Instant) { verified = rc; }); });
+    client().take("multi").answer(refusal_at(0, 1));
+    EXPECT_EQ(verified, Rc::no_node);
+    inside([&] { EXPECT_EQ(core->begin_hold("/l/n", 7), nullptr); });
+}
+
+TEST_F(SessionVerifyTest, TheSecondCheckIsOneForAllWhoWait) {
+    check_first({"/l/a", "/l/b", "/l/c"});
+    runtime->advance(1501ms);
+    ASSERT_EQ(client().open.size(), 1u) << "thousands of them would keep the answers slow, and no lease would be fresh";
+    EXPECT_EQ(client().open.back().ops.size(), 3u);
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, ElementsAre("/l/a: ok", "/l/b: ok", "/l/c: ok"));
+    EXPECT_NE(hold("/l/a"), nullptr);
+}
+
+TEST_F(SessionVerifyTest, WhoseNodeIsGoneAtTheSecondCheckIsToldAloneAndTheOthersAreCheckedAgainAtOnce) {
+    check_first({"/l/a", "/l/b", "/l/c"});
+    runtime->advance(1501ms);
+    client().take("multi").answer(refusal_at(1, 3));
+    EXPECT_THAT(told, ElementsAre("/l/b: no node"));
+    ASSERT_EQ(client().open.size(), 1u);
+    EXPECT_EQ(client().open.back().ops.size(), 2u);
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, ElementsAre("/l/b: no node", "/l/a: ok", "/l/c: ok"));
+}
+
+TEST_F(SessionVerifyTest, ARefusalThatNamesNoNodeIsAskedAboutOneByOne) {
+    check_first({"/l/a", "/l/b"});
+    runtime->advance(1501ms);
+    Reply refusal;
+    refusal.rc = Rc::no_node;
+    client().take("multi").answer(refusal);
+    EXPECT_THAT(told, IsEmpty());
+    ASSERT_EQ(client().open.size(), 2u);
+    client().take("multi").answer(refusal_at(0, 1));
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, ElementsAre("/l/a: no node", "/l/b: ok"));
+}
+
+TEST_F(SessionVerifyTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
+    std::vector<std::string> nodes;
+    for (int i = 0; i < 512; ++i) nodes.push_back("/l/" + std::to_string(i));
+    check_first(nodes);
+    runtime->advance(1501ms);
+    int round_trips = 0;
+    for (; told.size() < nodes.size(); ++round_trips) {
+        for (auto requests = std::exchange(client().open, {}); const auto& request : requests) {
+            request.answer(refusal_at(0, request.ops.size()));
+        }
+        ASSERT_LT(round_trips, 100);
+    }
+    EXPECT_LT(round_trips, 70);
+}
+
+TEST_F(SessionVerifyTest, WhoAsksWhileOthersWaitGoesWithThem) {
+    check_first({"/l/a"});
+    runtime->advance(100ms);
+    renew_lease("/l/b");
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, IsEmpty());
+    runtime->advance(1401ms);
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, ElementsAre("/l/a: ok", "/l/b: ok"));
+}
+
+TEST_F(SessionVerifyTest, WhoWaitsForALeaseIsToldAtOnceThatTheSessionIsOver) {
+    check_first({"/l/a", "/l/b"});
+    client().expire();
+    runtime->run();
+    EXPECT_THAT(told, ElementsAre("/l/a: not connected", "/l/b: not connected"));
+}
+
+TEST_F(SessionVerifyTest, WhoWaitsForALeaseIsToldThatTheSessionIsClosed) {
+    check_first({"/l/a", "/l/b"});
+    runtime->while_running([&] { core->close(); });
+    EXPECT_THAT(told, ElementsAre("/l/a: closed", "/l/b: closed"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::testing
