@@ -67,7 +67,7 @@ function(zkrecipes_layer name)
     # compile it, and tests/package finds the objects in ccache.
     set_target_properties(zkrecipes_${name} PROPERTIES UNITY_BUILD OFF)
   endif()
-  target_include_directories(zkrecipes_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_include_directories(zkrecipes_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${ZKRECIPES_SOURCES}/src")
   target_link_libraries(zkrecipes_${name} PUBLIC zkrecipes_build_flags spdlog::spdlog Boost::fiber Boost::context
                                                  Threads::Threads ${ARG_DEPENDS})
 endfunction()
@@ -80,7 +80,7 @@ function(zkrecipes_test name)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src"
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${ZKRECIPES_SOURCES}/src"
                                              "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE zkrecipes_build_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   if(ZKRECIPES_MUTATIONS)

@@ -29,7 +29,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/acquire/multi_acquire.hpp"
 #include "core/hold/owner_table.hpp"
 #include "core/queue/participants.hpp"
@@ -65,7 +64,7 @@ std::vector<Member> merged(std::vector<Member> members) {
         }
         const auto same =
             std::find_if(unique.begin(), unique.end(), [&](const Member& other) { return other.path == member.path; });
-        if (same == unique.end() || ZKRECIPES_MUTATION("path-counts-twice")) {
+        if (same == unique.end()) {
             if (unique.size() == MultiLock::max_members) {
                 throw Error(
                     Errc::bad_option, kMultiLock, member.path,
@@ -114,7 +113,6 @@ public:
                             "this fiber or thread still holds it, but the hold was lost; give it back first");
             case OwnerTable::Entered::fresh: break;
         }
-        while_holding = while_holding || ZKRECIPES_MUTATION("waits-while-holding");
         if (!while_holding && holds_anything(agent) && !deadline.is_passed(core->runtime().steady_now())) {
             throw Error(Errc::would_deadlock, "acquire", queue->name,
                         "this fiber or thread holds another lock, for which those may be waiting who are in the way "

@@ -33,7 +33,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/acquire/acquire.hpp"
 #include "core/acquire/downgrade.hpp"
 #include "core/hold/owner_table.hpp"
@@ -152,7 +151,6 @@ private:
         if (!wants_exclusive) return share;
         // Whoever waits behind a node of its own waits for ever, and fair as the queue is, so does everybody behind it.
         share->leave();
-        if (ZKRECIPES_MUTATION("reader-waits-for-itself")) return nullptr;
         throw Error(Errc::would_deadlock, operation, path(),
                     "this fiber or thread holds a share and would wait for itself; give the share back first");
     }

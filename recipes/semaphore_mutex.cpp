@@ -12,7 +12,6 @@
 #include <mutex>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/acquire/semaphore.hpp"
 #include "session/usable.hpp"
 
@@ -34,7 +33,6 @@ public:
 
     void add_locked(std::shared_ptr<HoldRef> share) {
         const std::lock_guard lock(mutex_);
-        if (ZKRECIPES_MUTATION("lock-overwrites-a-lock")) locked_.clear();
         locked_.push_back(std::move(share));
     }
     /// Null: nothing is locked. It is taken out before it is given back, which lets in the next one that locks.

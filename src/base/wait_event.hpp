@@ -5,8 +5,6 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 /// Whether Boost.Fiber can suspend, wake and tell apart what runs on this thread. False in a destructor of a
@@ -43,7 +41,6 @@ public:
     }
     void wait() {
         std::unique_lock lock(mutex_);
-        if (ZKRECIPES_MUTATION("early-wake-up-lost")) changed_.wait(lock);
         while (!set_) changed_.wait(lock);
     }
     bool is_set() const noexcept {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 DirectoryMaker::DirectoryMaker(std::string path) {
@@ -37,7 +35,7 @@ DirectoryMaker::Step DirectoryMaker::on_created(Rc rc) {
     switch (rc) {
         case Rc::ok:
         case Rc::node_exists: return made();
-        case Rc::no_node: return ZKRECIPES_MUTATION("one-directory-made") ? Step{rc} : go_up();
+        case Rc::no_node: return go_up();
         case Rc::no_auth:
             // The servers look at the permission to create before they look whether the node exists.
             refusal_ = rc;

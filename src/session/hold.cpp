@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::vector<std::string> nodes,
@@ -24,10 +22,8 @@ Nanoseconds Hold::remaining_lease() const noexcept {
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
     if (now < until) return Nanoseconds(until - now);
-    if (!ZKRECIPES_MUTATION("end-not-sticky")) {
-        over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
-        lease_->end_seen.store(true, std::memory_order_release);
-    }
+    over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
+    lease_->end_seen.store(true, std::memory_order_release);
     return Nanoseconds::zero();
 }
 

@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 void NodeCleaner::add_node(std::string path, Done done) {
@@ -49,7 +47,6 @@ NodeCleaner::JobId NodeCleaner::add(Job job) {
 }
 
 void NodeCleaner::run(JobId id) {
-    if (!port_.cleaner_can_send() && ZKRECIPES_MUTATION("delete-dropped-when-disconnected")) return finish(id, false);
     if (!port_.cleaner_can_send() || tickets_.size() >= kInFlight) {
         runnable_.push_back(id);
         return;
@@ -62,7 +59,6 @@ void NodeCleaner::run(JobId id) {
         if (job.by_identity && !job.owner_checked) return port_.cleaner_exists(job.nodes.back(), ticket);
         return port_.cleaner_remove(job.nodes.back(), ticket);
     }
-    if (ZKRECIPES_MUTATION("reap-without-sync")) return port_.cleaner_children(job.directory, ticket);
     port_.cleaner_sync(job.directory, ticket);
 }
 
@@ -75,7 +71,6 @@ NodeCleaner::Job* NodeCleaner::answered(Ticket ticket, JobId& id) {
 }
 
 void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
-    if (ZKRECIPES_MUTATION("delete-not-repeated")) return finish(id, false);
     // Meanwhile ours may be deleted, and another session's made under the same name.
     job.owner_checked = false;
     switch (meaning(rc)) {
@@ -107,7 +102,7 @@ void NodeCleaner::on_removed(Ticket ticket, Rc rc) {
     JobId id = 0;
     Job* job = answered(ticket, id);
     if (job == nullptr) return;
-    const bool gone = rc == Rc::no_node && !ZKRECIPES_MUTATION("gone-node-is-an-error");
+    const bool gone = rc == Rc::no_node;
     if (rc == Rc::ok || gone) return next_node(id, *job);
     again(id, *job, rc, job->nodes.back(), "delete");
 }
@@ -192,7 +187,7 @@ void NodeCleaner::on_exists(Ticket ticket, Rc rc, std::int64_t owner) {
     if (rc == Rc::no_node) return next_node(id, *job);
     if (rc != Rc::ok) return again(id, *job, rc, job->nodes.back(), "exists");
     // Another session's node is not ours to delete; it ends with that session.
-    if (owner != job->owner && !ZKRECIPES_MUTATION("reap-without-owner")) return next_node(id, *job);
+    if (owner != job->owner) return next_node(id, *job);
     job->owner_checked = true;
     run(id);
 }
@@ -221,7 +216,6 @@ void NodeCleaner::go_on() {
 }
 
 void NodeCleaner::session_over() {
-    if (ZKRECIPES_MUTATION("deletes-outlive-session")) return;
     auto jobs = std::exchange(jobs_, {});
     tickets_.clear();
     runnable_.clear();

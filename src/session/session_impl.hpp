@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutation.hpp"
 #include "base/process.hpp"
 #include "base/wait_event.hpp"
 #include "session/backoff.hpp"
@@ -315,7 +314,7 @@ void SessionImpl::run(Work&& work, bool errors_are_told) {
             } catch (...) {
                 if (!thrown) thrown = std::current_exception();
             }
-            if (!ZKRECIPES_MUTATION("step-failure-swallowed")) fail_stop(thrown);
+            fail_stop(thrown);
         };
         attempt(work, errors_are_told);
         attempt([this] { settle(); }, false);

@@ -3,8 +3,6 @@
 
 #include "session/session_impl.hpp"
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -19,18 +17,16 @@ std::size_t hold_of_node(const std::vector<HoldTable::HoldPtr>& group, std::size
 
 void SessionImpl::new_lease_view() {
     // Old holds keep the view of their own session, which stays at zero: no later lease can ever speak for them.
-    if (lease_view_ && !ZKRECIPES_MUTATION("holds-outlive-session"))
-        lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
     lease_view_ = std::make_shared<LeaseView>();
 }
 
 void SessionImpl::lease_committed(Instant sent_at) {
     if (!fsm_.has_session() || closing_) return;
-    const Instant counts_from = ZKRECIPES_MUTATION("lease-from-the-answer") ? runtime_->now() : sent_at;
+    const Instant counts_from = sent_at;
     const bool lapsed = lease_.commit(counts_from, runtime_->now());
     // Before the new end is shown: a hold whose lease had passed stays lost, whatever the servers say now.
-    if (lapsed && !ZKRECIPES_MUTATION("lapsed-lease-revived"))
-        lose_all("the lease had passed before the servers confirmed it");
+    if (lapsed) lose_all("the lease had passed before the servers confirmed it");
     lease_view_->sure_until_ns.store(lease_.sure_until().time_since_epoch().count(), std::memory_order_release);
     lose_those_seen_to_end();
 }
@@ -44,8 +40,7 @@ void SessionImpl::lose_those_seen_to_end() {
 
 std::shared_ptr<Hold> SessionImpl::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
     const Instant now = runtime_->now();
-    if (!fsm_.has_session() || closing_ || (!lease_.fresh(now) && !ZKRECIPES_MUTATION("hold-on-an-old-lease")))
-        return nullptr;
+    if (!fsm_.has_session() || closing_ || !lease_.fresh(now)) return nullptr;
     const Incarnation& incarnation = fsm_.incarnation();
     auto hold = std::make_shared<Hold>(runtime_, lease_view_, std::move(nodes), czxid, incarnation.session_id,
                                        incarnation.number);
@@ -61,7 +56,6 @@ void SessionImpl::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
         // The delete uses up the watch; taking it back would be a request more.
         for (const WatchId watch : entry->watches) watches_.abandon(watch);
     }
-    if (hold->lost().stop_requested() && ZKRECIPES_MUTATION("lost-hold-not-deleted")) return;
     if (hold->incarnation() == fsm_.incarnation().number) return delete_nodes(hold->nodes(), std::move(gone));
     if (gone) post_inside([gone = std::move(gone)] { gone(false); });
 }
@@ -111,7 +105,7 @@ void SessionImpl::report_lost(const std::vector<HoldTable::Entry>& lost, const c
 }
 
 void SessionImpl::tell_of_losses() {
-    if (untold_.empty() || ZKRECIPES_MUTATION("lost-not-told")) return;
+    if (untold_.empty()) return;
     runtime_->post(Lane::notifier, [to_tell = untold_] {
         const NotifierThread mark;
         for (const auto& hold : to_tell) hold->request_stop();
@@ -121,10 +115,7 @@ void SessionImpl::tell_of_losses() {
 
 // ---- heartbeat -----------------------------------------------------------------------------------------------------
 
-void SessionImpl::plan_heartbeat() {
-    heartbeat_at_ = holds_.heartbeat_due(lease_.last_commit(), lease_.interval());
-    if (ZKRECIPES_MUTATION("no-heartbeat")) heartbeat_at_ = Instant::max();
-}
+void SessionImpl::plan_heartbeat() { heartbeat_at_ = holds_.heartbeat_due(lease_.last_commit(), lease_.interval()); }
 
 void SessionImpl::start_heartbeat(Instant now) {
     ++heartbeat_round_;
@@ -162,7 +153,6 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             holds_.checked(group, sent_at);
             return;
         case Meaning::refused: {
-            if (ZKRECIPES_MUTATION("refused-check-renews")) return lease_committed(sent_at);
             // The first refusal names the node. The others were not checked: they prove nothing, and are asked about
             // anew.
             std::size_t node = 0;
@@ -189,7 +179,6 @@ void SessionImpl::on_checked(const std::vector<HoldTable::HoldPtr>& group, Rc rc
             }
             return;
         default:  // unknown or not done: proves nothing
-            if (ZKRECIPES_MUTATION("unknown-check-renews")) lease_committed(sent_at);
             return;
     }
 }
@@ -200,14 +189,13 @@ void SessionImpl::watch_own_nodes(const HoldTable::HoldPtr& hold) {
 
 void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t index) {
     HoldTable::Entry* entry = holds_.find(hold.get());
-    if (entry == nullptr || entry->watches[index] != 0 || !connected() || ZKRECIPES_MUTATION("own-node-not-watched"))
-        return;
+    if (entry == nullptr || entry->watches[index] != 0 || !connected()) return;
     WatchListener listener;
     listener.ready = [this, hold, index](Rc rc, const std::string& data, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());
         if (mine == nullptr) return;
-        if (rc == Rc::ok && (stat.czxid == hold->czxid() || ZKRECIPES_MUTATION("remade-node-is-ours"))) {
-            const bool asked = data == kRevocationRequest || ZKRECIPES_MUTATION("any-data-revokes");
+        if (rc == Rc::ok && stat.czxid == hold->czxid()) {
+            const bool asked = data == kRevocationRequest;
             if (mine->told_of_revocation && asked) tell_of_revocation(hold);
             return;
         }
@@ -225,7 +213,7 @@ void SessionImpl::watch_own_node(const HoldTable::HoldPtr& hold, std::size_t ind
         mine->watches[index] = 0;
         if (type == WatchEventType::deleted)
             lose(hold.get(), "its node was deleted");
-        else if (!ZKRECIPES_MUTATION("changed-node-not-watched-again"))
+        else
             watch_own_node(hold, index);
     };
     // Over the budget: the heartbeat alone looks after it.
@@ -240,8 +228,7 @@ void SessionImpl::watch_revocation(const HoldTable::HoldPtr& hold) {
     // A watch that is there already says nothing of what was written before: each node is read anew. Whoever is not
     // connected has no watch afterwards, and sets it with the next connection.
     for (std::size_t i = 0; i < hold->nodes().size(); ++i) {
-        const bool read_anew = !ZKRECIPES_MUTATION("earlier-revocation-missed");
-        const WatchId before = read_anew ? std::exchange(entry->watches[i], 0) : 0;
+        const WatchId before = std::exchange(entry->watches[i], 0);
         watch_own_node(hold, i);
         if (before != 0) watches_.remove(before);
     }

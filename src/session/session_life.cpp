@@ -4,8 +4,6 @@
 #include "base/default_logger.hpp"
 #include "session/session_impl.hpp"
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -180,7 +178,7 @@ void SessionImpl::on_state(SessionState state) {
         logger_->warn("session {:#x}: lost{}", printable(fsm_.incarnation().session_id),
                       fsm_.has_session() ? " by our own clock: no server has answered for the session timeout" : "");
         // By our own clock this is after the end of the lease, whose timer may still be on its way.
-        if (!ZKRECIPES_MUTATION("holds-outlive-session")) lose_all("the session was lost");
+        lose_all("the session was lost");
     }
 }
 
@@ -188,8 +186,7 @@ void SessionImpl::on_connected(bool same_session) {
     const Incarnation& incarnation = fsm_.incarnation();
     const Instant now = runtime_->now();
     const bool had_passed = lease_.passed(now);
-    lease_.connected(incarnation.timeout, ZKRECIPES_MUTATION("connect-counts-from-answer") ? now : before_connect_,
-                     now);
+    lease_.connected(incarnation.timeout, before_connect_, now);
     last_request_ = now;
     replaced_handles_ = 0;
     if (!holds_.empty() && lease_.passed(now)) {
@@ -224,7 +221,6 @@ void SessionImpl::on_connected(bool same_session) {
 
 void SessionImpl::on_suspended() {
     logger_->warn("session {:#x}: connection lost", printable(fsm_.incarnation().session_id));
-    if (ZKRECIPES_MUTATION("suspended-is-lost")) lose_all("the connection was lost");
     stalled_reply_probe_.forget();
     restore_servers();
     for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
@@ -232,8 +228,7 @@ void SessionImpl::on_suspended() {
 }
 
 void SessionImpl::on_session_over() {
-    if (!ZKRECIPES_MUTATION("holds-outlive-session"))
-        lose_all(closing_ ? "the session was closed" : "the servers ended the session");
+    lose_all(closing_ ? "the session was closed" : "the servers ended the session");
     new_lease_view();
     lease_.reset();
     heartbeat_at_ = Instant::max();
@@ -252,14 +247,12 @@ void SessionImpl::on_closed(Errc errc, const std::string& detail) {
     closed_because_.emplace(errc, "session", prefix_.empty() ? options_.hosts : options_.hosts + " " + prefix_, detail);
     closed_detail_ = detail;
     if (errc != Errc::closed) logger_->error("{}", closed_because_->what());
-    if (!ZKRECIPES_MUTATION("holds-outlive-session")) lose_all("the session was closed");
-    if (lease_view_ && !ZKRECIPES_MUTATION("holds-outlive-session"))
-        lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    lose_all("the session was closed");
+    if (lease_view_) lease_view_->sure_until_ns.store(0, std::memory_order_release);
     verify_waiting();  // who is told, and let go of
     probe_at_ = Instant::max();
     ++probe_round_;
     wake_connect_waiters();
-    if (ZKRECIPES_MUTATION("close-tells-nobody")) return;
     observers_.each([this](SessionObserver& observer) {
         observers_.remove(observer);
         observer.on_closed(*closed_because_);

@@ -3,8 +3,6 @@
 
 #include "session/session_impl.hpp"
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -83,8 +81,7 @@ bool SessionImpl::cancel(TimerId id) {
 
 /// When what is held is lost, unless its lease is renewed before.
 Instant SessionImpl::hold_ends_at() const {
-    if (holds_.empty() || ZKRECIPES_MUTATION("holds-outlive-session")) return Instant::max();
-    if (ZKRECIPES_MUTATION("loss-waits-for-a-server") && !connected()) return Instant::max();
+    if (holds_.empty()) return Instant::max();
     return lease_.sure_until();
 }
 

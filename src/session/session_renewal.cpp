@@ -3,7 +3,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "session/session_impl.hpp"
 
 namespace zkrecipes::internal {
@@ -29,14 +28,12 @@ void SessionImpl::send_verifications(Verifications asked) {
     std::vector<MultiOp> ops;
     for (const LeaseRenewal& each : asked) {
         for (const auto& node : each.nodes) ops.emplace_back().path = node;
-        if (ZKRECIPES_MUTATION("one-is-checked-for-all")) break;
     }
     multi(std::move(ops),
           [this, asked = std::move(asked)](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) mutable {
               if (rc == Rc::ok) lease_committed(sent_at);
               const bool definite = meaning(rc) == Meaning::refused || meaning(rc) == Meaning::failed;
-              if (definite && asked.size() > 1 && !ZKRECIPES_MUTATION("one-is-refused-for-all"))
-                  return on_one_refused(std::move(asked), rc, results, sent_at);
+              if (definite && asked.size() > 1) return on_one_refused(std::move(asked), rc, results, sent_at);
               const Instant now = runtime_->now();
               if (rc == Rc::ok && !lease_.fresh(now) && !closing_) {
                   if (lease_.attainable()) return await_fresh_lease(std::move(asked), now - sent_at);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "session/directories.hpp"
 #include "session/session_impl.hpp"
 
@@ -32,7 +31,7 @@ void SessionImpl::not_sent(Callback done) {
 
 Rc SessionImpl::on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc,
                           bool overtook) {
-    if ((handle != fsm_.handle() || !fsm_.has_session()) && !ZKRECIPES_MUTATION("stale-answers-accepted")) {
+    if (handle != fsm_.handle() || !fsm_.has_session()) {
         // What a former session did went with it. "ok" would be taken for a node that is there.
         return rc == Rc::closed ? rc : Rc::session_expired;
     }
@@ -44,7 +43,6 @@ Rc SessionImpl::on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket
         fsm_.on_answer(handle, now);
         lease_.answered(sent_at, now, overtook);
         before_connect_ = std::max(before_connect_, sent_at);
-        if (ZKRECIPES_MUTATION("any-answer-renews")) lease_committed(sent_at);
     }
     return rc;
 }
@@ -93,11 +91,6 @@ void SessionImpl::sync(const std::string& path, Done<> done) {
 
 void SessionImpl::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
     if (!connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    if (ZKRECIPES_MUTATION("heartbeat-waits-its-turn")) {
-        std::vector<MultiOp> ops(nodes.size());
-        for (std::size_t i = 0; i < nodes.size(); ++i) ops[i].path = nodes[i];
-        return multi(std::move(ops), std::move(done));
-    }
     client_->heartbeat(nodes, answer_to(std::move(done), runtime_->now(), true));
 }
 
@@ -115,8 +108,7 @@ void SessionImpl::send_nudge() {
 
 /// An idle session is kept well touched, so that a lock node made on it starts with a good lease. See LeaseClock.
 Instant SessionImpl::touch_due_at() const {
-    return connected() && !ZKRECIPES_MUTATION("idle-touch-off") ? last_request_ + lease_.idle_interval()
-                                                                : Instant::max();
+    return connected() ? last_request_ + lease_.idle_interval() : Instant::max();
 }
 
 // ---- watches -------------------------------------------------------------------------------------------------------

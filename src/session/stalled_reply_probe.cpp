@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 StalledReplyProbe::Ticket StalledReplyProbe::sent(Instant now) {
@@ -29,7 +27,7 @@ void StalledReplyProbe::forget() {
 }
 
 Instant StalledReplyProbe::look_at() const noexcept {
-    if (waiting_.empty() || ZKRECIPES_MUTATION("nudge-off")) return Instant::max();
+    if (waiting_.empty()) return Instant::max();
     return std::max(waiting_.front().sent + kLate, not_before_);
 }
 

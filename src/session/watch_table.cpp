@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 namespace {
@@ -62,8 +60,7 @@ void WatchTable::settle(Entries::iterator found) {
     if (entry.asked_for()) return;
     if (entry.reading() || entry.removing != 0) return;  // goes on when the answer is there
     if (entry.armed()) {
-        if (entry.abandoned || !port_.can_send() || ZKRECIPES_MUTATION("watch-left-on-server"))
-            return;  // the event or on_connected() comes
+        if (entry.abandoned || !port_.can_send()) return;  // the event or on_connected() comes
         entry.removing = ++last_ticket_;
         tickets_.emplace(entry.removing, Issued{found->first, false});
         port_.send_remove_watches(found->first, entry.removing);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The deliberate bugs of docs/mutations.md.
+"""The deliberate bugs of tests/mutations/bugs (their form: bugs.py).
 
-    mutations.py check ROOT                the table agrees with the switches in the sources, and with the tests
-    mutations.py run ROOT BUILD [NAME...]  each switch that is named, or all: its test passes without and fails with it
+    mutations.py check ROOT                the edits apply, their tests and hazards exist, the tables are up to date
+    mutations.py table ROOT                writes the tables of docs/mutations.md
+    mutations.py generate ROOT OUT         copies the library to OUT, with all bugs in it
+    mutations.py run ROOT BUILD [NAME...]  each bug that is named, or all: its test passes without and fails with it
                                            (--jobs N at a time; --keep-output prints what the tests say)
     mutations.py --self-test               plants what check must find
 """
@@ -17,35 +19,17 @@ import sys
 import tempfile
 import time
 
-SWITCH = re.compile(r'ZKRECIPES_MUTATION\("([^"]+)"\)')
+import bugs as edits
+
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 HAZARDS = [f"H{n}" for n in [*range(1, 51), *range(68, 71)]]
 LIMIT_S = 30  # for a test that takes milliseconds; with a bug it may have no end
 SERVER_LIMIT_S = 120  # for one that starts a server
 MEMORY = 3 << 30
-
-
-class Row:
-    def __init__(self, line):
-        cells = [cell.strip().replace("`", "") for cell in line.strip().strip("|").split("|")]
-        self.name, self.what, hazards, self.test, self.simulation = cells
-        self.hazards = [] if hazards == "–" else hazards.split(", ")
-
-
-def rows_of(root):
-    lines = (root / "docs/mutations.md").read_text().split("\n")
-    return [Row(line) for line in lines if line.startswith("| `")]
+BEGIN = "<!-- The tables below are written by tests/mutations/mutations.py table. -->\n"
 
 
 # ---- check ----------------------------------------------------------------------------------------------------------
-
-
-def switches_of(root):
-    found = set()
-    for folder in ("src", "recipes"):
-        for source in (root / folder).rglob("*.[ch]pp"):
-            found |= set(SWITCH.findall(source.read_text()))
-    return found
 
 
 def tests_of(root):
@@ -53,17 +37,55 @@ def tests_of(root):
             for suite, name in TEST.findall(source.read_text())}
 
 
+def tables_of(bugs):
+    lines = ["", "## Two at once", "", "| Both | What the second one stands behind | Simulation |", "|---|---|---|"]
+    for bug in bugs:
+        if bug.both:
+            lines.append(f"| both `{bug.name[5:]}` | {bug.fields['wrong']} | {bug.fields['simulation']} |")
+    section = ""
+    for bug in bugs:
+        if bug.both:
+            continue
+        if bug.section != section:
+            section = bug.section
+            lines += ["", f"## {section}", "", "| Bug | What goes wrong | Hazards | Test that fails | Simulation |",
+                      "|---|---|---|---|---|"]
+        fields = bug.fields
+        lines.append(f"| `{bug.name}` | {fields['wrong']} | {fields['hazards']} | `{fields['test']}` | {fields['simulation']} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_tables(root, bugs):
+    head, begin, _ = (root / "docs/mutations.md").read_text().partition(BEGIN)
+    return head + begin + tables_of(bugs) if begin else None
+
+
 def problems_of(root):
-    rows, switches, tests = rows_of(root), switches_of(root), tests_of(root)
-    names = [row.name for row in rows]
-    problems = [f"{name} is twice in docs/mutations.md" for name in sorted(set(names)) if names.count(name) > 1]
-    problems += [f"{name} has no row in docs/mutations.md" for name in sorted(switches - set(names))]
-    problems += [f"{name} of docs/mutations.md is no switch of the sources" for name in sorted(set(names) - switches)]
-    for row in rows:
-        if row.test.split("/")[0] not in tests:
-            problems.append(f"{row.name}: there is no test {row.test}")
-        problems += [f"{row.name}: there is no hazard {hazard}" for hazard in row.hazards if hazard not in HAZARDS]
-    # Where the hazards are listed each switch stands beside its hazard.
+    try:
+        bugs = edits.read(root)
+    except ValueError as error:
+        return [str(error)]
+    single, tests = [bug for bug in bugs if not bug.both], tests_of(root)
+    names = [bug.name for bug in single]
+    problems = [f"{name} is there twice" for name in sorted(set(names)) if names.count(name) > 1]
+    for bug in bugs:
+        needed = ["wrong", "simulation"] + ([] if bug.both else ["hazards", "test"])
+        missing = [field for field in needed if field not in bug.fields]
+        problems += [f"{bug.where}: {bug.name} has no line '{field}:'" for field in missing]
+        if missing:
+            continue
+        if bug.both:
+            problems += [f"{bug.where}: there is no bug {name}" for name in bug.name[5:].split("+") if name not in names]
+            continue
+        if not bug.edits:
+            problems.append(f"{bug.where}: {bug.name} has no edit")
+        if bug.test.split("/")[0] not in tests:
+            problems.append(f"{bug.name}: there is no test {bug.test}")
+        problems += [f"{bug.name}: there is no hazard {hazard}" for hazard in bug.hazards if hazard not in HAZARDS]
+    if problems:
+        return problems
+    problems = edits.problems_of(root, bugs)
+    # Where the hazards are listed each bug stands beside its hazard.
     listed, inside = {}, False
     for line in (root / "docs/testing.md").read_text().split("\n"):
         inside = line.startswith("| hazard |") or (inside and line.startswith("|"))
@@ -71,42 +93,94 @@ def problems_of(root):
         if inside and len(cells) == 3:
             for hazard in re.findall(r"\bH\d+\b", cells[0]) or ["–"]:
                 listed.setdefault(hazard, set()).update(re.findall(r"`([a-z-]+)`", cells[2]))
-    for row in rows:
-        for hazard in row.hazards or ["–"]:
-            if row.name not in listed.get(hazard, set()):
-                problems.append(f"{row.name} does not stand beside {hazard} in the table of docs/testing.md")
+    for bug in single:
+        for hazard in bug.hazards or ["–"]:
+            if bug.name not in listed.get(hazard, set()):
+                problems.append(f"{bug.name} does not stand beside {hazard} in the table of docs/testing.md")
     for name in sorted(set().union(*listed.values()) - set(names)):
-        problems.append(f"{name} of docs/testing.md is no switch")
-    return problems if rows else ["no row found in docs/mutations.md: has something moved?"]
+        problems.append(f"{name} of docs/testing.md is no bug")
+    if with_tables(root, bugs) != (root / "docs/mutations.md").read_text():
+        problems.append("docs/mutations.md is not what the bugs say: run tests/mutations/mutations.py table .")
+    return problems if bugs else ["no bug found in tests/mutations/bugs: has something moved?"]
 
 
 def check(root):
     problems = problems_of(root)
-    print("\n".join(problems) if problems else f"{len(rows_of(root))} switches, all listed")
+    print("\n".join(problems) if problems else f"{len(edits.read(root))} entries, all apply")
     return 1 if problems else 0
 
 
+def write_tables(root):
+    text = with_tables(root, edits.read(root))
+    if text is None:
+        print(f"docs/mutations.md does not contain the line {BEGIN}", file=sys.stderr)
+        return 1
+    (root / "docs/mutations.md").write_text(text)
+    return 0
+
+
+def generate(root, out):
+    problems = edits.generate(root, out, edits.read(root))
+    print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def entry(name, edit, test="ATest.Works/P", hazards="H1"):
+    return f"== {name}\nwrong: x\nhazards: {hazards}\ntest: {test}\nsimulation: –\n{edit}\n"
+
+
 def self_test():
+    source = "int f(int x) {\n    if (x > 1) return 2;\n    g();\n    g();\n    return x;\n}\n"
+    good = "<<<< src/a.cpp\nif (x > 1) return\n====\nif (x > 1 && !BUG) return\n>>>>"
+    same_line = "<<<< src/a.cpp\n    if (x > 1) return 2;\n====\n    if (BUG || x > 1) return 2;\n>>>>"
+    cases = [
+        (entry("unlisted", same_line), "unlisted does not stand beside H1 in the table of docs/testing.md"),
+        (entry("moved", "<<<< src/a.cpp\nif (y)\n====\nif (BUG)\n>>>>"),
+         "moved: its text occurs 0 times in src/a.cpp, and must once: if (y)"),
+        (entry("twice", "<<<< src/a.cpp\ng();\n====\nif (BUG) g();\n>>>>"),
+         "twice: its text occurs 2 times in src/a.cpp, and must once: g();"),
+        (entry("silent", "<<<< src/a.cpp\nreturn x;\n====\nreturn 1;\n>>>>"), "silent: an edit of src/a.cpp does not say BUG"),
+        (entry("overlap", "<<<< src/a.cpp\nif (x > 1) return 2;\n====\nif (BUG) g();\n>>>>"),
+         "overlap and good change the same text of src/a.cpp"),
+        (entry("lost", "<<<< src/b.cpp\na\n====\nBUG\n>>>>"), "lost: there is no file src/b.cpp"),
+        (entry("untested", good, "ATest.Missing"), "untested: there is no test ATest.Missing"),
+        (entry("unknown", good, hazards="H99"), "unknown: there is no hazard H99"),
+        (entry("good", same_line), "good is there twice"),
+        ("== bare\nwrong: x\n", "b.bugs:2: bare has no line 'simulation:'"),
+        ("nonsense\n", "b.bugs:2: this is no line of an entry: nonsense"),
+        ("== both good+gone\nwrong: x\nsimulation: –\n", "b.bugs:2: there is no bug gone"),
+        ("", "docs/mutations.md is not what the bugs say: run tests/mutations/mutations.py table ."),
+    ]
+    failures = []
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for name in ("docs", "src", "recipes", "tests"):
-            (root / name).mkdir()
-        (root / "src/a.cpp").write_text('if (ZKRECIPES_MUTATION("good") || ZKRECIPES_MUTATION("unlisted")) return;\n')
+        for name in ("docs", "src", "recipes", "tests/mutations/bugs"):
+            (root / name).mkdir(parents=True)
+        (root / "src/a.cpp").write_text(source)
         (root / "tests/a.cpp").write_text("TEST(ATest, Works) {\n")
-        (root / "docs/testing.md").write_text("| hazard | tests | switches |\n| a (H1) | t | `good`, `unknown` |\n")
-        (root / "docs/mutations.md").write_text("| `good` | x | H1 | `ATest.Works/P` | – |\n"
-                                                "| `gone` | x | H99 | `ATest.Missing` | – |\n")
-        expected = [
-            "unlisted has no row in docs/mutations.md", "gone of docs/mutations.md is no switch of the sources",
-            "gone: there is no test ATest.Missing", "gone: there is no hazard H99",
-            "gone does not stand beside H99 in the table of docs/testing.md", "unknown of docs/testing.md is no switch"
-        ]
-        found = problems_of(root)
-    if found != expected:
-        print("\n".join(["found:", *found, "expected:", *expected]))
-        return 1
-    print(f"{len(expected)} planted problems found")
-    return 0
+        (root / "docs/testing.md").write_text("| hazard | tests | bugs |\n| a (H1) | t | `good` |\n")
+        (root / "tests/mutations/bugs/a.bugs").write_text("# A\n" + entry("good", good))
+        for text, expected in cases:
+            (root / "docs/mutations.md").write_text(BEGIN)
+            if text:
+                (root / "tests/mutations/bugs/b.bugs").write_text("# B\n" + text)
+            else:
+                (root / "tests/mutations/bugs/b.bugs").unlink()
+            found = problems_of(root)
+            if expected not in found:
+                failures.append(f"expected: {expected}\nfound: {found}")
+        write_tables(root)
+        (root / "tests/mutations/bugs/b.bugs").write_text("# B\n" + entry("more", same_line))
+        if generate(root, root / "out") != 0:
+            failures.append("two edits of one line are not applied")
+        made = (root / "out/src/a.cpp").read_text()
+        wanted = 'if ((::zkrecipes::internal::Mutations::on("more")) || x > 1 && !(::zkrecipes::internal::Mutations::on("good"))) return 2;'
+        if wanted not in made:
+            failures.append(f"generated:\n{made}")
+    for failure in failures:
+        print(failure)
+    print(f"{len(cases) + 1} cases, {len(failures)} failures")
+    return 1 if failures else 0
 
 
 # ---- run ------------------------------------------------------------------------------------------------------------
@@ -169,7 +243,7 @@ def outcome_of(program, pattern, mutation, keep_output):
 
 def run(root, build, only, jobs, keep_output):
     programs = Programs(build)
-    rows = [row for row in rows_of(root) if not only or row.name in only]
+    rows = [bug for bug in edits.read(root) if not bug.both and (not only or bug.name in only)]
     unknown = set(only) - {row.name for row in rows}
     if unknown or not programs.tests:
         print(f"no such mutation: {', '.join(sorted(unknown))}" if unknown else f"{build} has no test programs",
@@ -211,6 +285,10 @@ def main():
         return self_test()
     if len(arguments) == 2 and arguments[0] == "check":
         return check(pathlib.Path(arguments[1]))
+    if len(arguments) == 2 and arguments[0] == "table":
+        return write_tables(pathlib.Path(arguments[1]))
+    if len(arguments) == 3 and arguments[0] == "generate":
+        return generate(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]))
     if len(arguments) >= 3 and arguments[0] == "run":
         return run(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]), arguments[3:], jobs, keep_output)
     print(__doc__, file=sys.stderr)

@@ -24,7 +24,7 @@ int zkrecipes::sim::run_mutations(const MutationRun&) {
 #include <string_view>
 #include <vector>
 
-#include "base/mutation.hpp"
+#include "mutations/switches.hpp"
 #include "sim/plan.hpp"
 
 namespace zkrecipes::sim {

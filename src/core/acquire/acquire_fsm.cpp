@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/queue/node_name.hpp"
 
@@ -28,7 +27,7 @@ void AcquireFsm::start() {
 
 void AcquireFsm::resume() {
     // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
-    if (!same_session() && !ZKRECIPES_MUTATION("former-session-node-kept")) forget_node();
+    if (!same_session()) forget_node();
     go_on();
 }
 
@@ -43,11 +42,10 @@ void AcquireFsm::go_on() {
         case Known::perhaps:
             // A list alone could come from a server that has not yet seen the create, which may have been committed
             // elsewhere: without the sync the node would be missed, and its owner would wait for it for ever.
-            if (ZKRECIPES_MUTATION("retry-creates-blindly")) return forget_node(), send_create();
-            step_ = ZKRECIPES_MUTATION("recovery-without-sync") ? Step::searching : Step::syncing;
+            step_ = Step::syncing;
             if (step_ == Step::searching) return port_.list(next_ticket());
             return port_.sync(next_ticket());
-        case Known::created: return ZKRECIPES_MUTATION("reconnect-without-list") ? send_renewal() : send_list();
+        case Known::created: return send_list();
     }
 }
 
@@ -71,7 +69,6 @@ void AcquireFsm::on_timer() {
 
 void AcquireFsm::on_connected() {
     if (step_ == Step::awaiting_session) return resume();
-    if (step_ == Step::backing_off && ZKRECIPES_MUTATION("reconnect-skips-the-delay")) return on_timer();
     // Nobody told us that the connection had been away; the watch may have been left on the other server (H19).
     if (is_idle()) {
         drop_watches();
@@ -90,11 +87,11 @@ void AcquireFsm::on_session_lost() {
         case Step::idle:
         case Step::awaiting_session: return;
         case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return ZKRECIPES_MUTATION("former-session-node-kept") ? void() : forget_node();
+        case Step::backing_off: return forget_node();
         default: break;
     }
     if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queue");
-    if (!ZKRECIPES_MUTATION("former-session-node-kept")) forget_node();
+    forget_node();
     step_ = Step::idle;  // no answer is of interest any more, not even that of a create
     attempt_failed();
 }
@@ -108,8 +105,6 @@ void AcquireFsm::on_closed(Errc why, std::string detail) {
 }
 
 void AcquireFsm::deadline() {
-    if (step_ == Step::backing_off && ZKRECIPES_MUTATION("deadline-ignored-in-outage")) return;
-    if (step_ == Step::leaving && ZKRECIPES_MUTATION("second-end-stops-the-cleanup")) return finish();
     if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
 }
 
@@ -120,7 +115,7 @@ void AcquireFsm::stop() {
 void AcquireFsm::fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
 
 void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
-    if (!ZKRECIPES_MUTATION("watch-kept-when-leaving")) drop_watches();
+    drop_watches();
     port_.stop_timer();
     if (outcome_open()) {
         // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
@@ -137,9 +132,8 @@ void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
 }
 
 void AcquireFsm::give_up_nodes() {
-    if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-node-left")) port_.delete_node(node_);
-    if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("ghost-left-after-giving-up"))
-        port_.delete_by_identity(identity_);
+    if (known_ == Known::created) port_.delete_node(node_);
+    if (known_ == Known::perhaps) port_.delete_by_identity(identity_);
 }
 
 void AcquireFsm::finish() {
@@ -152,9 +146,7 @@ void AcquireFsm::finish() {
 
 void AcquireFsm::send_create() {
     if (identity_.empty()) {
-        const bool of_the_session = ZKRECIPES_MUTATION("identity-of-the-session");
-        identity_ =
-            make_identity(of_the_session ? std::to_string(port_.session_id()) : port_.new_uuid(), spec_.dialect);
+        identity_ = make_identity(port_.new_uuid(), spec_.dialect);
     }
     const std::string prefix = identity_ + spec_.base;
     if (!port_.reserve_node(prefix)) {
@@ -170,13 +162,11 @@ void AcquireFsm::send_create() {
 
 void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at) {
     // A stale answer is one of a session that is over (H5): in the same session nothing is sent before it has come.
-    if (ticket != ticket_ && !ZKRECIPES_MUTATION("old-create-answer-accepted")) return;
+    if (ticket != ticket_) return;
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
         if (node_incarnation_ == port_.incarnation()) {
-            if (what == Meaning::done && !ZKRECIPES_MUTATION("abandoned-create-left"))
-                port_.delete_node(std::string(base_name(path)));
-            if (what != Meaning::done && ZKRECIPES_MUTATION("abandoned-ghost-left")) return finish();
+            if (what == Meaning::done) port_.delete_node(std::string(base_name(path)));
             if (what == Meaning::unknown || what == Meaning::session_over) port_.delete_by_identity(identity_);
         }
         return finish();
@@ -202,7 +192,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
     known_ = Known::created;
     directory_attempts_ = 0;
     const bool foreign = stat.ephemeral_owner != node_session_ || node_incarnation_ != port_.incarnation();
-    if (foreign && !ZKRECIPES_MUTATION("no-owner-check-after-create")) {
+    if (foreign) {
         // Made by a session that is not ours any more: it will vanish under whoever relies on it (H3, H4).
         port_.note("the new node belongs to another session: starting again");
         if (node_incarnation_ == port_.incarnation()) port_.delete_node(node_);
@@ -221,7 +211,7 @@ bool AcquireFsm::check_number() {
         fail(Errc::protocol, "the server named the new node " + node_);
         return false;
     }
-    if ((parsed->sequence >= kSequenceLimit || parsed->sequence < 0) && !ZKRECIPES_MUTATION("end-of-numbers-ignored")) {
+    if (parsed->sequence >= kSequenceLimit || parsed->sequence < 0) {
         fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
                                            "; delete the lock directory while nobody uses it");
         return false;
@@ -235,8 +225,7 @@ void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (meaning(rc) == Meaning::done) {
         // One child, and the last change of the children was our create: the child is ours, we are alone. (One child
         // alone would not do: somebody may have deleted ours and made another in between.)
-        if (stat.num_children == 1 && (stat.pzxid == czxid_ || ZKRECIPES_MUTATION("fast-grant-by-count-alone")))
-            return at_head(false);
+        if (stat.num_children == 1 && stat.pzxid == czxid_) return at_head(false);
         return send_list();
     }
     if (rc == Rc::no_node) return own_node_missing();
@@ -255,7 +244,7 @@ bool AcquireFsm::may_make_directory() {
         fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it");
         return false;
     }
-    if (++directory_attempts_ > (ZKRECIPES_MUTATION("parents-made-once") ? 1 : kDirectoryAttempts)) {
+    if (++directory_attempts_ > kDirectoryAttempts) {
         fail(Errc::no_parent, "the lock directory vanishes each time it has been made");
         return false;
     }
@@ -299,7 +288,7 @@ void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!current(ticket, Step::checking_owner)) return;
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return trouble(rc, "exists");
-    if (stat.ephemeral_owner != node_session_ && !ZKRECIPES_MUTATION("no-owner-check-in-recovery")) {
+    if (stat.ephemeral_owner != node_session_) {
         port_.note("a node of this identity belongs to another session: deleting it and starting again");
         port_.delete_node(node_);
         forget_node();
@@ -313,7 +302,7 @@ void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
 
 void AcquireFsm::sweep(const std::vector<std::string>& names) {
     for (const auto& name : names) {
-        if (!ZKRECIPES_MUTATION("second-node-not-swept") && name != node_ && name.starts_with(identity_)) {
+        if (name != node_ && name.starts_with(identity_)) {
             port_.note("deleting a second node of the same create");
             port_.delete_node(name);
         }
@@ -377,7 +366,6 @@ void AcquireFsm::send_watch() {
 
 void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::setting_watch)) return;
-    if (rc == Rc::no_node && ZKRECIPES_MUTATION("vanished-blocker-awaited")) return void(step_ = Step::waiting);
     if (rc == Rc::no_node) return blocker_gone();  // gone between the list and the watch, and no watch was left (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
@@ -391,7 +379,7 @@ void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
 void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
     port_.unwatch();
-    if (type == WatchEventType::deleted || ZKRECIPES_MUTATION("any-event-is-a-deletion")) return blocker_gone();
+    if (type == WatchEventType::deleted) return blocker_gone();
     send_watch();  // its data changed, or the watch was taken away: it is still there
 }
 
@@ -400,8 +388,6 @@ void AcquireFsm::blocker_gone() {
     // If it was the head of the queue, nobody can be before us: those before us only become fewer. What is not sure is
     // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
     // committed check tells just that.
-    if (alone_ && ZKRECIPES_MUTATION("no-check-after-the-wait") && port_.begin_hold(node_, czxid_))
-        return leave(Ended::granted);
     if (alone_) return at_head(true);
     // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
     // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
@@ -426,8 +412,7 @@ void AcquireFsm::grant_or_renew() {
     }
     // The own create was committed a moment ago and is a lease by itself. After a wait nothing is known of the session
     // that a server cut off from the others would not say too.
-    if ((fast_grant_ || checked_ || ZKRECIPES_MUTATION("list-alone-grants")) && port_.begin_hold(node_, czxid_))
-        return leave(Ended::granted);
+    if ((fast_grant_ || checked_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     send_renewal();
 }
 
@@ -460,13 +445,12 @@ void AcquireFsm::own_node_missing() {
 void AcquireFsm::forget_node() {
     known_ = Known::none;
     fast_grant_ = checking_ = checked_ = false;
-    if (!ZKRECIPES_MUTATION("identity-kept")) identity_.clear();
+    identity_.clear();
     node_.clear();
     czxid_ = 0;
 }
 
 void AcquireFsm::trouble(Rc rc, const char* what) {
-    if (ZKRECIPES_MUTATION("refusal-repeated")) return attempt_failed();
     switch (meaning(rc)) {
         case Meaning::not_done:
         case Meaning::unknown:

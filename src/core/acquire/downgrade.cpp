@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/identity.hpp"
-#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/acquire/downgrade_fsm.hpp"
 #include "core/queue/node_name.hpp"
@@ -25,7 +24,7 @@ public:
           queue_(std::move(queue)),
           alone_(std::move(alone)),
           writer_node_(alone_->hold().node()),
-          token_(alone_->token() + (ZKRECIPES_MUTATION("share-with-the-writers-token") ? 0 : 1)),
+          token_(alone_->token() + 1),
           operation_(operation),
           done_(std::move(done)),
           fsm_(*this, {queue_->spec.base, queue_->spec.dialect, sequence_at_end(writer_node_)}, patience) {}
@@ -84,7 +83,6 @@ private:
         ops[1].data = node_data(*core_, *queue_, operation_);
         ops[1].acl = queue_->acl;
         ops[1].mode = CreateMode::ephemeral;
-        if (ZKRECIPES_MUTATION("share-without-its-writer")) ops.erase(ops.begin());
         const auto self = shared_from_this();
         core_->multi(std::move(ops), [self, ticket](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {
             self->fsm_.on_created(ticket, rc, sent_at);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/queue/node_name.hpp"
 
 namespace zkrecipes::internal {
@@ -17,8 +16,7 @@ void DowngradeFsm::start() {
     incarnation_ = port_.incarnation();
     if (!port_.exclusive_held()) return fail_lost("it was lost before a share was taken");
     identity_ = make_identity(port_.new_uuid(), spec_.dialect);
-    node_ =
-        identity_ + spec_.base + format_sequence(spec_.sequence + (ZKRECIPES_MUTATION("share-goes-behind") ? 1 : 0));
+    node_ = identity_ + spec_.base + format_sequence(spec_.sequence);
     if (port_.connected()) return send_create();
     attempt_failed();
 }
@@ -73,7 +71,6 @@ void DowngradeFsm::leave(Ended how, Errc error, std::string detail) {
     if (step_ == Step::creating) {
         // The caller has its answer now. Whether there is a node to delete, only the answer of the create can tell.
         step_ = Step::leaving;
-        if (ZKRECIPES_MUTATION("abandoned-share-left")) step_ = Step::finished;
         return port_.answer(how, error, std::move(detail));
     }
     if (how != Ended::granted) clean_up();
@@ -84,8 +81,8 @@ void DowngradeFsm::leave(Ended how, Errc error, std::string detail) {
 
 void DowngradeFsm::clean_up() {
     if (port_.incarnation() != incarnation_) return;
-    if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-share-left")) port_.delete_node(node_);
-    if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("share-ghost-left")) port_.delete_by_identity(identity_);
+    if (known_ == Known::created) port_.delete_node(node_);
+    if (known_ == Known::perhaps) port_.delete_by_identity(identity_);
 }
 
 void DowngradeFsm::finish() {
@@ -127,7 +124,7 @@ void DowngradeFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (rc == Rc::no_node) return fail_lost("the node of the share was deleted by somebody else at once");
     if (meaning(rc) != Meaning::done) return trouble(rc, "exists");
     const bool foreign = stat.ephemeral_owner != port_.session_id() || port_.incarnation() != incarnation_;
-    if (foreign && !ZKRECIPES_MUTATION("foreign-share-kept")) {
+    if (foreign) {
         return fail_lost("the node of the share belongs to another session");
     }
     czxid_ = stat.czxid;
@@ -137,8 +134,7 @@ void DowngradeFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
 void DowngradeFsm::grant_or_renew() {
     // The writer's node was there when the share was made, so nobody was let in. But a hold that was told to be lost
     // stays lost, and is no reason to hand out another.
-    if (!port_.exclusive_held() && !ZKRECIPES_MUTATION("share-for-a-lost-hold"))
-        return fail_lost("the lease passed meanwhile");
+    if (!port_.exclusive_held()) return fail_lost("the lease passed meanwhile");
     if (port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     step_ = Step::renewing_lease;
     port_.renew_lease(++ticket_, node_);

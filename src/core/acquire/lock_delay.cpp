@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutation.hpp"
 #include "core/acquire/lock_delay_fsm.hpp"
 
 namespace zkrecipes::internal {
@@ -134,7 +133,7 @@ private:
         let_go_of_second_part();
         AcquireAnswer answer;
         if (how == Ended::granted) {
-            if (!ZKRECIPES_MUTATION("released-without-a-word")) share_->before_delete(farewell());
+            share_->before_delete(farewell());
             answer.share = std::move(share_);
             return finish(std::move(answer));
         }

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/operation/json.hpp"
 
 namespace zkrecipes::internal {
@@ -50,9 +49,8 @@ void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const 
     }
     version_ = stat.version;
     if (*last == own_ && marked_) return port_.held() ? leave(Ended::granted) : lose();
-    if (ZKRECIPES_MUTATION("granted-before-it-is-written-down")) return leave(Ended::granted);
     const bool vanished = last->held && last->token != own_.token && last->token != waited_for_;
-    if (!vanished || ZKRECIPES_MUTATION("delay-left-out")) return send_mark();
+    if (!vanished) return send_mark();
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     waited_for_ = last->token;
     step_ = Step::delaying;
@@ -120,7 +118,7 @@ void LockDelayFsm::lose() {
 void LockDelayFsm::leave(Ended how, Errc error, std::string detail) {
     if (step_ == Step::finished) return;
     port_.stop_timer();
-    const bool marked = (marked_ || step_ == Step::marking) && !ZKRECIPES_MUTATION("given-back-without-a-word");
+    const bool marked = marked_ || step_ == Step::marking;
     step_ = Step::finished;
     port_.answer(how, error, std::move(detail), marked);
 }

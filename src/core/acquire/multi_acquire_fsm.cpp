@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/queue/node_name.hpp"
 
@@ -39,7 +38,7 @@ void MultiAcquireFsm::start() {
 void MultiAcquireFsm::resume() {
     // Knowledge of nodes is worth nothing in another session: the servers delete, or have deleted, them (H3).
     const bool former = known_ != Known::none && node_incarnation_ != port_.incarnation();
-    if (former && !ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
+    if (former) forget_nodes();
     switch (known_) {
         case Known::none:
             if (patience_ == Patience::try_once && step_ == Step::idle) {
@@ -48,14 +47,8 @@ void MultiAcquireFsm::resume() {
                 return;
             }
             return send_create();
-        case Known::perhaps:
-            if (ZKRECIPES_MUTATION("set-created-blindly-again")) return forget_nodes(), send_create();
-            if (ZKRECIPES_MUTATION("set-recovery-without-sync")) return send_search();
-            return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
-        case Known::created:
-            if (ZKRECIPES_MUTATION("set-waits-on-after-an-outage")) return void(step_ = Step::waiting);
-            look_anew();
-            return send_places();
+        case Known::perhaps: return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
+        case Known::created: look_anew(); return send_places();
     }
 }
 
@@ -96,11 +89,11 @@ void MultiAcquireFsm::on_session_lost() {
         case Step::idle:
         case Step::awaiting_session: return;
         case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return ZKRECIPES_MUTATION("former-session-set-kept") ? void() : forget_nodes();
+        case Step::backing_off: return forget_nodes();
         default: break;
     }
     if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queues");
-    if (!ZKRECIPES_MUTATION("former-session-set-kept")) forget_nodes();
+    forget_nodes();
     step_ = Step::idle;  // no answer is of interest any more, not even that of a create
     attempt_failed();
 }
@@ -135,8 +128,8 @@ void MultiAcquireFsm::leave(Ended how, Errc error, std::string detail, std::opti
         return port_.answer(how, error, std::move(detail), member);
     }
     if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
-        if (known_ == Known::created && !ZKRECIPES_MUTATION("given-up-set-left")) port_.delete_nodes(nodes_);
-        if (known_ == Known::perhaps && !ZKRECIPES_MUTATION("set-ghosts-left")) port_.delete_by_identity(identity_);
+        if (known_ == Known::created) port_.delete_nodes(nodes_);
+        if (known_ == Known::perhaps) port_.delete_by_identity(identity_);
     }
     known_ = Known::none;
     step_ = Step::finished;
@@ -167,10 +160,10 @@ void MultiAcquireFsm::send_create() {
 
 void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused,
                                  Instant sent_at) {
-    if (ticket != ticket_ && !ZKRECIPES_MUTATION("old-set-answer-accepted")) return;  // of a session that is over (H5)
+    if (ticket != ticket_) return;  // of a session that is over (H5)
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
-        if (node_incarnation_ == port_.incarnation() && !ZKRECIPES_MUTATION("abandoned-set-left")) {
+        if (node_incarnation_ == port_.incarnation()) {
             if (what == Meaning::done) {
                 for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
                 port_.delete_nodes(nodes_);
@@ -220,7 +213,7 @@ bool MultiAcquireFsm::check_numbers() {
             return false;
         }
         const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
-        if (used_up && !ZKRECIPES_MUTATION("end-of-numbers-ignored-in-a-set")) {
+        if (used_up) {
             fail(Errc::sequence_exhausted,
                  "the next number is " + format_sequence(parsed->sequence) +
                      "; delete the lock directory while nobody uses it",
@@ -306,7 +299,7 @@ void MultiAcquireFsm::search_done() {
 void MultiAcquireFsm::sweep(std::size_t member, const std::vector<std::string>& names) {
     for (const auto& name : names) {
         const bool second = name != nodes_[member] && name.starts_with(identity_);
-        if (second && !ZKRECIPES_MUTATION("second-set-not-swept")) {
+        if (second) {
             port_.note("deleting a second node of the same create");
             port_.cleaner_stray(member, name);
         }
@@ -337,7 +330,7 @@ void MultiAcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return trouble(rc, "exists", 0);
     // One transaction, and so one owner and one czxid.
-    if (stat.ephemeral_owner != node_session_ && !ZKRECIPES_MUTATION("foreign-set-kept")) return foreign_nodes();
+    if (stat.ephemeral_owner != node_session_) return foreign_nodes();
     known_ = Known::created;
     czxid_ = stat.czxid;
     if (--open_ == 0) decide();
@@ -395,7 +388,7 @@ void MultiAcquireFsm::decide() {
     if (any(State::blocked)) return send_watches();
     // That a directory had one child says nothing of us if something else was its last change: then it takes the check.
     const bool only_ones_are_ours = std::all_of(standing_.begin(), standing_.end(), [&](const Standing& s) {
-        return s.only_since == 0 || s.only_since == czxid_ || ZKRECIPES_MUTATION("only-child-of-a-set-is-ours");
+        return s.only_since == 0 || s.only_since == czxid_;
     });
     // After a wait nothing is known of the session that a server cut off from the others would not say too; right after
     // the own create its commit is a lease by itself.
@@ -426,15 +419,14 @@ void MultiAcquireFsm::send_watches() {
 void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::setting_watches)) return;
     if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "watching the one before us", member);
-    if (rc == Rc::no_node && !ZKRECIPES_MUTATION("vanished-blocker-of-a-set-awaited"))
-        blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
+    if (rc == Rc::no_node) blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
     --open_;
     settle_watches();
 }
 
 void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watches)) return;
-    if (type == WatchEventType::deleted || ZKRECIPES_MUTATION("any-event-ends-a-blocker-of-a-set")) {
+    if (type == WatchEventType::deleted) {
         blocker_gone(member);
         return settle_watches();
     }
@@ -449,7 +441,7 @@ void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEve
 
 void MultiAcquireFsm::blocker_gone(std::size_t member) {
     // If it was the head of the queue nobody can be before us there: those before us only become fewer.
-    const bool certain = standing_[member].certain || ZKRECIPES_MUTATION("set-without-a-list-after-the-wait");
+    const bool certain = standing_[member].certain;
     standing_[member].state = certain ? State::clear : State::to_list;
 }
 
@@ -457,8 +449,6 @@ void MultiAcquireFsm::blocker_gone(std::size_t member) {
 void MultiAcquireFsm::settle_watches() {
     if (open_ > 0) return;
     if (!any(State::blocked)) {
-        if (ZKRECIPES_MUTATION("set-without-a-check-after-the-wait") && port_.begin_hold(nodes_, czxid_))
-            return leave(Ended::granted);
         return send_renewal();
     }
     step_ = Step::waiting;
@@ -492,8 +482,7 @@ void MultiAcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
 void MultiAcquireFsm::own_node_missing() {
     port_.unwatch();
     port_.note("an own lock node was deleted by somebody else: going to the back of the queues");
-    if (!ZKRECIPES_MUTATION("rest-of-a-set-left"))
-        port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
+    port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
     forget_nodes();
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     send_create();
@@ -516,7 +505,6 @@ void MultiAcquireFsm::forget_nodes() {
 }
 
 void MultiAcquireFsm::trouble(Rc rc, const char* what, std::optional<std::size_t> member) {
-    if (ZKRECIPES_MUTATION("refusal-of-a-set-repeated")) return attempt_failed();
     switch (meaning(rc)) {
         case Meaning::not_done:
         case Meaning::unknown:

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/queue/node_name.hpp"
 
 namespace zkrecipes::internal {
@@ -54,15 +53,13 @@ void SemaphoreFsm::on_first_look(bool free, bool directory) {
 }
 
 void SemaphoreFsm::go_on() {
-    const bool too_many = wanted_ > terms_.limit && !ZKRECIPES_MUTATION("too-many-leases-waited-for");
+    const bool too_many = wanted_ > terms_.limit;
     if (known_ == Known::none && taken_ == Taken::no && too_many) {
         // Refused, unless the number was raised since this object last read it. Nobody is kept waiting for that.
         look_ticket_ = go_to(Head::asking);
         return lease_port_.look(look_ticket_);
     }
-    if (taken_ == Taken::no || ZKRECIPES_MUTATION("leases-taken-blindly-again")) return AcquireFsm::go_on();
-    if (ZKRECIPES_MUTATION("lease-recovery-without-sync"))
-        return lease_port_.find_lease(go_to(Head::finding), leases_.front());
+    if (taken_ == Taken::no) return AcquireFsm::go_on();
     // As for the own node: without the sync the server may not have seen the transaction yet.
     lease_port_.sync_leases(go_to(Head::syncing));
 }
@@ -77,19 +74,19 @@ bool SemaphoreFsm::outcome_open() const noexcept {
 
 void SemaphoreFsm::drop_watches() {
     AcquireFsm::drop_watches();
-    if (!ZKRECIPES_MUTATION("lease-watch-kept")) lease_port_.unwatch_leases();
+    lease_port_.unwatch_leases();
 }
 
 void SemaphoreFsm::give_up_nodes() {
     AcquireFsm::give_up_nodes();
-    if (taken_ == Taken::yes && !ZKRECIPES_MUTATION("given-up-leases-left")) lease_port_.delete_leases(leases_);
+    if (taken_ == Taken::yes) lease_port_.delete_leases(leases_);
     const bool perhaps = taken_ == Taken::perhaps || doubtful_;
-    if (perhaps && !ZKRECIPES_MUTATION("lease-ghosts-left")) lease_port_.delete_leases_by_identity(identity_);
+    if (perhaps) lease_port_.delete_leases_by_identity(identity_);
 }
 
 void SemaphoreFsm::own_node_missing() {
     // Nobody deletes the place in the queue but an operator, or a transaction of ours that happened after all.
-    const bool late_leases = doubtful_ && same_session() && !ZKRECIPES_MUTATION("late-leases-left");
+    const bool late_leases = doubtful_ && same_session();
     if (late_leases) lease_port_.delete_leases_by_identity(identity_);
     AcquireFsm::own_node_missing();
 }
@@ -145,22 +142,21 @@ bool SemaphoreFsm::agree(std::string_view data, const NodeStat& stat) {
     directory_ = stat.czxid;
     unwritten_ = data.empty();
     auto written = unwritten_ ? terms_.limit : read_limit(data);
-    if (!written && ZKRECIPES_MUTATION("no-number-is-ours")) written = terms_.limit;
     if (!written) {
         fail(Errc::bad_data, "the node of the leases holds something else than their number");
         return false;
     }
     const bool followed = terms_.follows && terms_.directory == stat.czxid;
-    if (*written != terms_.limit && !followed && !ZKRECIPES_MUTATION("another-number-accepted")) {
+    if (*written != terms_.limit && !followed) {
         fail(Errc::bad_option, "here are " + std::to_string(*written) + " leases, but this object was made for " +
                                    std::to_string(terms_.limit));
         return false;
     }
-    if (!unwritten_ && !ZKRECIPES_MUTATION("changed-number-ignored")) {
+    if (!unwritten_) {
         terms_.limit = *written;
         terms_.directory = stat.czxid;
     }
-    if (wanted_ <= terms_.limit || ZKRECIPES_MUTATION("too-many-leases-waited-for")) return true;
+    if (wanted_ <= terms_.limit) return true;
     refuse_wanted();
     return false;
 }
@@ -171,7 +167,7 @@ void SemaphoreFsm::refuse_wanted() {
 }
 
 bool SemaphoreFsm::enough(const NodeStat& stat) const noexcept {
-    const std::int32_t needed = ZKRECIPES_MUTATION("room-for-one-is-enough") ? 1 : wanted_;
+    const std::int32_t needed = wanted_;
     return std::int64_t{stat.num_children} + needed <= terms_.limit;
 }
 
@@ -199,7 +195,6 @@ void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat)
 
 void SemaphoreFsm::on_leases_changed(Ticket ticket) {
     if (!at(ticket, Head::waiting) && !at(ticket, Head::setting_watch)) return;
-    if (ZKRECIPES_MUTATION("change-of-leases-ignored")) return;
     drop_watches();
     send_look();
 }
@@ -210,7 +205,7 @@ void SemaphoreFsm::send_take() {
     LeaseRequest taking;
     taking.place = node_;
     for (std::int32_t i = 0; i < wanted_; ++i) taking.leases.push_back(identity_ + "lease-" + format_sequence(i));
-    taking.version = ZKRECIPES_MUTATION("taking-ignores-a-change") ? -1 : version_;
+    taking.version = version_;
     if (unwritten_) taking.terms = write_limit(terms_.limit);
     if (!lease_port_.reserve_leases(taking.leases)) {
         return fail(Errc::budget_exceeded,
@@ -228,7 +223,7 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant se
         if (same_session()) {
             if (what == Meaning::done) {
                 lease_port_.left_queue();
-                if (!ZKRECIPES_MUTATION("abandoned-leases-left")) lease_port_.delete_leases(leases_);
+                lease_port_.delete_leases(leases_);
             } else {
                 port_.delete_node(node_);
                 if (open || doubtful_) lease_port_.delete_leases_by_identity(identity_);
@@ -279,7 +274,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
         return trouble(rc, "exists");
     }
     const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
-    if (foreign && !ZKRECIPES_MUTATION("foreign-leases-kept")) {
+    if (foreign) {
         port_.note("leases of this identity belong to another session: starting again");
         // Of several only the first one was looked at: where somebody else made that one, the rest may be ours.
         if (same_session()) {
@@ -321,7 +316,7 @@ void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
 
 void SemaphoreFsm::leases_gone() {
     port_.note("a lease was deleted by somebody else before it was held: going to the back of the queue");
-    if (!ZKRECIPES_MUTATION("rest-of-leases-left")) lease_port_.delete_leases(leases_);  // the others
+    lease_port_.delete_leases(leases_);  // the others
     forget_node();
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     send_create();

@@ -5,8 +5,6 @@
 
 #include "core/hold/hold_ref.hpp"
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes {
 
 Grant::Grant() noexcept = default;
@@ -29,17 +27,12 @@ std::chrono::milliseconds Grant::remaining_lease() const noexcept {
     return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().remaining_lease())
                   : std::chrono::milliseconds(0);
 }
-FencingToken Grant::token() const noexcept {
-    if (share_ && ZKRECIPES_MUTATION("token-is-the-sequence"))
-        return std::stoll(share_->hold().node().substr(share_->hold().node().size() - 10)) + 1;
-    return share_ ? share_->token() : 0;
-}
+FencingToken Grant::token() const noexcept { return share_ ? share_->token() : 0; }
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
 std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().nodes() : std::vector<std::string>(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }
 
 void Grant::release() noexcept {
-    if (ZKRECIPES_MUTATION("released-more-than-once") && share_) return share_->leave();
     if (const auto share = std::exchange(share_, nullptr)) share->leave();
 }
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/operation/wait.hpp"
 
 namespace zkrecipes::internal {
@@ -41,8 +40,7 @@ bool HoldRef::enter() noexcept {
 
 bool HoldRef::last_one_left() noexcept {
     // acq_rel: what any of them did while inside happens before the hold ends.
-    if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1 && !ZKRECIPES_MUTATION("inner-release-ends-the-hold"))
-        return false;
+    if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
     if (auto action = std::exchange(on_end_, nullptr)) action();
     return true;
 }

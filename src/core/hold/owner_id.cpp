@@ -5,8 +5,6 @@
 #include <boost/fiber/fss.hpp>
 #include <cstdint>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -24,7 +22,6 @@ OwnerId this_owner() {
     static thread_local const OwnerId of_the_thread = next();
     const auto* const fiber = boost::fibers::context::active();
     if (fiber == nullptr || fiber->is_context(boost::fibers::type::main_context)) return of_the_thread;
-    if (ZKRECIPES_MUTATION("fibers-are-their-thread")) return of_the_thread;
     // Never destroyed: fibers may still ask while static objects are being destroyed.
     static auto& mine = *new boost::fibers::fiber_specific_ptr<Number>([](Number*) {});
     if (mine.get() == nullptr) mine.reset(reinterpret_cast<Number*>(static_cast<std::uintptr_t>(next())));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "base/process.hpp"
 
 namespace zkrecipes::internal {
@@ -43,7 +42,7 @@ OwnerTable::Entered OwnerTable::enter(OwnerId agent, std::shared_ptr<HoldRef>& s
     share = of(agent);
     // The last grant may be leaving on another thread at this moment; then the agent holds nothing any more.
     if (!share || !share->enter()) return Entered::fresh;
-    if (share->hold().held() || ZKRECIPES_MUTATION("re-entry-into-a-lost-hold")) return Entered::again;
+    if (share->hold().held()) return Entered::again;
     share->leave();
     return Entered::lost;
 }
@@ -76,9 +75,8 @@ bool OwnerTable::leave_locked(OwnerId agent) {
     std::shared_ptr<HoldRef> share;
     {
         const std::lock_guard lock(mutex_);
-        const auto entry = ZKRECIPES_MUTATION("anybody-unlocks") ? entries_.begin() : entries_.find(agent);
-        const bool locked =
-            entry != entries_.end() && (entry->second.locked > 0 || ZKRECIPES_MUTATION("unlock-ends-a-grant"));
+        const auto entry = entries_.find(agent);
+        const bool locked = entry != entries_.end() && entry->second.locked > 0;
         if (!locked) return false;
         --entry->second.locked;
         share = entry->second.share;

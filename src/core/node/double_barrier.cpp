@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/identity.hpp"
-#include "base/mutation.hpp"
 #include "base/paths.hpp"
 #include "core/hold/hold_ref.hpp"
 #include "core/operation/types.hpp"
@@ -227,8 +226,8 @@ private:
     /// When it is known whether `ready` is there, and who is.
     void decide() {
         if (!made_ || !ready_known_) return;
-        if (ready_) return ZKRECIPES_MUTATION("old-ready-believed") ? enter() : check_ready(0);
-        const bool all = names_.size() + (ZKRECIPES_MUTATION("enters-one-short") ? 1 : 0) >= members_;
+        if (ready_) return check_ready(0);
+        const bool all = names_.size() >= members_;
         if (all) return make_ready();
         if (once()) return timed_out();
         watch_own();
@@ -343,10 +342,7 @@ private:
                 return there ? remove_all() : look_after_ready(names);
             case What::stay_for: return once() ? give_up() : await_end_of(next.name);
             case What::leave_then:
-                return remove_own([this, name = next.name] {
-                    if (ZKRECIPES_MUTATION("leaves-without-the-others")) return end_well();
-                    once() ? give_up() : await_end_of(name);
-                });
+                return remove_own([this, name = next.name] { once() ? give_up() : await_end_of(name); });
             case What::wait_for: return once() ? give_up() : await_end_of(next.name);
         }
     }

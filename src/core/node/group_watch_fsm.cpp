@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/operation/watch_budget.hpp"
 
 namespace zkrecipes::internal {
@@ -120,7 +119,7 @@ void GroupWatchFsm::on_directory(Ticket ticket, Rc rc, const std::vector<std::st
 }
 
 void GroupWatchFsm::on_directory_fired(Ticket ticket) {
-    if (ticket != ticket_ || listed_ != Known::yes || ZKRECIPES_MUTATION("newcomer-missed")) return;
+    if (ticket != ticket_ || listed_ != Known::yes) return;
     listed_ = Known::no;
     go_on();
 }
@@ -144,7 +143,7 @@ void GroupWatchFsm::on_member_fired(Ticket ticket, const std::string& name, Watc
     if (ticket != ticket_ || member == members_.end() || member->second.known != Known::yes) return;
     if (type == WatchEventType::deleted) {
         members_.erase(member);  // made again: the directory will say so
-    } else if (!ZKRECIPES_MUTATION("changed-payload-missed")) {
+    } else {
         want(member);
     }
     go_on();

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/operation/watch_budget.hpp"
 #include "core/queue/node_name.hpp"
 #include "core/queue/participants.hpp"
@@ -90,7 +89,7 @@ void LeaderWatchFsm::on_directory(Ticket ticket, Rc rc, const NodeStat& stat) {
 }
 
 void LeaderWatchFsm::on_fired(Ticket ticket) {
-    if (current(ticket, Step::watching) && !ZKRECIPES_MUTATION("next-leader-not-looked-for")) look();
+    if (current(ticket, Step::watching)) look();
 }
 
 void LeaderWatchFsm::on_timer() {
@@ -101,7 +100,7 @@ void LeaderWatchFsm::tell(SeenLeader leader) {
     failures_ = 0;
     pace_.reset();
     const bool known = told_ && told_->node == leader.node && told_->stat.czxid == leader.stat.czxid;
-    if (known && !ZKRECIPES_MUTATION("leader-told-twice")) return;
+    if (known) return;
     told_ = std::move(leader);
     port_.tell(*told_);
 }

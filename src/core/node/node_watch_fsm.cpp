@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
 #include "core/operation/watch_budget.hpp"
 
 namespace zkrecipes::internal {
@@ -69,7 +68,7 @@ void NodeWatchFsm::on_node(Ticket ticket, Rc rc, const std::string& data, const 
 }
 
 void NodeWatchFsm::on_fired(Ticket ticket) {
-    if (current(ticket, Step::watching) && !ZKRECIPES_MUTATION("change-not-looked-at")) look();
+    if (current(ticket, Step::watching)) look();
 }
 
 void NodeWatchFsm::on_timer() {

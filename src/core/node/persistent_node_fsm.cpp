@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -45,7 +43,7 @@ void PersistentNodeFsm::close() {
     step_ = Step::leaving;
     tell(State::closed);
     if (open) return;  // whether there is a node to delete, only the answer can tell
-    if (known_ != Known::none && !ZKRECIPES_MUTATION("closed-node-left")) port_.give_back(known_ == Known::there);
+    if (known_ != Known::none) port_.give_back(known_ == Known::there);
     finish();
 }
 
@@ -103,7 +101,7 @@ void PersistentNodeFsm::create() {
     }
     session_ = port_.session_id();
     step_ = Step::creating;
-    dirty_ = !ZKRECIPES_MUTATION("present-before-the-answer");
+    dirty_ = true;
     if (!dirty_) tell(State::present);
     sent_ = wish_;
     read_first_ = false;
@@ -178,7 +176,7 @@ void PersistentNodeFsm::on_node(Ticket ticket, Rc rc, const std::string& data, c
         return create();
     }
     if (rc != Rc::ok) return trouble(rc, "get");
-    const bool ours = stat.ephemeral_owner == port_.session_id() || ZKRECIPES_MUTATION("taken-name-is-ours");
+    const bool ours = stat.ephemeral_owner == port_.session_id();
     ours ? found_ours(data, stat) : found_others(stat);
 }
 
@@ -224,7 +222,7 @@ void PersistentNodeFsm::on_fired(Ticket ticket, WatchEventType type) {
     if (type != WatchEventType::deleted) return look();
     known_ = Known::none;
     tell(State::missing);
-    if (!ZKRECIPES_MUTATION("gone-node-not-made-again")) go();
+    go();
 }
 
 // ---- what it says -------------------------------------------------------------------------------------------------

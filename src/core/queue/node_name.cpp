@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -24,7 +22,6 @@ std::optional<std::size_t> pattern_at_end(std::string_view text, std::span<const
     for (std::size_t i = 0; i < patterns.size(); ++i) {
         if (text.ends_with(patterns[i])) return i;
     }
-    if (ZKRECIPES_MUTATION("any-number-is-a-contender")) return 0;
     return std::nullopt;
 }
 
@@ -38,7 +35,7 @@ std::optional<QueueName> with_suffix(std::string_view name, std::size_t suffix_c
 }  // namespace
 
 std::string make_identity(std::string_view uuid, Dialect dialect) {
-    if (dialect == Dialect::kazoo && !ZKRECIPES_MUTATION("kazoo-with-curators-names")) {
+    if (dialect == Dialect::kazoo) {
         std::string digits(uuid);
         std::erase(digits, '-');
         return digits;

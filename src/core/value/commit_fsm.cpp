@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 
 using What = CommitPort::What;
@@ -116,7 +114,7 @@ void CommitFsm::on_answer(Ticket ticket, Rc rc, std::size_t refused_at) {
 
 /// It was not this request that made it.
 void CommitFsm::mark_is_there() {
-    if (alone_perhaps_ && !ZKRECIPES_MUTATION("any-mark-is-a-commit")) return send(What::which_mark);
+    if (alone_perhaps_) return send(What::which_mark);
     leave({How::committed_before});
 }
 

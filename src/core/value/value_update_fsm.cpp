@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/mutation.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -30,7 +28,7 @@ void ValueUpdateFsm::follow(const ValueUpdateRule::Step& step) {
 }
 
 void ValueUpdateFsm::send_write() {
-    const bool any = write_.version == kAnyVersion && !ZKRECIPES_MUTATION("minus-one-is-a-condition");
+    const bool any = write_.version == kAnyVersion;
     if (write_.how == ValueWrite::How::set && any) {
         return fail(Errc::unsupported,
                     "the version of its data has come round to -1, which the servers take for \"any\", so that nobody "
@@ -122,7 +120,6 @@ void ValueUpdateFsm::on_written(Ticket ticket, WriteEnd end_of_write) {
     }
     const bool refusal = why == Errc::no_node || why == Errc::node_exists || why == Errc::bad_version;
     if (refusal && !end_of_write.of_mark) return refused(why);
-    if (ZKRECIPES_MUTATION("unknown-change-begins-again") && why == Errc::outcome_unknown) return follow(rule_.begin());
     fail(*std::move(end_of_write.error));
 }
 
@@ -205,7 +202,7 @@ void ValueUpdateFsm::leave(ValueUpdateEnd answer) {
     if (step_ == Step::finished) return;
     step_ = Step::finished;
     port_.stop_timer();
-    if (std::exchange(locked_, false) && !ZKRECIPES_MUTATION("lock-of-a-change-kept")) port_.unlock();
+    if (std::exchange(locked_, false)) port_.unlock();
     port_.answer(std::move(answer));
 }
 

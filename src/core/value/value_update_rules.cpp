@@ -1,6 +1,5 @@
 #include "core/value/value_update_rules.hpp"
 
-#include "base/mutation.hpp"
 #include "core/value/big_endian.hpp"
 
 namespace zkrecipes::internal {
@@ -36,7 +35,7 @@ ValueUpdateRule::Step NumberChange::on_found(const std::optional<FoundValue>& fo
     }
     ValueWrite write{ValueWrite::How::create, format_.write(after_)};
     if (found) {
-        write.how = ZKRECIPES_MUTATION("change-without-a-condition") ? ValueWrite::How::set_any : ValueWrite::How::set;
+        write.how = ValueWrite::How::set;
         write.version = found->version;
     }
     return {Then::write, std::move(write), {}, {}};
@@ -51,7 +50,7 @@ bool NumberChange::compute() {
         case Kind::exchange:
         case Kind::compare: after_ = operand_; break;
     }
-    return (!overflow && format_.fits(after_)) || ZKRECIPES_MUTATION("numbers-come-round");
+    return !overflow && format_.fits(after_);
 }
 
 }  // namespace zkrecipes::internal

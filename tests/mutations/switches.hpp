@@ -1,9 +1,6 @@
 #pragma once
 
-// Deliberate bugs. In a build with the CMake option ZKRECIPES_MUTATIONS they can be turned on by their names, to
-// see that the tests find them: docs/mutations.md. In every other build the switches are the constant false and leave
-// nothing behind.
-#ifdef ZKRECIPES_MUTATIONS
+// Turns on deliberate bugs (bugs.py) by their names. Part of the preset mutations alone.
 
 #include <cstddef>
 #include <cstdlib>
@@ -37,8 +34,3 @@ struct Mutations {
 };
 
 }  // namespace zkrecipes::internal
-
-#define ZKRECIPES_MUTATION(name) (::zkrecipes::internal::Mutations::on(name))
-#else
-#define ZKRECIPES_MUTATION(name) false
-#endif
