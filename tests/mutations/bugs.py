@@ -4,7 +4,7 @@ bugs/*.bugs, one file for each part of the library. An entry:
 
     == name
     wrong: what happens with it
-    hazards: H1, H3            (of docs/testing.md; –: none)
+    hazards: H1, H3            (of docs/hazards.md; –: none)
     test: Suite.Name           (fails with it, and passes without)
     simulation: check in `workload`   (what fails first there; –: no run has failed)
     <<<< src/file.cpp

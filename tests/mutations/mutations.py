@@ -2,7 +2,7 @@
 """The deliberate bugs of tests/mutations/bugs (their form: bugs.py).
 
     mutations.py check ROOT                the edits apply, their tests and hazards exist, the tables are up to date
-    mutations.py table ROOT                writes the tables of docs/mutations.md
+    mutations.py table ROOT                writes the tables of docs/mutations.md and the last column of docs/hazards.md
     mutations.py generate ROOT OUT         copies the library to OUT, with all bugs in it
     mutations.py run ROOT BUILD [NAME...]  each bug that is named, or all: its test passes without and fails with it
                                            (--jobs N at a time; --keep-output prints what the tests say)
@@ -22,7 +22,7 @@ import time
 import bugs as edits
 
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
-HAZARDS = [f"H{n}" for n in [*range(1, 51), *range(68, 71)]]
+ROW = re.compile(r"^(\| (H\d+) \|.*\|)([^|\n]*)\|$", re.M)  # of docs/hazards.md; the last cell is generated
 LIMIT_S = 30  # for a test that takes milliseconds; with a bug it may have no end
 SERVER_LIMIT_S = 120  # for one that starts a server
 MEMORY = 3 << 30
@@ -60,14 +60,24 @@ def with_tables(root, bugs):
     return head + begin + tables_of(bugs) if begin else None
 
 
+def with_bugs_of_hazards(root, bugs):
+    def filled(row):
+        names = [f"`{bug.name}`" for bug in bugs if not bug.both and row.group(2) in bug.hazards]
+        return f"{row.group(1)} {', '.join(names) or '–'} |"
+
+    return ROW.sub(filled, (root / "docs/hazards.md").read_text())
+
+
 def problems_of(root):
     try:
         bugs = edits.read(root)
     except ValueError as error:
         return [str(error)]
     single, tests = [bug for bug in bugs if not bug.both], tests_of(root)
+    hazards = [number for _, number, _ in ROW.findall((root / "docs/hazards.md").read_text())]
     names = [bug.name for bug in single]
     problems = [f"{name} is there twice" for name in sorted(set(names)) if names.count(name) > 1]
+    problems += [f"docs/hazards.md has two rows {name}" for name in sorted(set(hazards)) if hazards.count(name) > 1]
     for bug in bugs:
         needed = ["wrong", "simulation"] + ([] if bug.both else ["hazards", "test"])
         missing = [field for field in needed if field not in bug.fields]
@@ -81,24 +91,12 @@ def problems_of(root):
             problems.append(f"{bug.where}: {bug.name} has no edit")
         if bug.test.split("/")[0] not in tests:
             problems.append(f"{bug.name}: there is no test {bug.test}")
-        problems += [f"{bug.name}: there is no hazard {hazard}" for hazard in bug.hazards if hazard not in HAZARDS]
+        problems += [f"{bug.name}: there is no hazard {hazard}" for hazard in bug.hazards if hazard not in hazards]
     if problems:
         return problems
     problems = edits.problems_of(root, bugs)
-    # Where the hazards are listed each bug stands beside its hazard.
-    listed, inside = {}, False
-    for line in (root / "docs/testing.md").read_text().split("\n"):
-        inside = line.startswith("| hazard |") or (inside and line.startswith("|"))
-        cells = line.strip().strip("|").split("|")
-        if inside and len(cells) == 3:
-            for hazard in re.findall(r"\bH\d+\b", cells[0]) or ["–"]:
-                listed.setdefault(hazard, set()).update(re.findall(r"`([a-z-]+)`", cells[2]))
-    for bug in single:
-        for hazard in bug.hazards or ["–"]:
-            if bug.name not in listed.get(hazard, set()):
-                problems.append(f"{bug.name} does not stand beside {hazard} in the table of docs/testing.md")
-    for name in sorted(set().union(*listed.values()) - set(names)):
-        problems.append(f"{name} of docs/testing.md is no bug")
+    if with_bugs_of_hazards(root, bugs) != (root / "docs/hazards.md").read_text():
+        problems.append("docs/hazards.md is not what the bugs say: run tests/mutations/mutations.py table .")
     if with_tables(root, bugs) != (root / "docs/mutations.md").read_text():
         problems.append("docs/mutations.md is not what the bugs say: run tests/mutations/mutations.py table .")
     return problems if bugs else ["no bug found in tests/mutations/bugs: has something moved?"]
@@ -116,6 +114,7 @@ def write_tables(root):
         print(f"docs/mutations.md does not contain the line {BEGIN}", file=sys.stderr)
         return 1
     (root / "docs/mutations.md").write_text(text)
+    (root / "docs/hazards.md").write_text(with_bugs_of_hazards(root, edits.read(root)))
     return 0
 
 
@@ -134,7 +133,7 @@ def self_test():
     good = "<<<< src/a.cpp\nif (x > 1) return\n====\nif (x > 1 && !BUG) return\n>>>>"
     same_line = "<<<< src/a.cpp\n    if (x > 1) return 2;\n====\n    if (BUG || x > 1) return 2;\n>>>>"
     cases = [
-        (entry("unlisted", same_line), "unlisted does not stand beside H1 in the table of docs/testing.md"),
+        (entry("unlisted", same_line), "docs/hazards.md is not what the bugs say: run tests/mutations/mutations.py table ."),
         (entry("moved", "<<<< src/a.cpp\nif (y)\n====\nif (BUG)\n>>>>"),
          "moved: its text occurs 0 times in src/a.cpp, and must once: if (y)"),
         (entry("twice", "<<<< src/a.cpp\ng();\n====\nif (BUG) g();\n>>>>"),
@@ -158,7 +157,7 @@ def self_test():
             (root / name).mkdir(parents=True)
         (root / "src/a.cpp").write_text(source)
         (root / "tests/a.cpp").write_text("TEST(ATest, Works) {\n")
-        (root / "docs/testing.md").write_text("| hazard | tests | bugs |\n| a (H1) | t | `good` |\n")
+        (root / "docs/hazards.md").write_text("| no. | hazard | tests | bugs |\n|---|---|---|---|\n| H1 | a | t | `good` |\n")
         (root / "tests/mutations/bugs/a.bugs").write_text("# A\n" + entry("good", good))
         for text, expected in cases:
             (root / "docs/mutations.md").write_text(BEGIN)
@@ -169,8 +168,10 @@ def self_test():
             found = problems_of(root)
             if expected not in found:
                 failures.append(f"expected: {expected}\nfound: {found}")
-        write_tables(root)
         (root / "tests/mutations/bugs/b.bugs").write_text("# B\n" + entry("more", same_line))
+        write_tables(root)
+        if "| H1 | a | t | `good`, `more` |\n" not in (root / "docs/hazards.md").read_text() or problems_of(root):
+            failures.append("the tables are not written")
         if generate(root, root / "out") != 0:
             failures.append("two edits of one line are not applied")
         made = (root / "out/src/a.cpp").read_text()
@@ -179,7 +180,7 @@ def self_test():
             failures.append(f"generated:\n{made}")
     for failure in failures:
         print(failure)
-    print(f"{len(cases) + 1} cases, {len(failures)} failures")
+    print(f"{len(cases) + 2} cases, {len(failures)} failures")
     return 1 if failures else 0
 
 

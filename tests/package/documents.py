@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
-"""Checks what README.md, the other papers and docs/ say against the project.
+"""Checks what README.md and the other documents say against the project, and how they are written.
 
     documents.py ROOT
-      - a C++ block that names its source is what stands there, between the lines // [name] and // [/name]; in the document,
-        the line before the block is   <!-- examples/x.cpp [name] -->
-      - relative links lead to files
-      - tests named in docs/testing.md as `Suite.Name` exist
+      - a C++ block that names its source equals the lines between // [name] and // [/name] there; in the document, the line
+        before the block is   <!-- examples/x.cpp [name] -->
+      - relative links lead to files, and to headings of these files
+      - tests named in docs/*.md as `Suite.Name` exist
       - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others
+      - prose has at most 100 columns; tables, code, comments and lines that are one link or one word may be longer
+    documents.py --self-test     plants what the above must find
 """
 import pathlib
 import re
 import sys
+import tempfile
 import textwrap
 
 SOURCE = re.compile(r"<!-- (\S+) \[(\w+)\] -->\n```cpp\n(.*?)```", re.S)
-LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)]*))?\)")
+NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
+COLUMNS = 100
+NOT_WRAPPED_YET = ("CHANGELOG.md", "docs/zklock.md", "examples/README.md")
+ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 
 
@@ -35,7 +42,7 @@ TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def arguments(source, start):
-    """What stands between the parenthesis that ends at `start` and the one that closes it."""
+    """The text from `start`, just behind a parenthesis, to the one that closes it."""
     depth, end = 1, start
     while depth:
         depth += {"(": 1, ")": -1}.get(source[end], 0)
@@ -60,7 +67,7 @@ def reasons_of_losses(sources):
 
 
 def losses(root):
-    sources = {path.relative_to(root): path.read_text() for path in sorted((root / "src/session").glob("*.?pp"))}
+    sources = {path.relative_to(root): path.read_text() for path in sorted((root / "src/session").rglob("*.?pp"))}
     reasons, problems = reasons_of_losses(sources)
     section = re.search(r"\n## Why a hold was lost\n(.*?)\n## ", (root / "docs/operations.md").read_text(), re.S)
     listed = set(re.findall(r"^\| `([^`]*)` \|", section.group(1), re.M)) if section else set()
@@ -69,28 +76,121 @@ def losses(root):
     return len(reasons), problems
 
 
-def main():
-    root = pathlib.Path(sys.argv[1])
-    blocks, links, problems = 0, 0, []
-    for document in [*sorted(root.glob("*.md")), *sorted(root.glob("examples/*.md")), *sorted(root.glob("docs/**/*.md"))]:
+def headings(text):
+    """The anchors of a document, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+def long_lines(text):
+    """The numbers of the lines of prose with more than COLUMNS columns."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        if fence or fenced or len(line) <= COLUMNS or line.startswith(("|", "    ", "<!--")) or ONE_WORD.fullmatch(line):
+            continue
+        yield number
+
+
+def problems_of(root):
+    """What is wrong, and the counts of what was checked."""
+    tests, problems = existing_tests(root), []
+    counts = dict.fromkeys(("block with a source", "link", "named test", "reason of a loss"), 0)
+    documents = {path for pattern in ("*.md", "examples/*.md", "formal/*.md", "docs/**/*.md") for path in root.glob(pattern)}
+    for document in sorted(documents):
         name, text = document.relative_to(root), document.read_text()
         for source, part, block in SOURCE.findall(text):
-            blocks += 1
+            counts["block with a source"] += 1
             if region(root / source, part) != block.strip("\n"):
-                problems.append(f"{name}: the block is not what stands in {source} [{part}]")
-        for target in LINK.findall(text):
-            links += 1
-            if not (document.parent / target).exists():
+                problems.append(f"{name}: the block differs from {source} [{part}]")
+        for target, anchor in LINK.findall(text):
+            counts["link"] += 1
+            path = document.parent / target if target else document
+            if not path.exists():
                 problems.append(f"{name}: the link {target} leads nowhere")
-    tests = existing_tests(root)
-    named = re.findall(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`", (root / "docs/testing.md").read_text())
-    problems += [f"docs/testing.md: there is no test {test}" for test in named if test not in tests]
-    reasons, wrong = losses(root)
-    problems += wrong
-    for what, found in (("block with a source", blocks), ("link", links), ("test", tests), ("reason of a loss", reasons)):
-        if not found:
-            problems.append(f"no {what} found: has something moved?")
-    print("\n".join(problems) if problems else f"{blocks} blocks, {links} links, {len(named)} named tests, {reasons} reasons, all right")
+            elif anchor and path.suffix == ".md" and anchor not in headings(path.read_text()):
+                problems.append(f"{name}: {path.name} has no heading #{anchor}")
+        for test in NAMED.findall(text):
+            counts["named test"] += 1
+            if test not in tests:
+                problems.append(f"{name}: there is no test {test}")
+        if str(name) not in NOT_WRAPPED_YET:
+            problems += [f"{name}:{number}: more than {COLUMNS} columns" for number in long_lines(text)]
+    counts["reason of a loss"], wrong = losses(root)
+    problems += wrong + [f"no {what} found: has something moved?" for what, count in counts.items() if not count]
+    return problems, counts
+
+
+def self_test():
+    good = """# A page
+
+<!-- a.cpp [part] -->
+```cpp
+int f();
+```
+
+A [link](other.md#its-second-part), `ATest.Works`.
+"""
+    longer = "word " * 20 + "word"
+    cases = [
+        ("", None),
+        (f"| {longer} | |", None),
+        (f"    {longer}", None),
+        (f"```\n{longer}\n```", None),
+        ("[" + longer + "](other.md)", None),
+        (longer, "docs/a.md:10: more than 100 columns"),
+        (f"```\ncode\n```\n{longer}", "docs/a.md:13: more than 100 columns"),
+        (f"- {longer}", "docs/a.md:10: more than 100 columns"),
+        ("[x](none.md)", "docs/a.md: the link none.md leads nowhere"),
+        ("[x](other.md#third)", "docs/a.md: other.md has no heading #third"),
+        ("[x](#third)", "docs/a.md: a.md has no heading #third"),
+        ("[x](#a-page)", None),
+        ("`ATest.Missing`", "docs/a.md: there is no test ATest.Missing"),
+        ("<!-- a.cpp [part] -->\n```cpp\nint g();\n```", "docs/a.md: the block differs from a.cpp [part]"),
+        ("<!-- a.cpp [none] -->\n```cpp\nint f();\n```", "docs/a.md: the block differs from a.cpp [none]"),
+    ]
+    session = [
+        ('lose(hold, "gone");', None),
+        ('lose(hold, "other");', "docs/operations.md does not list the reason `other`"),
+        ("lose(hold, text);", "src/session/a.cpp: no text is seen in lose(hold, text)"),
+        ('lose(hold, yes ? "gone" : "new");', "docs/operations.md does not list the reason `new`"),
+        ("", "docs/operations.md lists `gone`, which nothing prints"),
+    ]
+    failures = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name in ("docs", "src/session", "tests"):
+            (root / name).mkdir(parents=True)
+        (root / "a.cpp").write_text("// [part]\nint f();\n// [/part]\n")
+        (root / "tests/a.cpp").write_text("TEST(ATest, Works) {\n")
+        (root / "docs/other.md").write_text("# Other\n\n## Its `second` part\n")
+        (root / "docs/operations.md").write_text("\n## Why a hold was lost\n\n| `gone` | | |\n\n## Next\n")
+
+        def expect(expected):
+            found, _ = problems_of(root)
+            if (expected not in found) if expected else found:
+                failures.append(f"expected: {expected}\nfound: {found}")
+
+        (root / "src/session/a.cpp").write_text(session[0][0])
+        for text, expected in cases:
+            (root / "docs/a.md").write_text(f"{good}\n{text}\n")
+            expect(expected)
+        (root / "docs/a.md").write_text(good)
+        for text, expected in session:
+            (root / "src/session/a.cpp").write_text(text)
+            expect(expected)
+        (root / "docs/a.md").unlink()
+        expect("no link found: has something moved?")
+    print("\n".join([*failures, f"{len(cases) + len(session) + 1} cases, {len(failures)} failures"]))
+    return 1 if failures else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    problems, counts = problems_of(pathlib.Path(sys.argv[1]))
+    print("\n".join(problems) if problems else ", ".join(f"{what}: {count}" for what, count in counts.items()))
     return 1 if problems else 0
 
 

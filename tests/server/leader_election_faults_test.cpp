@@ -1,5 +1,5 @@
 // Elections when something breaks: sessions end, nodes and data vanish, connections are cut. The numbers are those of
-// the project's list of hazards.
+// docs/hazards.md.
 #include "server/leader_election_support.hpp"
 
 namespace zkrecipes::test {

@@ -1,4 +1,4 @@
-// Exit codes that need a world of their own to come about; docs/testing.md names the tests of all of them.
+// Exit codes that need a world of their own to come about; docs/hazards.md names the tests of all of them.
 #include <unistd.h>
 
 #include <fstream>
