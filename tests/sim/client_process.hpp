@@ -9,10 +9,10 @@
 
 #include "session/server_probe.hpp"
 #include "session/session_core.hpp"
-#include "sim/ensemble.hpp"
 #include "sim/plan.hpp"
-#include "sim/sim_client.hpp"
-#include "sim/sim_runtime.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/sim_client.hpp"
+#include "testing/sim_runtime.hpp"
 
 namespace zkrecipes::sim {
 

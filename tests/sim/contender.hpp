@@ -35,7 +35,7 @@ private:
     std::string prefix() const;
     void in(SimTime delay, void (Contender::*what)());
 
-    SimWorld& world_;
+    World& world_;
     SimEnsemble& ensemble_;
     Judge& judge_;
     const int place_;

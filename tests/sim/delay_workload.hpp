@@ -9,6 +9,7 @@
 #include <zkrecipes/exclusive_mutex.hpp>
 
 #include "sim/history.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

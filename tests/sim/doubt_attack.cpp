@@ -32,7 +32,7 @@ void DoubtAttack::on_request(Actor& client, const Request& request) {
     if (found == armed_.end() || !changes(request)) return;
     const Attack attack = found->second;
     armed_.erase(found);
-    SimWorld& world = ensemble_.world();
+    World& world = ensemble_.world();
     world.note(&client, "its write is in doubt", static_cast<std::uint64_t>(attack.reset_after / kMilli));
     for (int id = 0; id < ensemble_.size(); ++id) ensemble_.server(id).fsync_most = attack.disks_take;
     world.in(attack.reset_after, nullptr, [this, &client] { ensemble_.network().reset(client, -1); });

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "sim/client_process.hpp"
-#include "sim/ensemble.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 

@@ -22,8 +22,9 @@ FiberScheduler& FiberScheduler::of_this_thread() {
 
 bool FiberScheduler::eligible(const Ready& ready) const noexcept {
     if (ready.actor == nullptr) return true;
-    if (ready.actor->paused_ > 0) return false;
-    return ready.actor->resuming_fiber_ == nullptr || ready.actor->resuming_fiber_ == ready.context;
+    if (ready.actor->paused()) return false;
+    const void* const first = SimWorld::resuming_task(*ready.actor);
+    return first == nullptr || first == ready.context;
 }
 
 bool FiberScheduler::workload_ready() const noexcept {
@@ -50,12 +51,12 @@ boost::fibers::context* FiberScheduler::pick_next() noexcept {
         if (eligible(ready)) ++candidates;
     }
     if (candidates > 0) {
-        std::size_t skip = candidates > 1 && world_ != nullptr ? world_->fiber_rng_.below(candidates) : 0;
+        std::size_t skip = candidates > 1 && world_ != nullptr ? world_->order_.below(candidates) : 0;
         for (std::size_t i = 0; i < ready_.size(); ++i) {
             if (!eligible(ready_[i]) || skip-- > 0) continue;
             const Ready chosen = ready_[i];
             ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(i));
-            if (chosen.actor != nullptr) chosen.actor->resuming_fiber_ = nullptr;
+            if (chosen.actor != nullptr) SimWorld::resuming_task(*chosen.actor) = nullptr;
             if (world_ != nullptr) world_->current_ = chosen.actor;
             return chosen.context;
         }
@@ -64,7 +65,7 @@ boost::fibers::context* FiberScheduler::pick_next() noexcept {
     auto* const chosen = others_.front();
     others_.erase(others_.begin());
     if (world_ != nullptr && chosen->is_context(boost::fibers::type::main_context)) {
-        world_->current_ = world_->main_current_;
+        world_->current_ = world_->event_actor_;
     }
     return chosen;
 }

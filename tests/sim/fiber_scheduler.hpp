@@ -6,7 +6,7 @@
 #include <boost/fiber/scheduler.hpp>
 #include <vector>
 
-#include "sim/world.hpp"
+#include "sim/sim_world.hpp"
 
 namespace zkrecipes::sim {
 

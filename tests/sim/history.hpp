@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/ensemble.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 
@@ -31,7 +31,7 @@ class History {
 public:
     using States = std::vector<NodeState>;  // never empty: at first there is no node
 
-    History(SimWorld& world, SimNetwork& network) : world_(world), network_(network) {}
+    History(World& world, SimNetwork& network) : world_(world), network_(network) {}
 
     /// Before anything happens: nodes at or below it are recorded.
     void record(std::string directory) { directories_.push_back(std::move(directory)); }
@@ -50,7 +50,7 @@ public:
 private:
     void add(const std::string& path, NodeState state, const Txn& txn);
 
-    SimWorld& world_;
+    World& world_;
     SimNetwork& network_;
     std::vector<std::string> directories_;
     std::map<std::string, States> nodes_;

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sim/client_process.hpp"
-#include "sim/ensemble.hpp"
 #include "sim/judge.hpp"
 #include "sim/plan.hpp"
 #include "sim/raw_client.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 
@@ -61,7 +61,7 @@ private:
     void let_go(const AttackPtr& attack);
 
     SimEnsemble& ensemble_;
-    SimWorld& world_;
+    World& world_;
     const SimTime timeout_;
     const std::vector<std::string> directories_;
     Judge& judge_;

@@ -33,7 +33,7 @@ struct Claim {
 /// Knows true time and every holder, and says when there were more of them than may be.
 class Judge {
 public:
-    Judge(SimWorld& world, const Plan& plan, RunResult& result) : world_(world), plan_(plan), result_(result) {}
+    Judge(World& world, const Plan& plan, RunResult& result) : world_(world), plan_(plan), result_(result) {}
 
     struct Held {
         Claim claim;
@@ -115,7 +115,7 @@ private:
     void note_write(const Effect& effect);
     std::string describe(const Held& held) const;
 
-    SimWorld& world_;
+    World& world_;
     const Plan& plan_;
     RunResult& result_;
     std::map<int, Lock> locks_;

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "sim/client_process.hpp"
-#include "sim/ensemble.hpp"
 #include "sim/plan.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 
@@ -29,7 +29,7 @@ private:
         bool at_next_write;  // of the next session; otherwise it ends at some time
     };
     SimEnsemble& ensemble_;
-    SimWorld& world_;
+    World& world_;
     const SimTime timeout_;
     std::map<int, Late> late_;  // by the actor's id
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/client_process.hpp"
-#include "sim/ensemble.hpp"
 #include "sim/plan.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 
@@ -45,7 +45,7 @@ private:
     void delete_nodes_of(const Attack& attack);
 
     SimEnsemble& ensemble_;
-    SimWorld& world_;
+    World& world_;
     const SimTime timeout_;
     const std::vector<std::string>& paths_;
     std::map<int, Attack> armed_;  // by the actor's id: waiting for a request of that client

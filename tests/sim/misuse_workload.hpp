@@ -9,6 +9,7 @@
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/semaphore_mutex.hpp>
 
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

@@ -5,6 +5,7 @@
 
 #include <zkrecipes/exclusive_mutex.hpp>
 
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

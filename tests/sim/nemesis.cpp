@@ -9,10 +9,11 @@
 
 namespace zkrecipes::sim {
 
-Nemesis::Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::unique_ptr<ClientProcess>>& processes,
-                 std::vector<std::string> paths, Judge& judge, RunResult& result)
+Nemesis::Nemesis(SimWorld& world, SimEnsemble& ensemble, const Plan& plan,
+                 std::vector<std::unique_ptr<ClientProcess>>& processes, std::vector<std::string> paths, Judge& judge,
+                 RunResult& result)
     : ensemble_(ensemble),
-      world_(ensemble.world()),
+      world_(world),
       plan_(plan),
       processes_(processes),
       paths_(std::move(paths)),

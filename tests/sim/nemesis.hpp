@@ -7,19 +7,21 @@
 
 #include "sim/client_process.hpp"
 #include "sim/doubt_attack.hpp"
-#include "sim/ensemble.hpp"
 #include "sim/impostor.hpp"
 #include "sim/late_callbacks.hpp"
 #include "sim/lease_attack.hpp"
 #include "sim/plan.hpp"
+#include "sim/sim_world.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 
 /// Makes things go wrong, by the plan, until it is told to stop; then everything is whole again.
 class Nemesis {
 public:
-    Nemesis(SimEnsemble& ensemble, const Plan& plan, std::vector<std::unique_ptr<ClientProcess>>& processes,
-            std::vector<std::string> paths, Judge& judge, RunResult& result);
+    Nemesis(SimWorld& world, SimEnsemble& ensemble, const Plan& plan,
+            std::vector<std::unique_ptr<ClientProcess>>& processes, std::vector<std::string> paths, Judge& judge,
+            RunResult& result);
     void start();
     void stop();
 

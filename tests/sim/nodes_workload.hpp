@@ -12,6 +12,7 @@
 #include <zkrecipes/persistent_node.hpp>
 
 #include "sim/history.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

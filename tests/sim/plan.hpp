@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/world.hpp"
+#include "testing/world.hpp"
 
 namespace zkrecipes::sim {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "sim/ensemble.hpp"
-#include "sim/sim_client.hpp"
-#include "sim/sim_runtime.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/sim_client.hpp"
+#include "testing/sim_runtime.hpp"
 
 namespace zkrecipes::sim {
 

@@ -13,6 +13,7 @@
 #include <zkrecipes/semaphore_mutex.hpp>
 
 #include "sim/contender.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

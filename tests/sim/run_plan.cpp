@@ -3,6 +3,7 @@
 #include "sim/mutex_workload.hpp"
 #include "sim/nodes_workload.hpp"
 #include "sim/recipes_workload.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/terms_workload.hpp"
 #include "sim/values_workload.hpp"
 

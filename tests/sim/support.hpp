@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/ensemble.hpp"
-#include "sim/sim_client.hpp"
-#include "sim/sim_runtime.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/sim_client.hpp"
+#include "testing/sim_runtime.hpp"
 
 namespace zkrecipes::sim {
 
@@ -130,7 +130,7 @@ struct Process {
         return until([closed] { return *closed; });
     }
 
-    SimWorld& world;
+    World& world;
     Actor actor;
     std::shared_ptr<SimRuntime> runtime;
     SimClientFactory factory;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/ensemble.hpp"
+#include "testing/ensemble.hpp"
 
 namespace zkrecipes::sim {
 

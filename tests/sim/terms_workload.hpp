@@ -8,6 +8,7 @@
 
 #include <zkrecipes/semaphore.hpp>
 
+#include "sim/sim_world.hpp"
 #include "sim/terms_history.hpp"
 #include "sim/workload.hpp"
 

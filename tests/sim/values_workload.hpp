@@ -20,6 +20,7 @@
 
 #include "sim/history.hpp"
 #include "sim/ledger.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/workload.hpp"
 
 namespace zkrecipes::sim {

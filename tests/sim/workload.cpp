@@ -56,7 +56,7 @@ std::vector<std::string> Workload::lock_paths(const Plan& plan) {
 }
 
 void Workload::run() {
-    Nemesis nemesis(ensemble_, plan_, processes_, directories_, judge_, result_);
+    Nemesis nemesis(world_, ensemble_, plan_, processes_, directories_, judge_, result_);
     ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
     judge_.last_change_of = [this](SessionId session) { return ensemble_.last_change_of(session); };
     for (auto& worker : workers_) {

@@ -12,6 +12,7 @@
 #include "sim/client_process.hpp"
 #include "sim/judge.hpp"
 #include "sim/plan.hpp"
+#include "sim/sim_world.hpp"
 
 namespace zkrecipes::sim {
 

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "base/wait_event.hpp"
-#include "sim/sim_runtime.hpp"
+#include "sim/sim_world.hpp"
 #include "sim/support.hpp"
-#include "sim/world.hpp"
+#include "testing/sim_runtime.hpp"
 
 namespace zkrecipes::sim {
 namespace {

@@ -156,7 +156,7 @@ private:
         return options;
     }
     Process& at(int session) { return *processes_[static_cast<std::size_t>(session)]; }
-    SimWorld world_;
+    World world_;
     SimEnsemble ensemble_;
     std::vector<std::unique_ptr<Process>> processes_;
 };

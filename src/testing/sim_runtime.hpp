@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/runtime.hpp"
-#include "sim/world.hpp"
+#include "testing/world.hpp"
 
 namespace zkrecipes::sim {
 
@@ -56,7 +56,7 @@ private:
     void run_item(Lane lane, const std::shared_ptr<Item>& item);
 
     Actor& process_;
-    SimWorld& world_;
+    World& world_;
     const RuntimeShape shape_;
     Rng random_;
     Rng delays_;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "sim/ensemble.hpp"
-#include "sim/server.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/server.hpp"
 
 namespace zkrecipes::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/data_tree.hpp"
+#include "testing/data_tree.hpp"
 
 #include <algorithm>
 #include <array>

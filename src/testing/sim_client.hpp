@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "client/client.hpp"
-#include "sim/ensemble.hpp"
-#include "sim/sim_runtime.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/sim_runtime.hpp"
 
 namespace zkrecipes::sim {
 
@@ -87,7 +87,7 @@ private:
     SimTime timeout() const { return timeout_ms_ * kMilli; }
 
     SimEnsemble& ensemble_;
-    SimWorld& world_;
+    World& world_;
     Actor& process_;
     const std::shared_ptr<internal::Runtime> runtime_;
     std::shared_ptr<ClientEvents> events_;

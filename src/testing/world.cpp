@@ -1,32 +1,19 @@
-#include "sim/world.hpp"
+#include "testing/world.hpp"
 
 #include <algorithm>
-#include <boost/fiber/fiber.hpp>
-#include <boost/fiber/operations.hpp>
-#include <boost/fiber/pooled_fixedsize_stack.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
-
-#include "base/wait_event.hpp"
-#include "session/internal_thread.hpp"
-#include "sim/fiber_scheduler.hpp"
 
 namespace zkrecipes::sim {
 
 namespace {
 
-constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kTraceLines = 200'000;
-
-auto stacks() {
-    static thread_local boost::fibers::pooled_fixedsize_stack pool(kStackBytes);
-    return pool;
-}
 
 }  // namespace
 
-Actor::Actor(SimWorld& world, std::string name, std::int64_t rate_ppm)
+Actor::Actor(World& world, std::string name, std::int64_t rate_ppm)
     : world_(world),
       name_(std::move(name)),
       id_(world.next_actor_id_++),
@@ -67,51 +54,32 @@ void Actor::pause_here(SimTime duration) {
     const SimTime until = world_.now() + duration;
     ++paused_;
     world_.note(this, "paused in its code", static_cast<std::uint64_t>(duration / kMilli));
-    const internal::InternalMarksAside marks_aside;
-    auto* const context = boost::fibers::context::active();
-    if (context->is_context(boost::fibers::type::main_context)) {
-        // In an event: the world goes on around this stack frame. The actor stays paused until this frame is on top
-        // again, which may be later than `until` if another actor has been stopped in the same way meanwhile.
-        Actor* const before = world_.current_;
-        Actor* const main_before = world_.main_current_;
-        world_.loop(until, {});
-        world_.current_ = before;
-        world_.main_current_ = main_before;
-        resume();
-        return;
-    }
-    internal::WaitEvent over;
-    world_.at(until, nullptr, [this, context, &over] {
-        resuming_fiber_ = context;
-        resume();
-        over.set();
-    });
-    over.wait();
+    world_.stop_code(*this, until);
 }
 
-SimWorld::SimWorld(std::uint64_t seed, bool keep_trace)
+void World::run_around(Actor& actor, SimTime until) {
+    // The actor stays paused until this stack frame is on top again, which may be later than `until` if another actor
+    // has been stopped in the same way meanwhile.
+    Actor* const before = current_;
+    Actor* const event_actor = event_actor_;
+    loop(until, {});
+    current_ = before;
+    event_actor_ = event_actor;
+    actor.resume();
+}
+
+World::World(std::uint64_t seed, bool keep_trace)
     : seed_(seed),
       root_(seed * 0x9e3779b97f4a7c15ULL + 0x632be59bd9b4e019ULL),
-      fiber_rng_(root_.fork("fibers")),
       pause_rng_(root_.fork("pauses in code")),
       wake_rng_(root_.fork("waking up")),
       keep_trace_(keep_trace) {
-    fibers_ = &FiberScheduler::of_this_thread();
-    fibers_->use(this);
     slots_.reserve(1024);
 }
 
-SimWorld::~SimWorld() {
-    if (live_fibers_ != 0) {
-        std::fprintf(stderr, "simulation: %d fibers were never served (seed %llu)\n", live_fibers_,
-                     static_cast<unsigned long long>(seed_));
-        std::abort();
-    }
-    drop_events();
-    fibers_->use(nullptr);
-}
+World::~World() { drop_events(); }
 
-void SimWorld::drop_events() noexcept {
+void World::drop_events() noexcept {
     // What is dropped may own objects whose destructors schedule or cancel.
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         if (!slots_[i].work) continue;
@@ -121,7 +89,7 @@ void SimWorld::drop_events() noexcept {
     }
 }
 
-EventId SimWorld::at(SimTime when, Actor* actor, std::function<void()> work) {
+EventId World::at(SimTime when, Actor* actor, std::function<void()> work) {
     std::uint32_t index;
     if (free_.empty()) {
         index = static_cast<std::uint32_t>(slots_.size());
@@ -139,26 +107,26 @@ EventId SimWorld::at(SimTime when, Actor* actor, std::function<void()> work) {
     return event;
 }
 
-EventId SimWorld::at_or_late(SimTime when, SimTime late, Actor* actor, std::function<void()> work) {
+EventId World::at_or_late(SimTime when, SimTime late, Actor* actor, std::function<void()> work) {
     const EventId event = at(when, actor, std::move(work));
     slot_of(event)->late = late;
     return event;
 }
 
-SimWorld::Slot* SimWorld::slot_of(EventId event) noexcept {
+World::Slot* World::slot_of(EventId event) noexcept {
     const auto index = static_cast<std::uint32_t>(event & 0xffffffffU);
     if (index == 0 || index > slots_.size()) return nullptr;
     Slot& slot = slots_[index - 1];
     return slot.generation == static_cast<std::uint32_t>(event >> 32) ? &slot : nullptr;
 }
 
-void SimWorld::free_slot(EventId event) noexcept {
+void World::free_slot(EventId event) noexcept {
     const auto index = static_cast<std::uint32_t>(event & 0xffffffffU) - 1;
     ++slots_[index].generation;
     free_.push_back(index);
 }
 
-bool SimWorld::cancel(EventId event) noexcept {
+bool World::cancel(EventId event) noexcept {
     Slot* const slot = slot_of(event);
     if (slot == nullptr) return false;
     const auto dropped = std::exchange(slot->work, nullptr);  // destroyed after the slot is free again
@@ -166,7 +134,7 @@ bool SimWorld::cancel(EventId event) noexcept {
     return true;
 }
 
-void SimWorld::unpark(Actor& actor) {
+void World::unpark(Actor& actor) {
     // With their old order numbers: what was parked comes before what is due now, and keeps its order, but for timers.
     for (const auto& parked : std::exchange(actor.parked_, {})) {
         const Slot* const slot = slot_of(parked.event);
@@ -175,36 +143,13 @@ void SimWorld::unpark(Actor& actor) {
     }
 }
 
-void SimWorld::spawn(Actor* actor, std::string name, std::function<void()> body) {
-    ++live_fibers_;
-    note(actor, name);
-    boost::fibers::fiber fiber(boost::fibers::launch::post, std::allocator_arg, stacks(),
-                               [this, run = std::move(body)]() mutable {
-                                   run();
-                                   run = nullptr;
-                                   --live_fibers_;
-                               });
-    fiber.properties<FiberProps>().actor = actor;
-    fiber.detach();
-}
-
-void SimWorld::sleep(Actor* actor, SimTime duration) {
-    internal::WaitEvent over;
-    in(duration, actor, [&over] { over.set(); });
-    over.wait();
-}
-
-void SimWorld::run_fibers() {
-    while (fibers_->workload_ready()) boost::this_fiber::yield();
-}
-
-bool SimWorld::run(SimTime until, const std::function<bool()>& done) {
+bool World::run(SimTime until, const std::function<bool()>& done) {
     const bool result = loop(until, done);
-    boost::this_fiber::yield();  // the dispatcher frees the stacks of fibers that have ended
+    after_run();
     return result;
 }
 
-bool SimWorld::loop(SimTime until, const std::function<bool()>& done) {
+bool World::loop(SimTime until, const std::function<bool()>& done) {
     // Pauses inside pauses inside pauses: the stack has an end.
     if (++depth_ > 64) {
         std::fputs("simulation: too many nested pauses\n", stderr);
@@ -212,7 +157,7 @@ bool SimWorld::loop(SimTime until, const std::function<bool()>& done) {
     }
     bool result = false;
     for (;;) {
-        run_fibers();
+        run_tasks();
         current_ = nullptr;
         if (done && done()) {
             result = true;
@@ -238,22 +183,22 @@ bool SimWorld::loop(SimTime until, const std::function<bool()>& done) {
         ++events_;
         mix(static_cast<std::uint64_t>(now_));
         mix(due.order);
-        current_ = main_current_ = actor;
+        current_ = event_actor_ = actor;
         work();
         work = nullptr;
-        current_ = main_current_ = nullptr;
+        current_ = event_actor_ = nullptr;
     }
     --depth_;
     return result;
 }
 
-void SimWorld::maybe_pause(const Actor& actor) noexcept {
+void World::maybe_pause(const Actor& actor) noexcept {
     if (pause_one_in_ == 0 || current_ != &actor || actor.paused() || depth_ > 8) return;
     if (!pause_rng_.one_in(pause_one_in_)) return;
     const_cast<Actor&>(actor).pause_here(pause_rng_.between(0, pause_longest_));
 }
 
-void SimWorld::note(const Actor* actor, std::string_view tag, std::uint64_t value) {
+void World::note(const Actor* actor, std::string_view tag, std::uint64_t value) {
     mix(static_cast<std::uint64_t>(now_));
     mix(actor == nullptr ? 0U : static_cast<std::uint64_t>(actor->id()) + 1);
     for (const char c : tag) mix(static_cast<unsigned char>(c));
@@ -265,7 +210,7 @@ void SimWorld::note(const Actor* actor, std::string_view tag, std::uint64_t valu
     }
 }
 
-void SimWorld::note_text(const Actor* actor, const std::string& text) {
+void World::note_text(const Actor* actor, const std::string& text) {
     if (!keep_trace_) return;
     char head[64];
     std::snprintf(head, sizeof head, "%10.4f  %-6s ", static_cast<double>(now_) / 1e9,

@@ -1,11 +1,11 @@
-#include "sim/ensemble.hpp"
+#include "testing/ensemble.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace zkrecipes::sim {
 
-SimEnsemble::SimEnsemble(SimWorld& world, EnsembleOptions options)
+SimEnsemble::SimEnsemble(World& world, EnsembleOptions options)
     : world_(world), options_(options), network_(world), rng_(world.fork("ensemble")) {
     const auto count = static_cast<std::size_t>(options_.servers);
     for (int id = 0; id < options_.servers; ++id) servers_.push_back(std::make_unique<SimServer>(*this, id));

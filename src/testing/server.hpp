@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/data_tree.hpp"
-#include "sim/network.hpp"
-#include "sim/world.hpp"
+#include "testing/data_tree.hpp"
+#include "testing/network.hpp"
+#include "testing/world.hpp"
 
 namespace zkrecipes::sim {
 
@@ -159,7 +159,7 @@ private:
     void to_server(int server, std::function<void(SimServer&)> deliver);
 
     SimEnsemble& ensemble_;
-    SimWorld& world_;
+    World& world_;
     const int id_;
     Actor actor_;
     Rng rng_;

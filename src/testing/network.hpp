@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/data_tree.hpp"
-#include "sim/world.hpp"
+#include "testing/data_tree.hpp"
+#include "testing/world.hpp"
 
 namespace zkrecipes::sim {
 
@@ -70,7 +70,7 @@ struct Reply {
 /// Delivers closures in order to one actor; holds them back while the way is blocked, as TCP does.
 class Pipe {
 public:
-    Pipe(SimWorld& world, Actor& to) : world_(&world), to_(&to) {}
+    Pipe(World& world, Actor& to) : world_(&world), to_(&to) {}
     void send(SimTime delay, std::function<void()> deliver, const std::shared_ptr<void>& keep);
     void set_blocked(bool blocked, SimTime flush_delay);
     bool blocked() const noexcept { return blocked_; }
@@ -78,7 +78,7 @@ public:
 
 private:
     void pump();
-    SimWorld* world_;
+    World* world_;
     Actor* to_;
     std::deque<std::function<void()>> queue_;
     std::weak_ptr<void> owner_;
@@ -128,7 +128,7 @@ private:
 /// The ways between client processes and servers.
 class SimNetwork {
 public:
-    explicit SimNetwork(SimWorld& world);
+    explicit SimNetwork(World& world);
 
     struct Shape {
         SimTime least = 100 * kMicro;
@@ -165,7 +165,7 @@ public:
         listeners_.push_back(std::move(listener));
     }
 
-    SimWorld& world() noexcept { return world_; }
+    World& world() noexcept { return world_; }
     std::size_t open_connections() const;
     /// Null: it is closed and forgotten.
     const Actor* client_of(std::uint64_t connection) const;
@@ -177,7 +177,7 @@ private:
     };
     void sweep();
     SimTime delay_of_request(const Actor& client);
-    SimWorld& world_;
+    World& world_;
     Rng rng_;
     std::map<std::pair<int, int>, Way> ways_;  // (client actor, server)
     std::map<int, bool> cut_off_;

@@ -1,4 +1,4 @@
-#include "sim/sim_client.hpp"
+#include "testing/sim_client.hpp"
 
 #include <algorithm>
 #include <utility>

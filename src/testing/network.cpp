@@ -1,8 +1,8 @@
-#include "sim/network.hpp"
+#include "testing/network.hpp"
 
 #include <algorithm>
 
-#include "sim/server.hpp"
+#include "testing/server.hpp"
 
 namespace zkrecipes::sim {
 
@@ -143,7 +143,7 @@ void Connection::reset() {
         network_.delay(), [this] { client_sees_close(); }, shared_from_this());
 }
 
-SimNetwork::SimNetwork(SimWorld& world) : world_(world), rng_(world.fork("network")) {}
+SimNetwork::SimNetwork(World& world) : world_(world), rng_(world.fork("network")) {}
 
 SimTime SimNetwork::delay() {
     SimTime delay = rng_.between(shape.least, shape.most);

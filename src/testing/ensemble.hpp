@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/network.hpp"
-#include "sim/server.hpp"
-#include "sim/world.hpp"
+#include "testing/network.hpp"
+#include "testing/server.hpp"
+#include "testing/world.hpp"
 
 namespace zkrecipes::sim {
 
@@ -34,10 +34,10 @@ struct EnsembleOptions {
 /// lost proposals) comes from messages that are late or held back.
 class SimEnsemble {
 public:
-    SimEnsemble(SimWorld& world, EnsembleOptions options);
+    SimEnsemble(World& world, EnsembleOptions options);
     ~SimEnsemble();
 
-    SimWorld& world() noexcept { return world_; }
+    World& world() noexcept { return world_; }
     SimNetwork& network() noexcept { return network_; }
     const EnsembleOptions& options() const noexcept { return options_; }
     EnsembleOptions& faults() noexcept { return options_; }
@@ -89,7 +89,7 @@ private:
     bool reachable(int a, int b) const;
     void peer_send(int from, int to, std::function<void()> deliver);
 
-    SimWorld& world_;
+    World& world_;
     EnsembleOptions options_;
     SimNetwork network_;
     Rng rng_;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/rng.hpp"
+#include "testing/rng.hpp"
 
 namespace zkrecipes::sim {
 
@@ -20,21 +20,20 @@ inline constexpr SimTime kForever = INT64_MAX / 4;
 
 using EventId = std::uint64_t;  // 0: none
 
-class SimWorld;
-class FiberScheduler;
+class World;
 
 /// Something that runs and can be stopped: a client process or a server. While it is paused none of its events and
-/// fibers run; they do when it goes on, in their order.
+/// tasks run; they do when it goes on, in their order.
 class Actor {
 public:
-    Actor(SimWorld& world, std::string name, std::int64_t rate_ppm);
+    Actor(World& world, std::string name, std::int64_t rate_ppm);
     virtual ~Actor() = default;
     Actor(const Actor&) = delete;
     Actor& operator=(const Actor&) = delete;
 
     const std::string& name() const noexcept { return name_; }
     int id() const noexcept { return id_; }
-    SimWorld& world() const noexcept { return world_; }
+    World& world() const noexcept { return world_; }
     bool paused() const noexcept { return paused_ > 0; }
 
     /// This actor's clock: starts anywhere, runs at its own rate.
@@ -50,15 +49,14 @@ public:
     void pause_here(SimTime duration);
 
 private:
-    friend class SimWorld;
-    friend class FiberScheduler;
-    SimWorld& world_;
+    friend class World;
+    World& world_;
     const std::string name_;
     const int id_;
     const std::int64_t rate_ppm_;  // local seconds per true second, minus one, in millionths
     const SimTime offset_;
     int paused_ = 0;
-    const void* resuming_fiber_ = nullptr;  // runs before any other fiber of this actor: it may hold a mutex
+    const void* resuming_task_ = nullptr;  // runs before any other task of this actor: it may hold a mutex
     struct Parked {
         std::uint64_t order;
         EventId event;
@@ -66,17 +64,16 @@ private:
     std::vector<Parked> parked_;
 };
 
-/// One simulated run: true time, the queue of what happens next, and the fibers that wait for it.
+/// One simulated run: true time, and the queue of what happens next.
 ///
-/// Everything happens on one thread. The code between two suspensions of a fiber, and each event, is one step that
-/// takes no time. The next event is run only when no fiber can go on. Whatever is not decided by the program is drawn
-/// from the seed.
-class SimWorld {
+/// Everything happens on one thread. Each event is one step that takes no time. What the program does not decide is
+/// drawn from the seed. A subclass can run tasks between the events: code that waits, such as fibers.
+class World {
 public:
-    explicit SimWorld(std::uint64_t seed, bool keep_trace = false);
-    ~SimWorld();
-    SimWorld(const SimWorld&) = delete;
-    SimWorld& operator=(const SimWorld&) = delete;
+    explicit World(std::uint64_t seed, bool keep_trace = false);
+    virtual ~World();
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
 
     std::uint64_t seed() const noexcept { return seed_; }
     SimTime now() const noexcept { return now_; }
@@ -95,12 +92,6 @@ public:
 
     /// Drops everything that has not run yet: before what it refers to is destroyed.
     void drop_events() noexcept;
-
-    /// A fiber of the actor. The world must run until it has ended.
-    void spawn(Actor* actor, std::string name, std::function<void()> body);
-    int live_fibers() const noexcept { return live_fibers_; }
-    /// Suspends the calling fiber.
-    void sleep(Actor* actor, SimTime duration);
 
     /// Runs what is due until `until` or until `done` answers true (asked between events). False: `done` was never
     /// true.
@@ -133,9 +124,20 @@ public:
     void note_text(const Actor* actor, const std::string& text);
     const std::deque<std::string>& trace() const noexcept { return trace_; }
 
+protected:
+    /// Runs every task that can go on until none can.
+    virtual void run_tasks() {}
+    virtual void after_run() {}
+    /// Stops code of the actor, which has been paused, until `until`. Here: the world goes on around its stack frame.
+    virtual void stop_code(Actor& actor, SimTime until) { run_around(actor, until); }
+    void run_around(Actor& actor, SimTime until);
+    static const void*& resuming_task(Actor& actor) noexcept { return actor.resuming_task_; }
+
+    Actor* current_ = nullptr;
+    Actor* event_actor_ = nullptr;  // on whose behalf the present event runs
+
 private:
     friend class Actor;
-    friend class FiberScheduler;
     struct Slot {
         std::function<void()> work;
         Actor* actor = nullptr;
@@ -151,7 +153,6 @@ private:
         }
     };
     bool loop(SimTime until, const std::function<bool()>& done);
-    void run_fibers();
     Slot* slot_of(EventId event) noexcept;
     void free_slot(EventId event) noexcept;
     void unpark(Actor& actor);
@@ -159,7 +160,6 @@ private:
 
     const std::uint64_t seed_;
     const Rng root_;
-    Rng fiber_rng_;
     Rng pause_rng_;
     Rng wake_rng_;
     SimTime now_ = 0;
@@ -167,9 +167,6 @@ private:
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_;
-    Actor* current_ = nullptr;
-    Actor* main_current_ = nullptr;
-    int live_fibers_ = 0;
     int next_actor_id_ = 0;
     int depth_ = 0;
     std::uint64_t pause_one_in_ = 0;
@@ -178,7 +175,6 @@ private:
     std::uint64_t events_ = 0;
     const bool keep_trace_;
     std::deque<std::string> trace_;
-    FiberScheduler* fibers_ = nullptr;
 };
 
 }  // namespace zkrecipes::sim

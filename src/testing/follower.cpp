@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "sim/ensemble.hpp"
-#include "sim/server.hpp"
+#include "testing/ensemble.hpp"
+#include "testing/server.hpp"
 
 namespace zkrecipes::sim {
 

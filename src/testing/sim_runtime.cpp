@@ -1,4 +1,4 @@
-#include "sim/sim_runtime.hpp"
+#include "testing/sim_runtime.hpp"
 
 #include <algorithm>
 #include <string>
