@@ -11,17 +11,17 @@
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/version.hpp>
 
-#include "zklock/console.hpp"
-#include "zklock/descriptors.hpp"
-#include "zklock/events.hpp"
-#include "zklock/explain.hpp"
-#include "zklock/hold_command.hpp"
-#include "zklock/look_commands.hpp"
-#include "zklock/options.hpp"
-#include "zklock/outside.hpp"
-#include "zklock/result.hpp"
-#include "zklock/run_command.hpp"
-#include "zklock/signals.hpp"
+#include "zklock/command_line/options.hpp"
+#include "zklock/commands/hold_command.hpp"
+#include "zklock/commands/look_commands.hpp"
+#include "zklock/commands/run_command.hpp"
+#include "zklock/report/console.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/report/explain.hpp"
+#include "zklock/report/print.hpp"
+#include "zklock/report/result.hpp"
+#include "zklock/system/descriptors.hpp"
+#include "zklock/system/signals.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

@@ -23,9 +23,9 @@
 #include "core/queue/queue_rule.hpp"
 #include "core/value/sequencer.hpp"
 #include "testenv/src/wire.hpp"
-#include "zklock/duration.hpp"
-#include "zklock/options.hpp"
-#include "zklock/settings.hpp"
+#include "zklock/command_line/duration.hpp"
+#include "zklock/command_line/options.hpp"
+#include "zklock/command_line/settings.hpp"
 
 namespace zkrecipes::fuzz {
 namespace {

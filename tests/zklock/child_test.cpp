@@ -1,4 +1,4 @@
-#include "zklock/child.hpp"
+#include "zklock/process/child.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 #include "support/await.hpp"
 #include "support/die_with.hpp"
-#include "zklock/descriptors.hpp"
-#include "zklock/supervised_child.hpp"
+#include "zklock/process/supervised_child.hpp"
+#include "zklock/system/descriptors.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

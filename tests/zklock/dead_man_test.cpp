@@ -1,4 +1,4 @@
-#include "zklock/dead_man.hpp"
+#include "zklock/process/dead_man.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 
 #include "support/await.hpp"
 #include "support/die_with.hpp"
-#include "zklock/child.hpp"
-#include "zklock/process_table.hpp"
-#include "zklock/supervised_child.hpp"
+#include "zklock/process/child.hpp"
+#include "zklock/process/supervised_child.hpp"
+#include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

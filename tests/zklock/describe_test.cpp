@@ -1,10 +1,10 @@
-#include "zklock/describe.hpp"
+#include "zklock/report/describe.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "zklock/events.hpp"
+#include "zklock/report/events.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

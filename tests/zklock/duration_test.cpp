@@ -1,4 +1,4 @@
-#include "zklock/duration.hpp"
+#include "zklock/command_line/duration.hpp"
 
 #include <gtest/gtest.h>
 

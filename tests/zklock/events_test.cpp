@@ -1,4 +1,4 @@
-#include "zklock/events.hpp"
+#include "zklock/report/events.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,14 +13,17 @@
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "modes_count.hpp"
-#include "zklock/console.hpp"
-#include "zklock/options.hpp"
-#include "zklock/result.hpp"
+#include "zklock/command_line/options.hpp"
+#include "zklock/report/console.hpp"
+#include "zklock/report/result.hpp"
+#include "zklock/system/result_file.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
 using Json = nlohmann::json;
+
+bool write_object(const std::string& file, const Json& object) { return write_result(file, dump(object) + "\n"); }
 
 class EventsTest : public testing::Test {
 protected:
@@ -77,24 +80,24 @@ TEST_F(EventsTest, WhereNobodyCanWriteIsRefused) {
 TEST_F(EventsTest, AResultReplacesTheFileInOneStep) {
     const std::string file = (directory_ / "result").string();
     std::ofstream(file) << "old";
-    EXPECT_TRUE(write_result(file, {{"exit_code", 0}, {"text", std::string("\xff")}}));
+    EXPECT_TRUE(write_object(file, {{"exit_code", 0}, {"text", std::string("\xff")}}));
     std::ifstream stream(file);
     EXPECT_EQ(Json::parse(stream)["exit_code"], 0);
     int entries = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory_)) ++entries;
     EXPECT_EQ(entries, 1);
-    EXPECT_FALSE(write_result("/nonexistent/result", {}));
+    EXPECT_FALSE(write_object("/nonexistent/result", {}));
     EXPECT_EQ(errno, ENOENT);
 }
 
 TEST_F(EventsTest, AResultInAPipeOrBehindALinkLeavesThemWhatTheyAre) {
     const std::string pipe = (directory_ / "pipe").string();
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    EXPECT_FALSE(write_result(pipe, {{"exit_code", 1}})) << "nobody reads, and nobody is waited for";
+    EXPECT_FALSE(write_object(pipe, {{"exit_code", 1}})) << "nobody reads, and nobody is waited for";
     EXPECT_EQ(errno, ENXIO);
     const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
     forget_result(pipe);
-    EXPECT_TRUE(write_result(pipe, {{"exit_code", 7}}));
+    EXPECT_TRUE(write_object(pipe, {{"exit_code", 7}}));
     char text[100] = {};
     EXPECT_GT(::read(reader, text, sizeof text - 1), 0);
     ::close(reader);
@@ -103,7 +106,7 @@ TEST_F(EventsTest, AResultInAPipeOrBehindALinkLeavesThemWhatTheyAre) {
 
     std::ofstream(directory_ / "file") << "a long line of yesterday, longer than what is written today";
     std::filesystem::create_symlink("file", directory_ / "link");
-    EXPECT_TRUE(write_result((directory_ / "link").string(), {{"exit_code", 7}}));
+    EXPECT_TRUE(write_object((directory_ / "link").string(), {{"exit_code", 7}}));
     EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "link"));
     std::ifstream stream(directory_ / "file");
     EXPECT_EQ(Json::parse(stream)["exit_code"], 7);
@@ -131,11 +134,11 @@ TEST_F(EventsTest, WhereTheDirectoryTakesNoFileAResultIsForgottenAndWrittenInPla
     std::filesystem::permissions(shut, std::filesystem::perms(0555));
     forget_result(file);
     EXPECT_EQ(std::filesystem::file_size(file), 0u);
-    EXPECT_TRUE(write_result(file, {{"exit_code", 70000}}));
-    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    EXPECT_TRUE(write_object(file, {{"exit_code", 70000}}));
+    EXPECT_TRUE(write_object(file, {{"exit_code", 7}}));
     std::ifstream stream(file);
     EXPECT_EQ(Json::parse(stream)["exit_code"], 7);
-    EXPECT_FALSE(write_result((shut / "other").string(), {}));
+    EXPECT_FALSE(write_object((shut / "other").string(), {}));
     EXPECT_EQ(errno, EACCES);
     std::filesystem::permissions(shut, std::filesystem::perms(0755));
 }
@@ -144,7 +147,7 @@ TEST_F(EventsTest, ADraftThatSomebodyElseHasPutThereIsNotWrittenTo) {
     const std::string file = (directory_ / "result").string();
     std::ofstream(directory_ / "precious") << "theirs";
     std::filesystem::create_hard_link(directory_ / "precious", file + ".tmp" + std::to_string(::getpid()));
-    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    EXPECT_TRUE(write_object(file, {{"exit_code", 7}}));
     std::ifstream stream(directory_ / "precious");
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "theirs");
 }
@@ -166,7 +169,7 @@ TEST_F(EventsTest, AResultIsLookedAfterBeforehandWithoutATrace) {
 
 TEST_F(EventsTest, AResultWhoseNameLeavesNoRoomForADraftIsWrittenInPlace) {
     const std::string file = (directory_ / std::string(255, 'r')).string();
-    EXPECT_TRUE(write_result(file, {{"exit_code", 7}}));
+    EXPECT_TRUE(write_object(file, {{"exit_code", 7}}));
     std::ifstream stream(file);
     EXPECT_EQ(Json::parse(stream, nullptr, false).value("exit_code", -1), 7);
 }

@@ -1,4 +1,4 @@
-#include "zklock/exit_codes.hpp"
+#include "zklock/command_line/exit_codes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "zklock/explain.hpp"
+#include "zklock/report/explain.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "zklock/options.hpp"
+#include "zklock/command_line/options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
-#include "zklock/connection.hpp"
-#include "zklock/console.hpp"
-#include "zklock/lock_session.hpp"
+#include "zklock/command_line/connection.hpp"
+#include "zklock/commands/lock_session.hpp"
+#include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -189,7 +189,7 @@ TEST_F(OptionsTest, WaitingIsBoundedOrNot) {
 
 TEST_F(OptionsTest, ALockIsHeldAloneOrShared) {
     const auto taken = [](std::vector<const char*> arguments) { return parse(std::move(arguments)).locks; };
-    const auto as = [](Mode mode) { return std::vector<Wanted>{{"/l", mode}}; };
+    const auto as = [](Mode mode) { return std::vector<LockSpec>{{"/l", mode}}; };
     EXPECT_EQ(taken({"/l", "true"}), as(Mode::exclusive));
     for (const char* word : {"-x", "-e", "--exclusive"}) EXPECT_EQ(taken({word, "/l", "true"}), as(Mode::exclusive));
     EXPECT_EQ(taken({"-s", "/l", "true"}), as(Mode::shared));
@@ -202,7 +202,7 @@ TEST_F(OptionsTest, ALockIsHeldAloneOrShared) {
 
 TEST_F(OptionsTest, ALeaseIsOneOfN) {
     for (const Options& options : {parse({"-j", "4", "/l", "true"}), parse({"hold", "--count=4", "/l"})}) {
-        EXPECT_THAT(options.locks, ElementsAre(Wanted{"/l", Mode::semaphore}));
+        EXPECT_THAT(options.locks, ElementsAre(LockSpec{"/l", Mode::semaphore}));
         EXPECT_EQ(options.leases, 4);
         EXPECT_FALSE(options.together);
     }
@@ -219,7 +219,7 @@ TEST_F(OptionsTest, ALeaseIsOneOfN) {
 }
 
 TEST_F(OptionsTest, SeveralLocksAreASetAndTheCommandStandsBehindDashes) {
-    const std::vector<Wanted> all = {
+    const std::vector<LockSpec> all = {
         {"/a", Mode::exclusive}, {"/b", Mode::shared}, {"/c", Mode::writer}, {"/d:e", Mode::exclusive}};
     for (const Options& options :
          {parse({"-L", "/a", "-L", "/b:shared", "--lock=/c:rw", "-L", "/d:e:exclusive", "--", "cmd", "-L"}),
@@ -260,7 +260,7 @@ TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
 TEST_F(OptionsTest, ACandidateRunsItsCommandAsLeader) {
     const Options options = parse({"elect", "--id", "a", "--layout", "selector", "-k", "1", "/e", "--", "cmd", "-n"});
     EXPECT_EQ(options.command, Command::elect);
-    EXPECT_THAT(options.locks, ElementsAre(Wanted{"/e", Mode::leader}));
+    EXPECT_THAT(options.locks, ElementsAre(LockSpec{"/e", Mode::leader}));
     EXPECT_EQ(options.layout, ElectionLayout::selector);
     EXPECT_EQ(options.id, "a");
     EXPECT_EQ(options.kill_after, 1s);

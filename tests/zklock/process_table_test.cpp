@@ -1,4 +1,4 @@
-#include "zklock/process_table.hpp"
+#include "zklock/system/process_table.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

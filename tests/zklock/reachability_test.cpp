@@ -1,11 +1,11 @@
-#include "zklock/reachability.hpp"
+#include "zklock/system/reachability.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "zklock/unique_fd.hpp"
+#include "zklock/system/unique_fd.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

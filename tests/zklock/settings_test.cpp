@@ -1,4 +1,4 @@
-#include "zklock/settings.hpp"
+#include "zklock/command_line/settings.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "modes_count.hpp"
-#include "zklock/options.hpp"
+#include "zklock/command_line/options.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

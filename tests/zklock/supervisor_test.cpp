@@ -1,4 +1,4 @@
-#include "zklock/supervisor.hpp"
+#include "zklock/process/supervisor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

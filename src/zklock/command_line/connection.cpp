@@ -1,0 +1,130 @@
+#include "zklock/command_line/connection.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "zklock/command_line/duration.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+[[noreturn]] void refuse(const Found& found, const std::string& problem) {
+    const std::string text = found.origin + ": " + problem;
+    if (found.exit_code == kUsage) usage(text);
+    throw Failure(found.exit_code, text);
+}
+
+void refuse_tls(const Settings& settings) {
+    for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
+        if (const auto tls = settings.find(key)) {
+            throw Failure(kConfig, tls->origin +
+                                       ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
+                                       "zklock and connect to that");
+        }
+    }
+}
+
+void read_times(const Settings& settings, Options& options) {
+    if (const auto timeout = settings.find("session-timeout")) {
+        const Nanoseconds value = duration_of(timeout->origin, timeout->value, timeout->exit_code);
+        if (value < std::chrono::milliseconds(100) || value > std::chrono::hours(24)) {
+            refuse(*timeout, "must be between 100ms and 24h");
+        }
+        options.session_timeout = std::chrono::ceil<std::chrono::milliseconds>(value);
+    }
+    if (const auto timeout = settings.find("connect-timeout")) {
+        options.connect_timeout = duration_of(timeout->origin, timeout->value, timeout->exit_code);
+        if (options.connect_timeout == Nanoseconds(0)) options.connect_timeout.reset();
+    }
+}
+
+std::string read_prefix(const Found& prefix) {
+    if (!prefix.value.empty() && !prefix.value.starts_with('/')) {
+        refuse(prefix, "\"" + prefix.value + "\" is not an absolute path");
+    }
+    return prefix.value;
+}
+
+std::vector<Auth> read_credentials(const Found& where) {
+#if !defined(__SANITIZE_ADDRESS__)  // it traces the process when it looks for leaks
+    // A core file, or another process of this user, must not tell them. The command is not affected: exec undoes it.
+    ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+    try {
+        return read_auth_file(where.value);
+    } catch (const Failure& failure) {
+        if (where.exit_code == kUsage) throw;
+        throw Failure(failure.code, where.origin + ": " + failure.what());
+    }
+}
+
+Acl parse_entry(const Found& acl, const std::string& entry) {
+    const std::size_t first = entry.find(':');
+    const std::size_t last = entry.rfind(':');
+    if (first == std::string::npos || first == last || first == 0 || last + 1 == entry.size()) {
+        refuse(acl, "\"" + entry + "\" is not open, creator or SCHEME:ID:rwcda");
+    }
+    Acl result{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
+    for (const char letter : entry.substr(last + 1)) {
+        static const std::map<char, int> kLetters = {
+            {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
+        const auto permission = kLetters.find(letter);
+        if (permission == kLetters.end()) refuse(acl, "\"" + entry + "\": permissions are letters of rwcda");
+        result.permissions |= permission->second;
+    }
+    return result;
+}
+
+}  // namespace
+
+void read_connection(const Settings& settings, Options& options) {
+    refuse_tls(settings);
+    for (const Setting& setting : kSettings) {
+        const auto found = settings.find(setting.key);
+        if (found && found->exit_code != kUsage) options.origins[setting.key] = found->origin;
+    }
+    read_times(settings, options);
+    if (const auto prefix = settings.find("prefix")) options.prefix = read_prefix(*prefix);
+    if (const auto acl = settings.find("acl")) options.acl = parse_acl(*acl);
+    const auto connect = settings.find("connect");
+    if (!connect || connect->value.empty()) {
+        throw Failure(kConfig,
+                      "no ZooKeeper servers are configured: use --connect host:port, ZKLOCK_CONNECT, or a line "
+                      "\"connect = host:port\" in /etc/zklock.conf");
+    }
+    options.connect = connect->value;
+    if (const auto auth = settings.find("auth-file")) options.auth = read_credentials(*auth);
+}
+
+std::string server_prefix(const Options& options) {
+    std::string result;
+    for (std::string part :
+         {options.connect.substr(std::min(options.connect.find('/'), options.connect.size())), options.prefix}) {
+        while (part.ends_with('/')) part.pop_back();
+        result += part;
+    }
+    return result;
+}
+
+Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code) {
+    if (const auto value = parse_duration(text)) return *value;
+    throw Failure(exit_code, origin + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h)");
+}
+
+std::vector<Acl> parse_acl(const Found& acl) {
+    const std::string& text = acl.value;
+    if (text == "open") return Acl::open();
+    if (text == "creator") return Acl::creator_all();
+    std::vector<Acl> result;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        result.push_back(parse_entry(acl, text.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+    return result;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,86 @@
+#include <unistd.h>
+
+#include <iostream>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/command_line/connection.hpp"
+#include "zklock/commands/look_commands.hpp"
+#include "zklock/commands/read_only_session.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/print.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+/// A node goes by its name, by the path that status shows, or by the servers' path, which its holder is told.
+bool selected(const Options& options, const Participant& participant) {
+    if (options.break_all) return true;
+    if (options.break_holder) return participant.holder;
+    const std::string path = node_path(participant);
+    for (const std::string& name : {participant.node, path, server_prefix(options) + path}) {
+        if (name == options.break_node) return true;
+    }
+    return false;
+}
+
+/// What is to be removed, for who decides.
+std::string shown(const std::vector<Participant>& victims) {
+    const auto now = std::chrono::system_clock::now();
+    std::string text;
+    for (const Participant& victim : victims) {
+        text += std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
+                printable(node_path(victim)) + ", token " + std::to_string(victim.token) + ", session " +
+                hex(victim.session_id) + "\n";
+        if (!victim.by_zkrecipes) {
+            text +=
+                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one continues "
+                "as if it held the lock. Stop it first.\n";
+        }
+    }
+    return text;
+}
+
+bool confirmed(const Options& options, const std::string& text, std::size_t count) {
+    if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
+        if (!options.quiet) print(text);
+        throw Failure(kUsage, "nothing was removed: without a terminal to ask at, break needs --yes");
+    }
+    // Where the question is, also with --quiet, or with stdout in a file.
+    std::cerr << text << "Remove " << (count == 1 ? "this node" : "these nodes") << "? [y/N] " << std::flush;
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+}  // namespace
+
+int break_command(const Options& options, Console& console) {
+    ReadOnlySession servers(options, console);
+    const LockView view = inspect_lock(servers.session(), options.lock, ReadOnlySession::answer_by());
+    std::vector<Participant> victims;
+    for (const Participant& participant : view.participants) {
+        if (selected(options, participant)) victims.push_back(participant);
+    }
+    if (victims.empty()) {
+        if (!options.break_node.empty())
+            throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
+        if (!options.quiet) print(options.lock + ": " + state_of(view) + ": there is nothing to remove\n");
+        return kOk;
+    }
+    if (!options.yes) {
+        if (!confirmed(options, shown(victims), victims.size())) {
+            if (!options.quiet) print("nothing was removed\n");
+            return kDeclined;
+        }
+    } else if (!options.quiet) {
+        print(shown(victims));
+    }
+    for (const Participant& victim : victims) {
+        // Exactly this node, as it was seen: not whoever is first by now.
+        const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
+        if (!options.quiet) print((removed ? "removed " : "was gone already: ") + printable(node_path(victim)) + "\n");
+    }
+    return kOk;
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,186 @@
+#include "zklock/commands/hold_command.hpp"
+
+#include <poll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "zklock/commands/lock_session.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/report/print.hpp"
+#include "zklock/report/result.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+/// Whether stdin is our terminal while another group has it (`zklock hold LOCK &`). What is typed then is not for us.
+bool in_background() {
+    const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
+    return foreground >= 0 && foreground != ::getpgrp();
+}
+
+/// Throws away what stands on stdin. False: it has ended.
+bool stdin_goes_on() {
+    char buffer[4096];
+    const ssize_t size = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    // EIO: put into the background at this moment (SIGTTIN, which would stop us, is blocked).
+    return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN || (errno == EIO && in_background())));
+}
+
+std::string hold_text(const Options& options, const LockSession& lock) {
+    std::string line;
+    for (const std::string& node : lock.nodes()) line += node + " " + std::to_string(lock.token()) + "\n";
+    if (options.json) {
+        nlohmann::json object = {{"v", 1},
+                                 {"fencing_token", lock.token()},
+                                 {"session", hex(lock.grant().session_id())},
+                                 {"session_timeout_ms", lock.info().timeout.count()}};
+        object.update(lock_fields(options, lock.nodes()));
+        line = dump(object) + "\n";
+    }
+    return line;
+}
+
+/// What tells our caller that we hold. A reader that is slow is not waited for, as the lock has to be watched
+/// meanwhile.
+class Announcement {
+public:
+    explicit Announcement(std::string text) : rest_(std::move(text)) {}
+    bool pending() const noexcept { return !rest_.empty(); }
+    /// Throws Failure: nobody will ever be told.
+    void write() {
+        if (!pending()) return;
+        const Written written = write_ready(STDOUT_FILENO, rest_);
+        rest_.erase(0, written.size);
+        if (written.error != 0) cannot_print(written.error);
+        if (!pending()) finish_printing();
+    }
+
+private:
+    std::string rest_;
+};
+
+/// Tells of a connection that broke, and that it is over: when a check that was sent on a new one has come back, as
+/// Supervisor has it for a command.
+class Suspension {
+public:
+    Suspension(const LockSession& lock, EventLog& events) : lock_(lock), events_(events) {}
+
+    void note(const StateChange& change) {
+        if (change.state == SessionState::connecting) return;
+        verify_after_.reset();
+        if (change.state == SessionState::connected) {
+            verify_after_ = change.at;
+        } else if (!std::exchange(suspended_, true)) {
+            const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+            events_.write("suspended", {{"lease_left_ms", left.count() / 1'000'000}});
+        }
+    }
+    void look() {
+        const Nanoseconds lease = Nanoseconds(lock_.info().timeout) * 2 / 3;
+        if (!suspended_ || !verify_after_ || lock_.sure_until() - lease < *verify_after_) return;
+        suspended_ = false;
+        events_.write("resumed", nlohmann::json::object());
+    }
+
+private:
+    const LockSession& lock_;
+    EventLog& events_;
+    std::optional<Instant> verify_after_;
+    bool suspended_ = false;
+};
+
+/// Why the hold ended.
+struct End {
+    bool lost = false;
+    int signal = 0;  // 0: stdin ended
+    /// Of this one zklock dies: somebody wants the script to end, or it is about zklock alone.
+    int death() const { return signal == SIGINT || signal == SIGQUIT || !Signals::passed_on(signal) ? signal : 0; }
+};
+
+End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement& announcement) {
+    const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    Suspension suspension(lock, events);
+    for (;;) {
+        // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
+        const Instant until = lock.sure_until();
+        if (until <= BootClock::now()) return {.lost = true};
+        announcement.write();
+        const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
+        itimerspec when{};
+        when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
+        when.it_value.tv_nsec = look.time_since_epoch().count() % 1'000'000'000 + 0;
+        ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+        pollfd fds[] = {{in_background() ? -1 : STDIN_FILENO, POLLIN, 0},
+                        {signals.fd(), POLLIN, 0},
+                        {lock.event_queue().fd(), POLLIN, 0},
+                        {timer.get(), POLLIN, 0},
+                        {announcement.pending() ? STDOUT_FILENO : -1, POLLOUT, 0}};
+        ::poll(fds, std::size(fds), -1);
+        lock.look();  // before anything is concluded: we may have been stopped for long
+        while (const auto signal = signals.next()) {
+            if (*signal == SIGTSTP) {
+                lock.warn_of_stop("zklock");
+                Signals::stop(false);
+            }
+            if (Signals::ends(*signal)) return {.signal = *signal};
+        }
+        const EventQueue::Batch batch = lock.event_queue().take();
+        if (batch.lost) return {.lost = true};
+        for (const StateChange& change : batch.states) suspension.note(change);
+        suspension.look();
+        if ((fds[0].revents & (POLLERR | POLLNVAL)) || (fds[0].revents && !stdin_goes_on())) return {};
+    }
+}
+
+std::chrono::milliseconds held_so_far(const LockSession& lock) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
+}
+
+void give_back(LockSession& lock, EventLog& events) {
+    const std::chrono::milliseconds held = held_so_far(lock);
+    lock.release();
+    events.write("released", {{"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
+}
+
+}  // namespace
+
+int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals) {
+    LockSession lock(options, console, events, signals);
+    lock.acquire();
+    const End end = [&] {
+        try {
+            Announcement announcement(hold_text(options, lock));
+            const End how = hold_on(lock, signals, events, announcement);
+            if (!how.lost && how.signal == 0 && announcement.pending()) cannot_print(EAGAIN);
+            return how;
+        } catch (const Failure&) {  // what nobody was told of is not held
+            give_back(lock, events);
+            throw;
+        }
+    }();
+    const std::string reason = end.lost ? lock.loss_reason() : "";
+    const std::chrono::milliseconds held = held_so_far(lock);
+    const int code = end.lost ? options.lost_exit_code : end.death() != 0 ? kSignalBase + end.death() : kOk;
+    if (end.lost) {
+        events.write("lost", {{"reason", reason}});
+        console.error("lost " + options.lock + ": " + reason);
+    }
+    give_back(lock, events);
+    nlohmann::json object = result_object(options, end.lost ? "lost" : "released", code, lock.nodes());
+    object.update({{"token", lock.token()}, {"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
+    if (!reason.empty()) object["reason"] = reason;
+    if (end.signal != 0) object["signal"] = end.signal;
+    const int concluded = conclude(options, console, events, std::move(object));
+    if (end.death() != 0) Signals::die_of(end.death());
+    return concluded;
+}
+
+}  // namespace zkrecipes::zklock

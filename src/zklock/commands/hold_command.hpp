@@ -1,0 +1,14 @@
+#pragma once
+
+#include "zklock/command_line/options.hpp"
+#include "zklock/report/console.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/system/signals.hpp"
+
+namespace zkrecipes::zklock {
+
+/// `zklock hold`: holds the lock until stdin ends, or a signal comes. Answers the exit code; throws Failure,
+/// Interrupted.
+int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,94 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <zkrecipes/leader_election.hpp>
+
+#include "zklock/commands/event_queue.hpp"
+#include "zklock/commands/look_commands.hpp"
+#include "zklock/commands/read_only_session.hpp"
+#include "zklock/report/console.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/report/print.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+nlohmann::json json_of(const Participant& candidate, WallTime now) {
+    nlohmann::json object = to_json(candidate, now);
+    object.erase("mode");
+    object["id"] = candidate.id;
+    return object;
+}
+
+void show(const Options& options, const std::vector<Participant>& candidates) {
+    const auto now = std::chrono::system_clock::now();
+    if (options.json) {
+        nlohmann::json others = nlohmann::json::array();
+        for (std::size_t i = 1; i < candidates.size(); ++i) others.push_back(json_of(candidates[i], now));
+        print(dump({{"v", 1},
+                    {"path", options.lock},
+                    {"leader", candidates.empty() ? nlohmann::json() : json_of(candidates.front(), now)},
+                    {"candidates", std::move(others)}}) +
+              "\n");
+        return;
+    }
+    std::string text = options.lock + (candidates.empty() ? ": nobody leads\n" : ": led\n");
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        text += block(candidates[i], i == 0 ? "  leader   " : "  next " + std::to_string(i) + "   ", now);
+    }
+    print(text);
+}
+
+/// On the session's notifier thread: a reader that is slow is told the latest.
+void show_change(const Options& options, const std::optional<Participant>& leader) {
+    const auto now = std::chrono::system_clock::now();
+    if (options.json) {
+        nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"path", options.lock}, {"leader", nullptr}};
+        if (leader) object["leader"] = json_of(*leader, now);
+        return print(dump(object) + "\n");
+    }
+    print(timestamp_now() + " " +
+          (leader ? "leader " + describe(*leader, now) + ", token " + std::to_string(leader->token)
+                  : std::string("nobody leads")) +
+          "\n");
+}
+
+/// Until a signal ends the process, or the servers refuse the session.
+int watch(const Options& options, Session& session) {
+    const auto event_queue = std::make_shared<EventQueue>();
+    const auto states = session.watch_state([event_queue](SessionState state) { event_queue->post_state(state); });
+    LeaderElection election(session, options.lock);
+    const auto changes = election.observe([&options, event_queue](const std::optional<Participant>& leader) {
+        try {
+            show_change(options, leader);
+        } catch (const Failure&) {
+            event_queue->post_failure(std::current_exception());
+        }
+    });
+    for (;;) {
+        pollfd news{event_queue->fd(), POLLIN, 0};
+        ::poll(&news, 1, -1);
+        const EventQueue::Batch batch = event_queue->take();
+        if (batch.failure) std::rethrow_exception(batch.failure);
+        for (const StateChange& change : batch.states) {
+            if (change.state == SessionState::closed) session.wait_connected(Deadline::passed());  // throws why
+        }
+    }
+}
+
+}  // namespace
+
+int leader_command(const Options& options, Console& console) {
+    ReadOnlySession servers(options, console);
+    if (options.watch) return watch(options, servers.session());
+    LeaderElection election(servers.session(), options.lock);
+    const std::vector<Participant> candidates = election.candidates(ReadOnlySession::answer_by());
+    if (!options.quiet) show(options, candidates);
+    return candidates.empty() ? kBusy : kOk;
+}
+
+}  // namespace zkrecipes::zklock

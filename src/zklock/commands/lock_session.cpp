@@ -1,0 +1,390 @@
+#include "zklock/commands/lock_session.hpp"
+
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+#include <zkrecipes/inspect.hpp>
+#include <zkrecipes/leader_election.hpp>
+
+#include "zklock/command_line/command_table.hpp"
+#include "zklock/command_line/duration.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/explain.hpp"
+#include "zklock/report/result.hpp"
+#include "zklock/system/reachability.hpp"
+
+namespace zkrecipes::zklock {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+SessionOptions session_options(const Options& options, Console& console) {
+    SessionOptions result;
+    result.hosts = options.connect;
+    result.timeout = options.session_timeout;
+    result.path_prefix = options.prefix;
+    result.acl = options.acl;
+    result.auth = options.auth;
+    result.close_timeout = milliseconds(1000);
+    result.logger = console.logger();
+    return result;
+}
+
+}  // namespace
+
+Session open_session(const Options& options, Console& console) {
+    try {
+        return Session(session_options(options, console));
+    } catch (const Error& error) {
+        throw failure_of(error, options);
+    }
+}
+
+LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
+    : options_(options), console_(console), events_(events), signals_(signals) {
+    session_.emplace(open_session(options, console));
+    subscription_.emplace(
+        session_->watch_state([event_queue = event_queue_](SessionState state) { event_queue->post_state(state); }));
+    acquire_fn_ = acquire_fn(*session_, options);
+}
+
+LockSession::~LockSession() {
+    stop_watching();
+    on_lost_.reset();
+    grant_.release();
+    session_->close();
+}
+
+void LockSession::acquire() {
+    connect();
+    check_negotiated();
+    do {
+        wait_for_grant();
+        // Lost between the servers' word and ours: nothing has started yet, so stand in line again.
+    } while (!grant_.held());
+    acquired_at_ = looked_at_ = BootClock::now();
+    pause_ = Nanoseconds(0);
+    token_ = grant_.token();
+    nodes_ = grant_.nodes();
+    incarnation_ = session_->info().incarnation;
+    timeout_ = session_->info().timeout;
+    grant_session_ = grant_.session_id();
+    on_lost_.emplace(grant_.lost(), [event_queue = event_queue_] { event_queue->post_lost(); });
+    stop_watching();
+    const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
+    nlohmann::json acquired = {{"token", token_}, {"wait_ms", wait_ms}};
+    acquired.update(lock_fields(options_, nodes_));
+    events_.write("acquired", acquired);
+    events_.require_written();
+    console_.info("got " + options_.lock + " as " + joined(nodes_) + ", fencing token " + std::to_string(token_));
+}
+
+/// Waits for events, for a signal, or for the time. A signal that would end us is thrown.
+EventQueue::Batch LockSession::await(std::optional<Instant> until) {
+    for (;;) {
+        timespec left{};
+        if (until) {
+            const Nanoseconds wait = std::max(Nanoseconds(0), *until - BootClock::now());
+            left.tv_sec = wait.count() / 1'000'000'000;
+            left.tv_nsec = wait.count() % 1'000'000'000;
+        }
+        pollfd fds[2] = {{signals_.fd(), POLLIN, 0}, {event_queue_->fd(), POLLIN, 0}};
+        ::ppoll(fds, 2, until ? &left : nullptr, nullptr);
+        while (const auto signal = signals_.next_after_stops()) {
+            if (Signals::ends(*signal)) throw Interrupted{*signal};
+        }
+        EventQueue::Batch batch = event_queue_->take();
+        note_states(batch);
+        const bool something = !batch.states.empty() || batch.acquired || batch.queue;
+        if (something || (until && BootClock::now() >= *until)) return batch;
+    }
+}
+
+void LockSession::note_states(const EventQueue::Batch& batch) {
+    for (const StateChange& change : batch.states) {
+        if (change.state == SessionState::lost) {
+            console_.warning("the session was lost while waiting for " + options_.lock +
+                             ": zklock waits again, at the tail of the queue");
+        }
+        state_ = change.state;
+    }
+    if (state_ != SessionState::closed) return;
+    session_->wait_connected(Deadline::passed());  // throws what closed it
+    throw Failure(kInternal, "the session was closed");
+}
+
+void LockSession::connect() {
+    std::optional<Instant> until;
+    if (options_.connect_timeout) until = started_at_ + *options_.connect_timeout;
+    if (options_.wait_limit && !options_.nonblock) {
+        const Instant limit = started_at_ + *options_.wait_limit;
+        until = until ? std::min(*until, limit) : limit;
+    }
+    while (state_ != SessionState::connected) {
+        if (until && BootClock::now() >= *until) {
+            throw Failure(kUnavailable,
+                          "no ZooKeeper server answered within " + format_duration(*until - started_at_) + ": " +
+                              printable(why_no_answer(options_.connect)),
+                          "unavailable");
+        }
+        await(until);
+    }
+    const SessionInfo info = session_->info();
+    events_.write(
+        "connected",
+        {{"server", info.server}, {"session", hex(info.session_id)}, {"session_timeout_ms", info.timeout.count()}});
+    events_.require_written();
+}
+
+void LockSession::check_negotiated() const {
+    const milliseconds timeout = session_->info().timeout;
+    if (timeout.count() == 0) return;  // lost again already
+    if (timeout != options_.session_timeout) {
+        console_.warning("asked for a session timeout of " + format_duration(options_.session_timeout) +
+                         ", the servers gave " + format_duration(timeout));
+    }
+    if (options_.kill_after && *options_.kill_after >= timeout / 2) {
+        throw Failure(kUsage, "--kill-after must be less than half the session timeout, and the servers gave only " +
+                                  format_duration(timeout));
+    }
+}
+
+void LockSession::wait_for_grant() {
+    Deadline deadline = Deadline::never();
+    if (options_.nonblock) {
+        deadline = Deadline::passed();
+    } else if (options_.wait_limit) {
+        deadline = Deadline(*options_.wait_limit - (BootClock::now() - started_at_));
+    }
+    grant_ = Grant();
+    acquire_fn_(deadline, stop_wait_.get_token(),
+                [event_queue = event_queue_](AcquireResult result) { event_queue->post_acquired(std::move(result)); });
+    if (!options_.nonblock && !queue_watch_.joinable()) watch_queue();
+    try {
+        for (;;) {
+            EventQueue::Batch batch = await(std::nullopt);
+            if (batch.queue) show_queue(*batch.queue);
+            if (!batch.acquired) continue;
+            if (batch.acquired->error) std::rethrow_exception(batch.acquired->error);
+            grant_ = std::move(batch.acquired->grant);
+            if (grant_) return;
+            give_up(state_ == SessionState::connected);
+        }
+    } catch (const Error& error) {
+        explain(error);
+    } catch (const Interrupted&) {
+        // Take the node out of the queue while the session still lives; closing the session would do it too.
+        stop_wait_.request_stop();
+        stop_watching();
+        const Instant limit = BootClock::now() + std::chrono::seconds(1);
+        try {
+            while (BootClock::now() < limit && !await(limit).acquired) {
+            }
+        } catch (const Interrupted&) {  // twice: he is in a hurry
+        }
+        throw;
+    }
+}
+
+void LockSession::give_up(bool connected) {
+    stop_watching();
+    if (!connected) {
+        throw Failure(kUnavailable,
+                      options_.lock + " was not acquired, and no ZooKeeper server answers: " +
+                          printable(why_no_answer(options_.connect)),
+                      "unavailable");
+    }
+    const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);
+    throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words(), "busy");
+}
+
+/// Called in the handler of an error of the acquire. Of a semaphore of another size it says which size to write.
+void LockSession::explain(const Error& error) {
+    if (options_.locks.front().mode != Mode::semaphore || error.errc() != Errc::bad_option) throw;
+    std::int32_t agreed = 0;
+    try {
+        agreed = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false).leases;
+    } catch (const Error&) {  // then without the number
+    }
+    if (agreed == 0 || agreed == options_.leases) throw failure_of(error, options_);
+    throw Failure(kBadData, options_.lock + " is a semaphore of " + std::to_string(agreed) + " leases, and -j " +
+                                std::to_string(options_.leases) +
+                                " asks for another size, on which all who use it must agree: use -j " +
+                                std::to_string(agreed) + ", or, when \"zklock status\" shows nobody there, delete " +
+                                options_.lock + "/leases, and with it the number");
+}
+
+std::string LockSession::holder_in_words() {
+    if (options_.quiet) return {};
+    try {
+        for (const LockSpec& lock : options_.locks) {
+            const LockView view = inspect_lock(*session_, lock.path, Deadline(std::chrono::seconds(1)), false);
+            for (const Participant& participant : holders(view)) {
+                const bool beside_us = lock.mode == Mode::shared && participant.mode == "shared";
+                // In a set we may be the first in one queue, for a moment yet, and wait in another.
+                const bool ourselves = participant.session_id == session_->info().session_id;
+                if (ourselves || (options_.together && beside_us)) continue;
+                return ": " + (options_.together ? lock.path + " is " : std::string()) + "held by " +
+                       describe(participant, std::chrono::system_clock::now());
+            }
+        }
+    } catch (const Error&) {  // only a courtesy
+    }
+    return {};
+}
+
+Instant LockSession::sure_until() const noexcept {
+    // The clock first: the time between the two readings makes the answer too early, never too late.
+    const Instant now = BootClock::now();
+    const milliseconds left = grant_.remaining_lease();
+    return left.count() > 0 ? now + left : Instant();
+}
+
+void LockSession::look() noexcept {
+    const Instant now = BootClock::now();
+    const Instant until = sure_until();
+    if (now - looked_at_ >= timeout_ / 3) {
+        pause_ = now - looked_at_;
+        sure_after_pause_ = until;
+    } else if (until > sure_after_pause_ + milliseconds(2)) {  // readings differ by a millisecond
+        pause_ = Nanoseconds(0);
+    }
+    looked_at_ = now;
+}
+
+void LockSession::ask_now() {
+    const auto ask = [this, event_queue = event_queue_] {
+        const Instant asked = BootClock::now();
+        const Deadline deadline(milliseconds(1000));
+        const auto ours = [this](const Participant& participant) {
+            return participant.token == token_ && participant.session_id == grant_session_;
+        };
+        try {
+            for (const LockSpec& lock : options_.locks) {
+                // Makes the server catch up with the leader first, and with it what is read after it.
+                std::vector<Participant> all = inspect_lock(*session_, lock.path, deadline).participants;
+                if (lock.mode == Mode::leader) all = LeaderElection(*session_, lock.path).candidates(deadline);
+                if (std::none_of(all.begin(), all.end(), ours)) return asks_.store(false);
+            }
+            event_queue->post_confirmed(asked);
+        } catch (...) {  // not readable, no answer, no memory: the next check of the library must do
+        }
+        asks_ = false;
+    };
+    if (asks_.exchange(true)) return;  // to wait for an earlier look would keep us from looking at the lease
+    try {
+        asking_ = std::jthread(ask);
+    } catch (const std::system_error&) {  // no thread to be had: the same
+        asks_ = false;
+    }
+}
+
+void LockSession::warn_of_stop(const std::string& who) {
+    const Nanoseconds left = std::max(Nanoseconds(0), sure_until() - BootClock::now());
+    console_.warning(who + " is stopped; the lock is lost unless it goes on within " + format_duration(left));
+}
+
+std::string LockSession::unconfirmed_reason() const {
+    if (pause_ == Nanoseconds(0)) return "no server confirmed it in time";
+    return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed it in time";
+}
+
+std::string LockSession::loss_reason() const {
+    if (pause_ > Nanoseconds(0) && sure_after_pause_ == Instant()) return unconfirmed_reason();
+    const SessionInfo info = session_->info();
+    if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
+    if (info.state != SessionState::connected) return unconfirmed_reason();
+    return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
+}
+
+void LockSession::release() {
+    on_lost_.reset();
+    if (!grant_) return;
+    release_confirmed_ = session_->state() == SessionState::connected && grant_.release_and_wait(milliseconds(1000));
+    grant_.release();
+    const milliseconds timeout = session_->info().timeout;
+    session_->close();
+    asking_ = {};
+    if (!release_confirmed_) {
+        console_.warning("the servers did not confirm that " + options_.lock + " was given back; it is free after " +
+                         format_duration(timeout) + " at the latest");
+    }
+}
+
+void LockSession::watch_queue() {
+    if (!console_.shows_progress() && !events_.wanted() && options_.verbose == 0) return;
+    queue_watch_ = std::jthread([this, event_queue = event_queue_](std::stop_token stop) {
+        std::mutex mutex;
+        std::condition_variable_any pause;
+        milliseconds delay(300);  // most locks are free: say nothing before that
+        while (!stop.stop_requested()) {
+            std::unique_lock lock(mutex);
+            pause.wait_for(lock, stop, delay, [] { return false; });
+            if (stop.stop_requested()) return;
+            delay = milliseconds(1000);
+            try {
+                QueueView queue = look_at_queues();
+                if (queue.position > 0) event_queue->post_queue(std::move(queue));
+            } catch (const Error&) {  // shown again when a server answers
+            }
+        }
+    });
+}
+
+/// Of several locks the first one that we wait for. Runs beside the main thread.
+QueueView LockSession::look_at_queues() {
+    const Deadline deadline(milliseconds(800));
+    const std::int64_t session = session_->info().session_id;
+    QueueView queue;
+    for (const LockSpec& lock : options_.locks) {
+        const LockView view = inspect_lock(*session_, lock.path, deadline, false);
+        queue = {};
+        queue.total = static_cast<int>(view.participants.size());
+        if (options_.together) queue.path = lock.path;
+        bool waiting = false;
+        for (std::size_t i = 0; i < view.participants.size(); ++i) {
+            const Participant& participant = view.participants[i];
+            if (participant.session_id == session) {
+                queue.position = static_cast<int>(i) + 1;
+                waiting = !participant.holder;
+            } else if (participant.holder && queue.holder.empty()) {
+                queue.holder = describe(participant, std::chrono::system_clock::now());
+            }
+        }
+        if (waiting) break;
+    }
+    return queue;
+}
+
+void LockSession::show_queue(const QueueView& view) {
+    std::string line = "zklock: waiting for " + options_.lock + " – ";
+    if (!view.path.empty()) line += view.path + ": ";
+    line += "position " + std::to_string(view.position) + " of " + std::to_string(view.total);
+    if (!view.holder.empty()) line += " – held by " + view.holder;
+    console_.progress(line);
+    if (view.position == shown_.position && view.path == shown_.path) return;
+    if (shown_.position == 0) console_.info(line.substr(8));
+    shown_ = view;
+    nlohmann::json waiting = {{"position", view.position}, {"total", view.total}};
+    if (!view.path.empty()) waiting["path"] = view.path;
+    events_.write("waiting", waiting);
+}
+
+void LockSession::stop_watching() {
+    if (queue_watch_.joinable()) {
+        queue_watch_.request_stop();
+        queue_watch_.join();
+    }
+    console_.progress("");
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "zklock/command_line/options.hpp"
+#include "zklock/report/console.hpp"
+
+namespace zkrecipes::zklock {
+
+// The commands that look at locks from outside. They print on stdout, answer the exit code, and throw Failure and
+// Error.
+
+int status_command(const Options& options, Console& console);
+int ls_command(const Options& options, Console& console);
+int wait_command(const Options& options, Console& console);
+int break_command(const Options& options, Console& console);
+int leader_command(const Options& options, Console& console);
+int ping_command(const Options& options, Console& console);
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,96 @@
+#include "zklock/commands/run_command.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "zklock/commands/lock_session.hpp"
+#include "zklock/commands/runner.hpp"
+#include "zklock/process/dead_man.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/report/result.hpp"
+#include "zklock/system/process_table.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+struct Surroundings {
+    Console& console;
+    const Inheritance& inheritance;
+    Signals& signals;
+    EventLog& events;
+    bool whole_tree;
+};
+
+struct Ending {
+    int code = 0;
+    Death death;
+};
+
+/// Empty: a leadership was lost, and nobody has asked zklock to end.
+std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
+    DeadMansSwitch dead_man(around.whole_tree);
+    LockSession lock(options, around.console, around.events, around.signals);
+    lock.acquire();
+    Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
+                  around.whole_tree);
+    const int code = runner.run();
+    if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
+    nlohmann::json object = result_object(options, runner.outcome(), code);
+    object.update(runner.details());
+    const int concluded = conclude(options, around.console, around.events, std::move(object));
+    return Ending{concluded, runner.death()};
+}
+
+/// A leadership that is lost is stood for again, by a session of its own: whatever has become of the former one, its
+/// command is dead, and its node goes with it.
+Ending run_while_elected(Options options, const Surroundings& around) {
+    for (;;) {
+        try {
+            if (const auto ending = run_once(options, around)) return *ending;
+        } catch (const LostBeforeStart&) {  // stand again
+        }
+        around.console.warning("standing for election at " + options.lock + " again");
+        // The limits were for the first time: from now on a missing server is an interruption like any other.
+        options.connect_timeout.reset();
+        options.wait_limit.reset();
+        options.nonblock = false;
+    }
+}
+
+/// Who belongs to the command is read from /proc, all the time.
+void check_process_table() {
+    errno = 0;
+    if (ProcessTable().read().empty()) {
+        const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
+        throw Failure(kOsError, std::string("/proc cannot be read: ") + reason + "; is it mounted?");
+    }
+    char self[16] = {};
+    if (::readlink("/proc/self", self, sizeof self - 1) > 0 && std::to_string(::getpid()) == self) return;
+    throw Failure(kOsError,
+                  "/proc shows another pid namespace, not the processes of this one: mount it here "
+                  "(unshare --mount-proc)");
+}
+
+}  // namespace
+
+int run_command(const Options& options, Console& console, const Inheritance& inheritance, EventLog& events,
+                Signals& signals) {
+    check_process_table();
+    // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
+    // whoever executed zklock had children already: theirs are none of our business.
+    const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    const Surroundings around{console, inheritance, signals, events, whole_tree};
+    const Ending ending =
+        options.command == Command::run ? *run_once(options, around) : run_while_elected(options, around);
+    if (ending.death.signal != 0) Signals::die_of(ending.death.signal, ending.death.whole_group);
+    return ending.code;
+}
+
+}  // namespace zkrecipes::zklock

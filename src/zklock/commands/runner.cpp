@@ -1,0 +1,490 @@
+#include "zklock/commands/runner.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "zklock/command_line/duration.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/result.hpp"
+
+namespace zkrecipes::zklock {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+SupervisorOptions supervisor_options(const Options& options, Nanoseconds session_timeout, Nanoseconds kill_after) {
+    return {options.on_suspend, options.stop_signal, kill_after, session_timeout, options.max_run, options.min_hold};
+}
+
+std::string signal_name(int number) {
+    const char* name = ::sigabbrev_np(number);
+    return name ? name : std::to_string(number);
+}
+
+std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
+
+/// Not for the command: where our secrets are, and what an outer zklock said about its own lock.
+bool stripped(std::string_view variable) {
+    for (const std::string_view name :
+         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
+          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
+        if (variable.starts_with(name)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Runner::Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
+               DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree)
+    : options_(options),
+      console_(console),
+      events_(events),
+      signals_(signals),
+      lock_(lock),
+      dead_man_(dead_man),
+      inheritance_(inheritance),
+      whole_tree_(whole_tree),
+      session_timeout_(lock.info().timeout),
+      kill_after_(kill_delay(options.kill_after, session_timeout_)),
+      supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.sure_until()),
+      timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+}
+
+Runner::~Runner() = default;
+
+int Runner::run() {
+    wait_for_a_lease_worth_starting();
+    start();
+    loop();
+    held_ = BootClock::now() - lock_.acquired_at();
+    lock_.release();
+    events_.write("released", {{"held_ms", in_ms(*held_)}, {"confirmed", lock_.release_confirmed()}});
+    tell_the_end();
+    return exit_code();
+}
+
+/// A command that is started must not be stopped at once because little is left of the lease, and one that nobody wants
+/// any more must not be started.
+void Runner::wait_for_a_lease_worth_starting() {
+    const Instant limit = BootClock::now() + session_timeout_;
+    const Nanoseconds pause = session_timeout_ / 24;
+    for (;;) {
+        while (const auto signal = signals_.next_after_stops()) {
+            if (Signals::ends(*signal)) throw Interrupted{*signal};
+        }
+        const Instant now = BootClock::now();
+        const Instant until = lock_.sure_until();
+        if (until <= now) throw LostBeforeStart(options_.lost_exit_code);
+        if (until - now > kill_after_ + pause) return;
+        if (now >= limit) {
+            throw Failure(kUnavailable,
+                          "the servers are too slow to confirm the lock in time: use a longer --session-timeout or a "
+                          "shorter --kill-after",
+                          "unavailable");
+        }
+        pollfd signals{signals_.fd(), POLLIN, 0};
+        ::poll(&signals, 1, static_cast<int>(in_ms(pause)) + 1);
+    }
+}
+
+std::vector<std::string> Runner::environment() const {
+    std::vector<std::string> result;
+    for (char** variable = environ; *variable; ++variable) {
+        if (!stripped(*variable)) result.emplace_back(*variable);
+    }
+    const Grant& grant = lock_.grant();
+    // Of several locks one in a line, in all three the same order: no path holds a line break.
+    std::string paths, modes, nodes;
+    for (const LockSpec& lock : options_.locks) {
+        const char* const separator = paths.empty() ? "" : "\n";
+        paths += separator + lock.path;
+        modes += std::string(separator) + mode_name(lock.mode);
+    }
+    for (const std::string& node : lock_.nodes()) nodes += (nodes.empty() ? "" : "\n") + node;
+    result.push_back("ZKLOCK_HELD=1");
+    result.push_back("ZKLOCK_PATH=" + paths);
+    result.push_back("ZKLOCK_NODE=" + nodes);
+    result.push_back("ZKLOCK_MODE=" + modes);
+    result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
+    result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
+    result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));
+    result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
+    return result;
+}
+
+void Runner::start() {
+    const ChildSpec spec{options_.argv, environment(), terminal_.to_hand_over()};
+    dead_man_.feed(lock_.sure_until());
+    try {
+        child_ =
+            std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
+    } catch (const std::system_error& error) {
+        throw Failure(kOsError, std::string("cannot start the command: ") + error.what(), "not_started");
+    }
+}
+
+void Runner::loop() {
+    while (!supervisor_.finished()) {
+        // The clock before everything else: if the machine was frozen, this is the first thing that happens.
+        read_lease();
+        read_signals();
+        read_inbox();
+        read_start();
+        read_children();
+        if (supervisor_.finished() || (start_failure_ && child_->gone())) return;
+        look_for_changed_users();
+        // A lease that is never looked at is a lease that seems to end.
+        Instant until = BootClock::now() + std::max<Nanoseconds>(session_timeout_ / 12, milliseconds(5));
+        if (const auto next = supervisor_.next()) until = std::min(until, *next);
+        if (child_->exited() && !child_->gone()) {
+            // Nobody tells us when a process dies that is not our child: look for the rest of the group now and then.
+            until = std::min(until, BootClock::now() + drain_pause_);
+            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(200));
+        }
+        wait(until);
+    }
+}
+
+void Runner::wait(Instant until) {
+    const Nanoseconds at = std::max(until.time_since_epoch(), Nanoseconds(1));
+    itimerspec when{};
+    when.it_value.tv_sec = at.count() / 1'000'000'000;
+    when.it_value.tv_nsec = at.count() % 1'000'000'000;
+    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+    // Entries of -1 are passed over by poll.
+    pollfd fds[] = {{timer_.get(), POLLIN, 0},
+                    {signals_.fd(), POLLIN, 0},
+                    {lock_.event_queue().fd(), POLLIN, 0},
+                    {child_ ? child_->pidfd() : -1, POLLIN, 0},
+                    {child_ && starting_ ? child_->exec_pipe() : -1, POLLIN, 0}};
+    ::poll(fds, std::size(fds), -1);
+    start_spoke_ = fds[4].revents != 0;
+}
+
+void Runner::read_lease() {
+    lock_.look();
+    supervisor_.unconfirmed_because(lock_.unconfirmed_reason());
+    const Instant until = lock_.sure_until();
+    const Instant now = BootClock::now();
+    if (until > now) {
+        perform(supervisor_.sure_until(now, until));
+    } else {
+        perform(supervisor_.tick(now));
+    }
+    if (child_->gone()) return;
+    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch acted because zklock was too late"));
+    dead_man_.feed(supervisor_.dead_by());
+}
+
+void Runner::read_inbox() {
+    const EventQueue::Batch batch = lock_.event_queue().take();
+    for (const StateChange& change : batch.states) {
+        switch (change.state) {
+            case SessionState::connected: perform(supervisor_.reconnected(change.at)); break;
+            case SessionState::connecting: break;
+            case SessionState::suspended:
+            case SessionState::lost:
+            case SessionState::closed: perform(supervisor_.disconnected(BootClock::now())); break;
+        }
+    }
+    if (batch.confirmed) perform(supervisor_.confirmed(BootClock::now(), *batch.confirmed));
+    if (batch.lost) perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
+}
+
+void Runner::read_signals() {
+    while (const auto signal = signals_.next()) {
+        if (*signal == SIGCHLD) continue;  // read_children looks anyway
+        if (*signal == SIGCONT) give_the_terminal();
+        if (*signal == SIGTSTP) {
+            stop_with_zklock();
+        } else if (*signal == SIGTTIN || *signal == SIGTTOU) {
+            our_group_waits_ = true;
+        } else {
+            perform(supervisor_.signal(BootClock::now(), *signal));
+        }
+    }
+    if (our_group_waits_) let_our_group_have_the_terminal();
+}
+
+void Runner::read_start() {
+    if (!starting_ || !start_spoke_) return;
+    starting_ = false;
+    const ExecResult result = child_->take_exec_result();
+    const std::string command = printable(options_.argv.front());
+    switch (result.stage) {
+        case ExecResult::started:
+            events_.write("child_started", {{"pid", child_->group()}});
+            perform(supervisor_.command_started(BootClock::now()));
+            return;
+        case ExecResult::too_late:
+            too_late_ = true;
+            return fail_to_start(options_.lost_exit_code, "the lock was lost before the command was started");
+        case ExecResult::setup:
+            return fail_to_start(kOsError, "cannot start the command: " + std::string(std::strerror(result.error)));
+        case ExecResult::exec:
+            return fail_to_start(result.error == ENOENT || result.error == ENOTDIR ? kNotFound : kNotExecutable,
+                                 "cannot run " + command + ": " + std::strerror(result.error));
+    }
+}
+
+void Runner::fail_to_start(int code, const std::string& why) {
+    start_failure_ = code;
+    start_problem_ = why;
+    console_.error(why);
+}
+
+void Runner::read_children() {
+    if (dead_man_.revive()) {
+        console_.warning("the dead man's switch was killed; it has been replaced");
+    }
+    if (child_->gone()) return;
+    child_->look();
+    if (const int signal = child_->take_stop_signal()) stop_with_the_job(signal);
+    if (!child_->exited()) return;
+    // Also while others of the group, or --min-hold, keep the lock: Ctrl-C is for us from now on.
+    if (terminal_.take_back(child_->group(), child_->exited()->signalled)) had_terminal_ = true;
+    read_signals();  // whoever of our group asked for it until now is stopped, and we may be about to end
+    perform(supervisor_.leader_exited(BootClock::now()));
+    if (!child_->finish_if_gone()) return;
+    if (starting_) {  // ended, and the pipe with it, before we read what it had to say
+        start_spoke_ = true;
+        read_start();
+    }
+    if (supervisor_.end() != Supervisor::End::command) child_->kill_escaped();
+    if (!start_failure_) {
+        const ExitStatus& status = *child_->exited();
+        if (status.signalled) {
+            events_.write("child_exited", {{"signal", status.number}});
+        } else {
+            events_.write("child_exited", {{"code", status.number}});
+        }
+    }
+    perform(supervisor_.group_gone(BootClock::now()));
+}
+
+/// After fg.
+void Runner::give_the_terminal() {
+    if (command_comes_first_ && !child_->exited()) terminal_.give(child_->group());
+}
+
+/// Another process of our group, a pager, asked for the terminal while the command had it, and the kernel stopped the
+/// group: only we know that it can go on. A command that still wants the terminal asks again, so each change takes a
+/// read or a write of one of them. While somebody else is in the foreground, whoever asked stays stopped, as in any
+/// job; the shell's fg does not continue it, as it sees us running.
+void Runner::let_our_group_have_the_terminal() {
+    if (!child_->exited()) terminal_.take_back(child_->group(), false);
+    if (!terminal_.ours()) return;
+    our_group_waits_ = false;
+    command_comes_first_ = false;
+    ::kill(0, SIGCONT);
+}
+
+/// Ctrl-Z in the command stops only the command's group. The shell that waits for us must see us stop, too.
+void Runner::stop_with_the_job(int signal) {
+    const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if ((signal != SIGTSTP && !wants_terminal) || !terminal_.present()) return;
+    // Its input or output is something else, and now it asks for the terminal all the same: for a password, say.
+    if (wants_terminal && terminal_.give(child_->group())) {
+        perform(supervisor_.signal(BootClock::now(), SIGCONT));
+        return;
+    }
+    perform(supervisor_.job_stopped(BootClock::now()));
+    terminal_.take_back(child_->group(), false);
+    if (Terminal::job_control()) {
+        lock_.warn_of_stop("the command");
+        Signals::stop(true);
+    } else if (wants_terminal && !std::exchange(told_of_stop_, true)) {
+        console_.warning("the command was stopped by SIG" + signal_name(signal) +
+                         " because it wants the terminal, which zklock does not have");
+    }
+    go_on_after_stop();
+}
+
+/// Ctrl-Z while the terminal is not the command's, because its output is a pipe, say: only our group gets it. The
+/// command must not run on without us, to be killed when the lease ends.
+void Runner::stop_with_zklock() {
+    if (child_->gone()) {  // --min-hold keeps the lock
+        lock_.warn_of_stop("zklock");
+        return Signals::stop(false);
+    }
+    if (!Terminal::job_control()) return;
+    child_->signal(SIGSTOP);
+    perform(supervisor_.job_stopped(BootClock::now()));
+    lock_.warn_of_stop("the command");
+    Signals::stop(false);
+    go_on_after_stop();
+}
+
+/// After fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
+void Runner::go_on_after_stop() {
+    read_lease();
+    give_the_terminal();
+    perform(supervisor_.job_continued(BootClock::now()));
+    // The library checks the nodes on its timer, which may be many seconds away: the command need not wait for that.
+    if (supervisor_.frozen()) lock_.ask_now();
+}
+
+void Runner::perform(const Actions& actions) {
+    for (const Action& action : actions) {
+        switch (action.kind) {
+            case Action::signal_group:
+                child_->signal(action.signal);
+                if (action.signal != SIGCONT && action.signal != SIGWINCH) report_out_of_reach(action.signal);
+                break;
+            case Action::kill_tree:
+                child_->kill_tree();
+                report_out_of_reach(SIGKILL);
+                break;
+            case Action::report_suspended: {
+                const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+                events_.write("suspended", {{"lease_left_ms", in_ms(left)}});
+                console_.info("the connection broke; the lock is surely ours for another " + format_duration(left));
+                break;
+            }
+            case Action::report_resumed:
+                events_.write("resumed", nlohmann::json::object());
+                console_.info("connected again; the lock is still ours");
+                break;
+            case Action::report_lost:
+                events_.write("lost", {{"reason", action.reason}});
+                console_.info("lost " + options_.lock + ": " + action.reason);
+                break;
+            case Action::report_stopping:
+                not_stopped_.clear();
+                events_.write("stopping", {{"signal", action.signal}});
+                console_.info("stopping the command with SIG" + signal_name(action.signal));
+                break;
+        }
+    }
+}
+
+/// Early, so that it is known before the lock is lost: the first process all the time, the others at longer and longer
+/// intervals, because that means a look at every process of the machine.
+void Runner::look_for_changed_users() {
+    if (starting_ || child_->gone()) return;
+    const Instant now = BootClock::now();
+    const bool leader_changed = !leader_out_of_reach_ && child_->leader_refuses_signals();
+    if (leader_changed) leader_out_of_reach_ = true;
+    const bool first = look_for_users_at_ == Instant();  // a short command shall not pay for it
+    const bool due = !first && now >= look_for_users_at_;
+    if (first || due) {
+        look_for_users_pause_ = first ? milliseconds(250) : look_for_users_pause_ * 2;
+        look_for_users_at_ = now + look_for_users_pause_;
+    }
+    if (leader_changed || due) report_out_of_reach(0);
+}
+
+/// `refused_signal` 0: they were only found.
+void Runner::report_out_of_reach(int refused_signal) {
+    for (const OutOfReach& process : child_->out_of_reach()) {
+        std::set<pid_t>& reported = refused_signal == 0 ? out_of_reach_ : not_stopped_;
+        if (!reported.insert(process.pid).second) continue;
+        nlohmann::json event = {{"pid", nullptr}, {"uid", nullptr}};
+        std::string who = "a process of the command";
+        if (process.pid != 0) {
+            event["pid"] = process.pid;
+            who = "process " + std::to_string(process.pid) + " of the command";
+        }
+        if (process.user) event["uid"] = *process.user;
+        who += " runs as " + (process.user ? "user id " + std::to_string(*process.user) : "another user");
+        if (refused_signal != 0) event["signal"] = refused_signal;
+        events_.write("cannot_kill", event);
+        if (refused_signal == 0) {
+            console_.warning(who + ": zklock cannot stop it if the lock is lost");
+        } else {
+            console_.error(who + ": zklock cannot send it SIG" + signal_name(refused_signal) +
+                           ", and keeps the lock until it ends, as long as the servers allow");
+        }
+    }
+}
+
+/// How the command ended that zklock was to stop.
+std::string Runner::stopped() const {
+    if (not_stopped_.empty()) return "the command was stopped";
+    return "the command could not be stopped, and ended by itself";
+}
+
+int Runner::exit_code() const {
+    if (start_failure_) return *start_failure_;
+    switch (supervisor_.end()) {
+        case Supervisor::End::lost: return options_.lost_exit_code;
+        case Supervisor::End::max_run: return kMaxRun;
+        case Supervisor::End::command:
+        case Supervisor::End::interrupted: break;
+    }
+    if (const int signal = death().signal) return kSignalBase + signal;
+    return child_->exited()->code();
+}
+
+/// A shell that runs a script ends it after Ctrl-C only if the program that it waited for *died* of SIGINT, and the
+/// shell got it, too. While the command had the terminal, Ctrl-C was for its group alone: so our own group gets it now.
+Death Runner::death() const {
+    const Supervisor::End end = supervisor_.end();
+    if (start_failure_ || end == Supervisor::End::lost || end == Supervisor::End::max_run) return {};
+    if (supervisor_.ended_by() != 0) return {supervisor_.ended_by(), false};
+    const ExitStatus& status = *child_->exited();
+    if (!status.signalled) return {};
+    for (const int signal : {SIGINT, SIGQUIT}) {
+        if (signals_.ignores(signal)) continue;
+        if (status.number == signal && supervisor_.interrupts(signal) > 0) return {signal, false};
+        if (status.number == signal && had_terminal_) return {signal, true};
+    }
+    // Ctrl-C was pressed again, and a command that did not listen was killed.
+    if (status.number == SIGKILL && supervisor_.interrupts(SIGINT) > 1) return {SIGINT, false};
+    return {};
+}
+
+const char* Runner::outcome() const {
+    if (start_failure_) return too_late_ ? "lost" : "not_started";
+    switch (supervisor_.end()) {
+        case Supervisor::End::lost: return "lost";
+        case Supervisor::End::max_run: return "max_run";
+        case Supervisor::End::interrupted: return "interrupted";
+        case Supervisor::End::command: break;
+    }
+    return child_->exited()->signalled ? "signalled" : "exited";
+}
+
+nlohmann::json Runner::details() const {
+    nlohmann::json object = {{"token", lock_.token()},
+                             {"wait_ms", in_ms(lock_.waited())},
+                             {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))},
+                             {"confirmed", lock_.release_confirmed()}};
+    object.update(lock_fields(options_, lock_.nodes()));
+    if (start_failure_) object["message"] = start_problem_;
+    if (!start_failure_ && child_ && child_->exited()) {
+        const ExitStatus& status = *child_->exited();
+        object["child"] = {{status.signalled ? "signal" : "code", status.number}};
+    }
+    if (supervisor_.ended_by() != 0) object["signal"] = supervisor_.ended_by();
+    if (!supervisor_.lost_reason().empty()) object["reason"] = supervisor_.lost_reason();
+    return object;
+}
+
+void Runner::tell_the_end() {
+    if (start_failure_) return;
+    if (supervisor_.end() == Supervisor::End::lost) {
+        console_.error("lost " + options_.lock + " while the command ran: " + supervisor_.lost_reason() + "; " +
+                       stopped());
+    } else if (supervisor_.end() == Supervisor::End::max_run) {
+        console_.error("the command ran longer than " + format_duration(*options_.max_run) + "; " + stopped());
+    } else if (supervisor_.end() == Supervisor::End::interrupted) {
+        console_.error("zklock got SIG" + signal_name(supervisor_.ended_by()) + "; " + stopped());
+    }
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,86 @@
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/command_line/command_table.hpp"
+#include "zklock/commands/look_commands.hpp"
+#include "zklock/commands/read_only_session.hpp"
+#include "zklock/report/describe.hpp"
+#include "zklock/report/events.hpp"
+#include "zklock/report/print.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+/// An empty or short list must not look like a whole one.
+void tell_what_is_missing(const Options& options, Console& console, Session& session,
+                          const std::vector<LockView>& locks, const std::vector<std::string>& unreadable) {
+    if (!unreadable.empty()) {
+        console.warning("the list is not complete: an access list forbids reading " + printable(joined(unreadable)) +
+                        "; name credentials with --auth-file");
+    } else if (locks.empty() && !inspect_lock(session, options.lock, ReadOnlySession::answer_by(), false).exists) {
+        console.warning(options.lock + ": no such path");
+    }
+}
+
+}  // namespace
+
+int status_command(const Options& options, Console& console) {
+    ReadOnlySession servers(options, console);
+    const LockView view = inspect_lock(servers.session(), options.lock, ReadOnlySession::answer_by());
+    const auto now = std::chrono::system_clock::now();
+    const bool held = !holders(view).empty();
+    if (options.json) {
+        print(dump(to_json(view, now)) + "\n");
+    } else if (!options.quiet) {
+        const bool color = options.color && ::isatty(STDOUT_FILENO);
+        const std::string state = state_of(view);
+        std::string text = options.lock + ": " + (color ? (held ? "\x1b[33m" : "\x1b[32m") + state + "\x1b[0m" : state);
+        text += "\n";
+        for (const Participant& holder : holders(view)) text += block(holder, "  holder   ", now);
+        int position = 0;
+        for (const Participant& waiter : waiters(view)) {
+            text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
+        }
+        print(text);
+    }
+    return held ? kBusy : kOk;
+}
+
+int ls_command(const Options& options, Console& console) {
+    ReadOnlySession servers(options, console);
+    std::vector<std::string> unreadable;
+    const std::vector<LockView> locks =
+        find_locks(servers.session(), options.lock, ReadOnlySession::answer_by(), &unreadable);
+    const int code = unreadable.empty() ? kOk : kNoPermission;
+    if (!options.names_only) tell_what_is_missing(options, console, servers.session(), locks, unreadable);
+    const auto now = std::chrono::system_clock::now();
+    if (options.json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const LockView& lock : locks) {
+            nlohmann::json object = to_json(lock, now);
+            object.erase("v");
+            list.push_back(std::move(object));
+        }
+        print(dump({{"v", 1}, {"prefix", options.lock}, {"locks", std::move(list)}, {"unreadable", unreadable}}) +
+              "\n");
+        return code;
+    }
+    std::string text;
+    for (const LockView& lock : locks) {
+        text += printable(lock.path);
+        if (!options.names_only) {
+            const std::vector<Participant> held = holders(lock);
+            text += "\t" + state_of(lock);
+            if (!held.empty()) text += " by " + describe(held.front(), now);
+            if (held.size() > 1) text += " and " + std::to_string(held.size() - 1) + " more";
+            if (const std::size_t waiting = waiters(lock).size()) text += ", " + std::to_string(waiting) + " waiting";
+        }
+        text += "\n";
+    }
+    print(text);
+    return code;
+}
+
+}  // namespace zkrecipes::zklock

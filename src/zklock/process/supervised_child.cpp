@@ -1,0 +1,105 @@
+#include "zklock/process/supervised_child.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "zklock/system/process_table.hpp"
+
+namespace zkrecipes::zklock {
+
+SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree)
+    : child_(std::move(child)), dead_man_(dead_man), whole_tree_(whole_tree) {}
+
+SupervisedChild::~SupervisedChild() {
+    if (gone_) return;
+    // Something went wrong in zklock. The lock is given back after this, so nobody may be alive then.
+    kill_tree();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
+    for (int round = 0; round < 1000 && (group_alive(child_.pid) || live_child_in(child_.pid)); ++round) {
+        const timespec pause{0, 5'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+    dead_man_.disarm();
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
+}
+
+ExecResult SupervisedChild::take_exec_result() noexcept {
+    const ExecResult result = read_exec_result(child_.exec_pipe.get());
+    child_.exec_pipe.reset();
+    return result;
+}
+
+void SupervisedChild::signal(int number) noexcept {
+    if (!gone_) ::kill(-child_.pid, number);
+}
+
+void SupervisedChild::kill_tree() noexcept {
+    signal(SIGKILL);
+    ProcessTable table;
+    kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), table);
+}
+
+void SupervisedChild::kill_escaped() noexcept {
+    if (!whole_tree_) return;
+    ProcessTable table;
+    // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time
+    // hangs in the kernel, and nothing can be done about it.
+    for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), table) > 0; ++round) {
+        const timespec pause{0, 2'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+std::vector<OutOfReach> SupervisedChild::out_of_reach() const {
+    if (gone_) return {};
+    std::vector<OutOfReach> found = zklock::out_of_reach(child_.pid);
+    if (!found.empty()) return found;
+    // Where /proc hides them (hidepid).
+    if (leader_refuses_signals()) return {{child_.pid, {}}};
+    // In this order: the last one may die in between.
+    if (exited_ && !group_alive(child_.pid) && live_child_in(child_.pid)) return {{0, {}}};
+    return {};
+}
+
+void SupervisedChild::look() {
+    siginfo_t info{};
+    if (!exited_ && ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == child_.pid) {
+        exited_ = ExitStatus{info.si_code != CLD_EXITED, info.si_status};
+    }
+    // As the subreaper we get the orphans of the command.
+    if (exited_) {
+        cleaning_adopted(child_.pid, dead_man_.pid());
+        return;
+    }
+    for (;;) {
+        info = {};
+        if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+        if (info.si_pid == child_.pid || info.si_pid == dead_man_.pid()) return;
+        ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
+    }
+}
+
+int SupervisedChild::take_stop_signal() noexcept {
+    siginfo_t info{};
+    if (gone_ || ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WSTOPPED | WNOHANG) != 0) return 0;
+    return info.si_pid == child_.pid && info.si_code == CLD_STOPPED ? info.si_status : 0;
+}
+
+bool SupervisedChild::finish_if_gone() {
+    if (gone_) return true;
+    // /proc may hide processes of other users (hidepid), but not from their parent, which we are by now.
+    if (!exited_ || group_alive(child_.pid) || live_child_in(child_.pid)) return false;
+    dead_man_.disarm();
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
+    gone_ = true;
+    return true;
+}
+
+}  // namespace zkrecipes::zklock

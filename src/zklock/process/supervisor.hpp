@@ -1,0 +1,145 @@
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "zklock/system/boot_clock.hpp"
+
+namespace zkrecipes::zklock {
+
+/// What happens to the command when the connection breaks.
+enum class OnSuspend {
+    ride,  ///< nothing, until the lock is about to be lost
+    stop,  ///< it is stopped at once
+    pause  ///< it is frozen until the lock is known to be ours still
+};
+
+/// From the stop signal to SIGKILL: what --kill-after says, or a sixth of the session timeout T. Between two checks the
+/// lease falls from two thirds of T to about half of it; of more than two fifths two fifths are used, or a command
+/// under a lock that is confirmed all the time would be stopped.
+Nanoseconds kill_delay(std::optional<Nanoseconds> wanted, Nanoseconds session_timeout) noexcept;
+
+struct SupervisorOptions {
+    OnSuspend on_suspend = OnSuspend::ride;
+    int stop_signal = 15;
+    Nanoseconds kill_after{0};       ///< K: from the stop signal to SIGKILL
+    Nanoseconds session_timeout{0};  ///< T, as negotiated
+    std::optional<Nanoseconds> max_run;
+    Nanoseconds min_hold{0};
+};
+
+/// What is to be done, in this order.
+struct Action {
+    enum Kind {
+        signal_group,
+        kill_tree,  ///< SIGKILL to the group and to whoever left it
+        report_suspended,
+        report_resumed,
+        report_lost,     ///< `reason`
+        report_stopping  ///< `signal`
+    } kind;
+    int signal = 0;
+    std::string reason;
+
+    bool operator==(const Action&) const = default;
+};
+using Actions = std::vector<Action>;
+
+/// Decides what becomes of a command that runs under a lock. Pure: told what happened, and when.
+///
+/// The rule that it enforces: at the deadline D (until when the lock is surely ours) no process of the command's group
+/// is alive; and the lock is not given back before that is so for another reason. So TERM goes out at D - K, KILL at D.
+class Supervisor {
+public:
+    enum class End {
+        command,  ///< it ended by itself, or by a signal that we passed on
+        lost,
+        max_run,
+        interrupted  ///< zklock got a signal that is not passed on: ended_by()
+    };
+
+    Supervisor(SupervisorOptions options, Instant acquired_at, Instant sure_until);
+
+    // Whatever happens, and at the latest at next(), one of these is called.
+    Actions tick(Instant now);
+    /// A fresh reading of how long the lock is surely ours.
+    Actions sure_until(Instant now, Instant until);
+    /// What to say of a lease that ends.
+    void unconfirmed_because(std::string reason) { unconfirmed_reason_ = std::move(reason); }
+    /// The servers were asked at this time whether the node is there, and it was. Proves that, and does not extend the
+    /// lease.
+    Actions confirmed(Instant now, Instant asked);
+    Actions disconnected(Instant now);
+    Actions reconnected(Instant now);
+    Actions lost(Instant now, std::string reason);
+    Actions signal(Instant now, int number);
+    Actions command_started(Instant now);
+    /// The command stopped itself (Ctrl-Z), and zklock with it; `continued`: in the foreground again.
+    Actions job_stopped(Instant now);
+    Actions job_continued(Instant now);
+    /// The command's first process has ended; others of its group may live on, and keep the lock.
+    Actions leader_exited(Instant now);
+    Actions group_gone(Instant now);
+
+    std::optional<Instant> next() const;
+    /// When no process of the group may be alive any more, whatever else happens.
+    Instant dead_by() const noexcept { return dead_by_; }
+    bool finished() const noexcept { return phase_ == Phase::finished; }
+    End end() const noexcept { return end_; }
+    /// Somebody wants zklock to end: TERM or INT has come, or a signal that is not passed on.
+    bool asked_to_stop() const noexcept { return stop_requests_ > 0 || ended_by_ != 0; }
+    /// The signal that ended zklock's own part, of which it must die: one that is not passed on, or the Ctrl-C that cut
+    /// --min-hold short; 0: none.
+    int ended_by() const noexcept { return ended_by_; }
+    /// How often this signal, INT or QUIT, has come.
+    int interrupts(int number) const noexcept { return number == SIGINT ? interrupts_ : quits_; }
+    const std::string& lost_reason() const noexcept { return lost_reason_; }
+    /// The command is stopped, and goes on only when the lock is known to be ours.
+    bool frozen() const noexcept { return paused_ || job_stopped_; }
+    /// The lock may be given back only when this is so.
+    bool group_is_gone() const noexcept { return phase_ == Phase::lingering || phase_ == Phase::finished; }
+
+private:
+    enum class Phase {
+        running,
+        draining,   // the leader has ended, others of the group have not
+        lingering,  // all have; --min-hold is not over
+        finished
+    };
+
+    void check(Instant now, Actions& actions);
+    void resume(Actions& actions);
+    void stop(Instant now, End why, Actions& actions);
+    void mark_lost(Instant now, std::string reason, Actions& actions);
+    void kill_by(Instant when);
+
+    const SupervisorOptions options_;
+    const Instant acquired_at_;
+    Phase phase_ = Phase::running;
+    End end_ = End::command;
+    std::string lost_reason_;
+    std::string unconfirmed_reason_ = "no server confirmed it in time";
+    Instant sure_until_;
+    Instant dead_by_;
+    std::optional<Instant> max_run_at_;
+    std::optional<Instant> kill_at_;       // moves forward while the group survives
+    std::optional<Instant> verify_after_;  // a check that was sent later than this ends the suspension
+    bool connected_ = true;
+    bool suspended_ = false;    // since a disconnect, until the lock was checked on a new connection
+    bool paused_ = false;       // frozen until then
+    bool job_stopped_ = false;  // somebody else did
+    bool stopping_ = false;
+    bool killing_ = false;  // the first SIGKILL is out
+    bool lost_ = false;
+    int stop_requests_ = 0;
+    int interrupts_ = 0;
+    int quits_ = 0;
+    int ended_by_ = 0;
+};
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,135 @@
+#include "zklock/report/describe.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "zklock/command_line/duration.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using Json = nlohmann::json;
+using WallTime = std::chrono::system_clock::time_point;
+
+std::chrono::nanoseconds age(const Participant& participant, WallTime now) {
+    // By two clocks, the server's and ours: never below zero.
+    return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(now - participant.since));
+}
+
+}  // namespace
+
+std::string node_path(const Participant& participant) {
+    if (participant.path.ends_with("/" + participant.node)) return participant.path;
+    return participant.path + "/" + participant.node;
+}
+
+std::string hex(std::int64_t number) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+std::string iso_time(WallTime time) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+    std::tm parts{};
+    ::gmtime_r(&seconds, &parts);
+    char text[32];
+    return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+std::string describe(const Participant& participant, WallTime now) {
+    std::string text;
+    if (!participant.host.empty()) {
+        text = participant.host;
+        if (participant.pid != 0) text += " pid " + std::to_string(participant.pid);
+        if (!participant.name.empty()) text += " \"" + participant.name + "\"";
+        if (!participant.user.empty()) text += " (" + participant.user + ")";
+    } else {
+        text = participant.raw.empty() ? participant.node : "\"" + participant.raw + "\"";
+        text += " session " + hex(participant.session_id);
+    }
+    return printable(text) + " for " + format_duration(age(participant, now));
+}
+
+std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
+    std::string text = title + describe(participant, now) + "\n";
+    text += "           mode  " + participant.mode + "\n";
+    text += "           node  " + printable(node_path(participant)) + "\n";
+    text += "           token " + std::to_string(participant.token) + "\n";
+    for (const auto& [key, value] : participant.labels) {
+        text += "           " + printable(key) + "=" + printable(value) + "\n";
+    }
+    return text;
+}
+
+Json to_json(const Participant& participant, WallTime now) {
+    Json payload = Json::parse(participant.raw, nullptr, false);
+    const bool readable = payload.is_object();
+    return {{"node", node_path(participant)},
+            {"mode", participant.mode},
+            {"fencing_token", participant.token},
+            {"session", hex(participant.session_id)},
+            {"ctime", iso_time(participant.since)},
+            {"age_ms", std::chrono::duration_cast<std::chrono::milliseconds>(age(participant, now)).count()},
+            {"payload", readable ? payload : Json()},
+            {"payload_raw", readable ? Json() : Json(participant.raw)}};
+}
+
+std::vector<Participant> holders(const LockView& lock) {
+    std::vector<Participant> result;
+    std::copy_if(lock.participants.begin(), lock.participants.end(), std::back_inserter(result),
+                 [](const Participant& participant) { return participant.holder; });
+    return result;
+}
+
+std::vector<Participant> waiters(const LockView& lock) {
+    std::vector<Participant> result;
+    std::copy_if(lock.participants.begin(), lock.participants.end(), std::back_inserter(result),
+                 [](const Participant& participant) { return !participant.holder; });
+    return result;
+}
+
+bool held_shared(const LockView& lock) {
+    const auto all = holders(lock);
+    return !all.empty() &&
+           std::all_of(all.begin(), all.end(), [](const Participant& holder) { return holder.mode == "shared"; });
+}
+
+std::string state_of(const LockView& lock) {
+    const std::size_t held = holders(lock).size();
+    if (held == 0 && !lock.exists) return "free (no such path: not used of late, or mistyped)";
+    if (held == 0) return "free";
+    if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
+    const std::string number = std::to_string(held);
+    if (lock.leases > 0) return "held (" + number + " of " + std::to_string(lock.leases) + " leases)";
+    return "held (" + number + (held == 1 ? " lease)" : " leases)");
+}
+
+Json to_json(const LockView& lock, WallTime now) {
+    Json held = Json::array();
+    for (const Participant& holder : holders(lock)) held.push_back(to_json(holder, now));
+    Json waiting = Json::array();
+    int position = 0;
+    for (const Participant& waiter : waiters(lock)) {
+        Json object = to_json(waiter, now);
+        object["position"] = ++position;
+        waiting.push_back(std::move(object));
+    }
+    return {{"v", 1},
+            {"path", lock.path},
+            {"exists", lock.exists},
+            {"mode", lock.semaphore      ? "semaphore"
+                     : held_shared(lock) ? "shared"
+                                         : "exclusive"},
+            {"count", !lock.semaphore   ? Json(1)
+                      : lock.leases > 0 ? Json(lock.leases)
+                                        : Json()},
+            {"state", held.empty() ? "free" : "held"},
+            {"holders", std::move(held)},
+            {"waiters", std::move(waiting)}};
+}
+
+}  // namespace zkrecipes::zklock

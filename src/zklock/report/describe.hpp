@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/report/text.hpp"
+
+namespace zkrecipes::zklock {
+
+/// Path of the contender's node.
+std::string node_path(const Participant& participant);
+
+/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or what a foreign node says.
+std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
+
+/// describe() behind `title`, and below it mode, node, token and labels, each on a line.
+std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now);
+
+/// As in `zklock status --json`; see docs/zklock.md.
+nlohmann::json to_json(const Participant& participant, std::chrono::system_clock::time_point now);
+nlohmann::json to_json(const LockView& lock, std::chrono::system_clock::time_point now);
+
+std::vector<Participant> holders(const LockView& lock);
+std::vector<Participant> waiters(const LockView& lock);
+/// Whether it is held, and by shares only.
+bool held_shared(const LockView& lock);
+
+/// free, held, held (shared), held (2 of 4 leases). Of a path that is not there it says so.
+std::string state_of(const LockView& lock);
+
+std::string hex(std::int64_t number);
+std::string iso_time(std::chrono::system_clock::time_point time);
+
+}  // namespace zkrecipes::zklock

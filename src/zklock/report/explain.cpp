@@ -1,0 +1,192 @@
+#include "zklock/report/explain.hpp"
+
+#include <string_view>
+
+#include "zklock/report/describe.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+constexpr const char* kCredentials = "name credentials with --auth-file, or ask the owner of the nodes for the right";
+
+/// What Error::what() says behind operation, path and kind.
+std::string detail_of(const Error& error) {
+    const std::string_view what = error.what();
+    const std::size_t path = error.path().empty() ? 0 : error.path().size() + 1;
+    const std::size_t begin =
+        error.operation().size() + path + std::string_view(": : ").size() + error.code().message().size();
+    return begin < what.size() ? printable(std::string(what.substr(begin))) : "";
+}
+
+bool mentions(const Error& error, const char* text) {
+    return std::string_view(error.what()).find(text) != std::string_view::npos;
+}
+
+std::string path_of(const Error& error, const Options& options) {
+    return printable(error.path().empty() ? options.lock : error.path());
+}
+
+/// What an access list does not allow: the library names the request that was refused.
+const char* forbidden(const Error& error) {
+    const std::string detail = detail_of(error);
+    for (const char* reading : {"list", "get", "exists", "reading", "watching", "sync"}) {
+        if (detail.starts_with(reading)) return "reading";
+    }
+    if (detail.starts_with("delete")) return "deleting";
+    return "creating nodes";
+}
+
+std::string why_bad_option(const Error& error, const Options& options) {
+    const bool about_acl = mentions(error, "::acl") || mentions(error, "invalid access list");
+    if (mentions(error, "the authenticated user")) {
+        return "creator needs credentials: name them with --auth-file, or use --acl open";
+    }
+    if (mentions(error, "the only id of that scheme is anyone")) {
+        return "the scheme world has one id: write world:anyone:PERMISSIONS";
+    }
+    if (about_acl) {
+        return "the servers refuse this access list: write open, creator or SCHEME:ID:PERMISSIONS with a scheme and an "
+               "id that they know";
+    }
+    if (mentions(error, "tickTime")) {
+        return "the servers' clock tick is too long for this session timeout: use a longer --session-timeout";
+    }
+    if (mentions(error, "labels take more")) return "--meta is too long for a lock node: use fewer or shorter values";
+    if (mentions(error, "the id takes more")) return "--id is too long for a node: use a shorter one";
+    if (mentions(error, "this id means")) return "--id \"" + printable(options.id) + "\" is reserved: use another one";
+    if (mentions(error, "the set has more than")) return "too many locks are taken together: use fewer -L";
+    if (!options.locks.empty() && options.locks.front().mode == Mode::semaphore) {
+        return path_of(error, options) + " has another number of leases than -j " + std::to_string(options.leases) +
+               " asks for: use the number that zklock status shows";
+    }
+    return path_of(error, options) + ": an option has a value that cannot be used: see zklock help";
+}
+
+std::string why_bad_data(const Error& error, const Options& options) {
+    const std::string path = path_of(error, options);
+    if (mentions(error, "has changed since")) {
+        return path +
+               " has changed since it was shown, and was not removed: look at it with zklock status and try "
+               "again";
+    }
+    if (mentions(error, "of the leases holds")) {
+        return path +
+               "/leases does not hold the number of leases of a semaphore: take another path, or remove what "
+               "stands there when zklock status shows nobody";
+    }
+    return path + " holds something that zklock cannot use: take another path, or look at its nodes";
+}
+
+std::string why_no_parent(const Error& error, const Options& options) {
+    if (!options.create_parents) {
+        return path_of(error, options) + " does not exist, and --no-create forbids creating it";
+    }
+    return path_of(error, options) + " is removed each time it is created: find out who deletes it";
+}
+
+/// The kinds that have a remedy of their own.
+std::string of_setting_or_path(const Error& error, const Options& options) {
+    const std::string path = path_of(error, options);
+    switch (error.errc()) {
+        case Errc::bad_path: return "\"" + path + "\" cannot be used as a path: " + detail_of(error);
+        case Errc::bad_connect_string: return detail_of(error);
+        case Errc::bad_option: return why_bad_option(error, options);
+        case Errc::bad_data: return why_bad_data(error, options);
+        case Errc::no_parent: return why_no_parent(error, options);
+        case Errc::too_large:
+            return path + ": the request is larger than the servers accept: use a shorter --acl or --meta, or fewer -L";
+        case Errc::quota_exceeded:
+            return path + ": a quota of ZooKeeper allows no further node there: raise the quota, or use another path";
+        case Errc::sequence_exhausted:
+            return path +
+                   " has used up its sequence numbers: delete it when zklock status shows nobody there, or use "
+                   "another path";
+        case Errc::no_permission:
+            return path + ": the access list of the nodes does not permit " + forbidden(error) + ": " + kCredentials;
+        case Errc::auth_failed:
+            return mentions(error, "did not answer")
+                       ? "the servers did not answer the credentials in time: try again, and look at the servers"
+                       : "the servers refused the credentials: look at --auth-file";
+        case Errc::unsupported:
+            return path + ": the servers do not know a request that zklock needs: they may be too old for it";
+        default: return {};
+    }
+}
+
+std::string of_servers_or_system(const Error& error, const Options& options) {
+    const std::string path = path_of(error, options);
+    switch (error.errc()) {
+        case Errc::unreachable: return path + ": no ZooKeeper server answered in time";
+        case Errc::connection_lost:
+            return path + ": the connection to the ZooKeeper servers broke and did not come back";
+        case Errc::session_lost: return path + ": the ZooKeeper session ended meanwhile: try again";
+        case Errc::outcome_unknown:
+            return path +
+                   ": the connection broke before the servers answered; the change may have happened: look with "
+                   "zklock status";
+        case Errc::lock_lost: return path + ": the lock was lost";
+        case Errc::out_of_resources: return "the operating system refused something: " + detail_of(error);
+        case Errc::node_exists: return path + " exists already";
+        case Errc::no_node: return path + " does not exist";
+        case Errc::bad_version: return path + " was changed by somebody else meanwhile: try again";
+        case Errc::not_empty: return path + " has nodes below it";
+        case Errc::budget_exceeded:
+            return path + ": more nodes or watches are needed than ZooKeeper takes from one client: use fewer -L";
+        case Errc::protocol: {
+            const std::string detail = detail_of(error);
+            return path + ": unexpected answer of the servers" + (detail.empty() ? "" : " (" + detail + ")") +
+                   ": look at their log; -vv shows each step";
+        }
+        case Errc::closed: return "the ZooKeeper session was closed";
+        default: return path + ": an internal error of zklock; please report it (" + error.code().message() + ")";
+    }
+}
+
+/// The setting that a refused session is about; empty: none.
+const char* setting_of(const Error& error) {
+    const bool session = error.operation() == "session" || error.operation() == "session namespace";
+    switch (error.errc()) {
+        case Errc::bad_connect_string: return "connect";
+        case Errc::bad_path: return error.operation() == "connect" ? "connect" : session ? "prefix" : "";
+        case Errc::bad_option:
+            return mentions(error, "::acl") || mentions(error, "invalid access list") ? "acl"
+                   : mentions(error, "tickTime")                                      ? "session-timeout"
+                                                                                      : "";
+        default: return "";
+    }
+}
+
+const char* outcome_of(int code) noexcept {
+    switch (code) {
+        case kUnavailable: return "unavailable";
+        case kNoPermission: return "no_permission";
+        case kCannotCreate: return "cannot_create";
+        case kLost: return "lost";
+        default: return "error";
+    }
+}
+
+}  // namespace
+
+std::string in_words(const Error& error, const Options& options) {
+    const std::string text = of_setting_or_path(error, options);
+    return text.empty() ? of_servers_or_system(error, options) : text;
+}
+
+Failure failure_of(const Error& error, const Options& options) {
+    const std::string setting = setting_of(error);
+    std::string text = in_words(error, options);
+    if (!setting.empty()) {
+        const auto origin = options.origins.find(setting);
+        const bool command_line = origin == options.origins.end();
+        text = (command_line ? "--" + setting : origin->second) + ": " + text;
+        return {command_line ? kUsage : kConfig, text};
+    }
+    // What is left of these comes from the command line; a semaphore of another size does not.
+    const bool semaphore = !options.locks.empty() && options.locks.front().mode == Mode::semaphore;
+    if (error.errc() == Errc::bad_option) return {semaphore ? kBadData : kUsage, text};
+    const int code = exit_code_for(error.errc());
+    return {code, text, outcome_of(code)};
+}
+
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,112 @@
+#include "zklock/system/signals.hpp"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <system_error>
+
+namespace zkrecipes::zklock {
+namespace {
+
+constexpr int kPassedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+/// They end zklock, as the real-time signals do. Without the signals that report a fault of the running thread (SEGV,
+/// ABRT and the like), and without PIPE and XFSZ, which only make a write fail.
+constexpr int kFatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
+constexpr int kOfTheJob[] = {SIGCHLD, SIGTTIN, SIGTTOU, SIGTSTP};
+
+template <std::size_t N>
+bool contains(const int (&signals)[N], int signal) noexcept {
+    return std::find(std::begin(signals), std::end(signals), signal) != std::end(signals);
+}
+
+bool is_fatal(int signal) noexcept { return contains(kFatal, signal) || (signal >= SIGRTMIN && signal <= SIGRTMAX); }
+
+}  // namespace
+
+Signals::Signals() {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &usual, nullptr);  // ignored, the kernel would throw away how the command ended
+    sigset_t handled;
+    ::sigemptyset(&handled);
+    ::sigemptyset(&ignored_);
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+        if (!contains(kPassedOn, signal) && !is_fatal(signal) && !contains(kOfTheJob, signal)) continue;
+        struct sigaction present {};
+        ::sigaction(signal, nullptr, &present);
+        // A blocked signal is queued even if it is ignored, so what is ignored is not blocked.
+        ::sigaddset(present.sa_handler == SIG_IGN ? &ignored_ : &handled, signal);
+    }
+    sigset_t blocked = handled;
+    // A write to a reader that is gone, or to a file that is too large, fails, no more.
+    ::sigaddset(&blocked, SIGPIPE);
+    ::sigaddset(&blocked, SIGXFSZ);
+    // In the background a read from the terminal fails, and a write comes through, but neither stops us: the lock would
+    // be lost while whoever started us believes that he has it. (Blocked also where they are ignored.)
+    ::sigaddset(&blocked, SIGTTIN);
+    ::sigaddset(&blocked, SIGTTOU);
+    ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+    fd_ = UniqueFd(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd_) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+std::optional<int> Signals::next() noexcept {
+    signalfd_siginfo info{};
+    do {
+        if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+    } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER &&
+             info.ssi_pid == static_cast<unsigned>(::getpid()));
+    return static_cast<int>(info.ssi_signo);
+}
+
+std::optional<int> Signals::next_after_stops() noexcept {
+    for (;;) {
+        const auto signal = next();
+        if (signal != SIGTSTP) return signal;
+        stop(false);
+    }
+}
+
+void Signals::stop(bool whole_group) noexcept {
+    struct sigaction usual {};
+    struct sigaction before {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGTSTP, &usual, &before);
+    sigset_t tstp;
+    sigset_t mask;
+    ::sigemptyset(&tstp);
+    ::sigaddset(&tstp, SIGTSTP);
+    ::kill(whole_group ? 0 : ::getpid(), SIGTSTP);
+    ::pthread_sigmask(SIG_UNBLOCK, &tstp, &mask);  // here we stop
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    ::sigaction(SIGTSTP, &before, nullptr);
+}
+
+bool Signals::ends(int signal) noexcept {
+    return (passed_on(signal) && signal != SIGCONT && signal != SIGWINCH) || is_fatal(signal);
+}
+
+bool Signals::passed_on(int signal) noexcept { return contains(kPassedOn, signal); }
+
+void Signals::die_of(int signal, bool whole_group) {
+    // SIGQUIT asks the command for a core, not us. The limit says nothing to a program that takes cores from a pipe.
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::prctl(PR_SET_DUMPABLE, 0);
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(signal, &usual, nullptr);
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, signal);
+    whole_group ? ::kill(0, signal) : ::raise(signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    ::_exit(128 + signal);
+}
+
+}  // namespace zkrecipes::zklock
