@@ -60,13 +60,15 @@ void queue_names(std::string_view input) {
     for (const auto& child : children) {
         for (const auto& rule :
              {rule_exclusive(), rule_shared(), rule_exclusive(Dialect::kazoo), rule_shared(Dialect::kazoo)}) {
-            const Place place = rule->place(children, child);
-            require(place.kind != Place::Kind::wait || place.blocker != child, "nobody waits for itself");
+            const QueuePosition position = rule->position(children, child);
+            require(position.kind != QueuePosition::Kind::wait || position.predecessor != child,
+                    "nobody waits for itself");
         }
         // One of a name, as on a server.
         const bool unique = std::count(children.begin(), children.end(), child) == 1;
         const bool contends = child.find("lock-") != std::string::npos || child.find("__WRIT__") != std::string::npos;
-        if (unique && contends && rule_exclusive()->place(children, child).kind == Place::Kind::held) ++alone;
+        if (unique && contends && rule_exclusive()->position(children, child).kind == QueuePosition::Kind::held)
+            ++alone;
     }
     require(alone <= 1, "one holds alone at most");
 }

@@ -327,7 +327,7 @@ void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string
             return on_first_look(spec_.rule->would_hold(names), true);
         }
         sweep(names);
-        return apply(spec_.rule->place(names, node_));
+        return apply(spec_.rule->position(names, node_));
     }
     if (rc == Rc::no_node) {  // no directory, and so no node of ours in it
         if (step == Step::listing) return own_node_missing();
@@ -342,31 +342,32 @@ void AcquireFsm::on_first_look(bool free, bool directory) {
     directory ? send_create() : send_make_directory();
 }
 
-void AcquireFsm::apply(const Place& place) {
-    switch (place.kind) {
-        case Place::Kind::missing: return own_node_missing();
-        case Place::Kind::held: return at_head(false);
-        case Place::Kind::wait:
+void AcquireFsm::apply(const QueuePosition& position) {
+    switch (position.kind) {
+        case QueuePosition::Kind::missing: return own_node_missing();
+        case QueuePosition::Kind::held: return at_head(false);
+        case QueuePosition::Kind::wait:
             if (patience_ == Patience::try_once) return leave(Ended::timed_out);
             fast_grant_ = false;
-            blocker_ = place.blocker;
-            alone_ = place.alone;
+            predecessor_ = position.predecessor;
+            only_predecessor_ = position.only_predecessor;
             return send_watch();
     }
 }
 
 void AcquireFsm::send_watch() {
-    if (!port_.may_watch(blocker_)) {
+    if (!port_.may_watch(predecessor_)) {
         return fail(Errc::budget_exceeded,
                     "this session watches as many nodes as ZooKeeper survives; use another Session for more");
     }
     step_ = Step::setting_watch;
-    port_.watch(next_ticket(), blocker_);
+    port_.watch(next_ticket(), predecessor_);
 }
 
 void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::setting_watch)) return;
-    if (rc == Rc::no_node) return blocker_gone();  // gone between the list and the watch, and no watch was left (H15)
+    if (rc == Rc::no_node)
+        return predecessor_gone();  // gone between the list and the watch, and no watch was left (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
         outage_.over();  // back in the queue
@@ -379,16 +380,16 @@ void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
 void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
     port_.unwatch();
-    if (type == WatchEventType::deleted) return blocker_gone();
+    if (type == WatchEventType::deleted) return predecessor_gone();
     send_watch();  // its data changed, or the watch was taken away: it is still there
 }
 
-void AcquireFsm::blocker_gone() {
+void AcquireFsm::predecessor_gone() {
     port_.unwatch();
     // If it was the head of the queue, nobody can be before us: those before us only become fewer. What is not sure is
     // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
     // committed check tells just that.
-    if (alone_) return at_head(true);
+    if (only_predecessor_) return at_head(true);
     // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
     // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
     look_again();

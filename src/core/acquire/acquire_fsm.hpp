@@ -193,18 +193,18 @@ private:
     void send_renewal();
     void take_node(std::string_view path, const NodeStat& stat, Instant sent_at);
     bool check_number();
-    void apply(const Place& place);
+    void apply(const QueuePosition& position);
     void search(const std::vector<std::string>& names);
     void sweep(const std::vector<std::string>& names);
     void grant_or_renew();
-    void blocker_gone();
+    void predecessor_gone();
 
-    bool alone_ = false;       // the watched node was the only one before us
-    bool checking_ = false;    // a check of the own node was sent right before the list …
-    bool checked_ = false;     // … and was answered well
-    bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
+    bool only_predecessor_ = false;  // the watched node was the only one before us
+    bool checking_ = false;          // a check of the own node was sent right before the list …
+    bool checked_ = false;           // … and was answered well
+    bool fast_grant_ = false;        // nothing but round trips since the create: its commit may be lease enough
     std::uint16_t directory_attempts_ = 0;
-    std::string blocker_;
+    std::string predecessor_;
 };
 
 }  // namespace zkrecipes::internal

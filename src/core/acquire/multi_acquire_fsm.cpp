@@ -361,20 +361,20 @@ void MultiAcquireFsm::on_children(Ticket ticket, std::size_t member, Rc rc, cons
         return;
     }
     sweep(member, names);
-    apply(member, queue.rule->place(names, nodes_[member]));
+    apply(member, queue.rule->position(names, nodes_[member]));
 }
 
-void MultiAcquireFsm::apply(std::size_t member, const Place& place) {
+void MultiAcquireFsm::apply(std::size_t member, const QueuePosition& position) {
     Standing& standing = standing_[member];
     standing.only_since = 0;
-    switch (place.kind) {
-        case Place::Kind::missing: return own_node_missing();
-        case Place::Kind::held: standing.state = State::clear; break;
-        case Place::Kind::wait:
+    switch (position.kind) {
+        case QueuePosition::Kind::missing: return own_node_missing();
+        case QueuePosition::Kind::held: standing.state = State::clear; break;
+        case QueuePosition::Kind::wait:
             if (patience_ == Patience::try_once) return leave(Ended::timed_out);
             standing.state = State::blocked;
-            standing.blocker = place.blocker;
-            standing.certain = place.alone;
+            standing.predecessor = position.predecessor;
+            standing.certain = position.only_predecessor;
             break;
     }
     if (--open_ == 0) decide();
@@ -400,26 +400,26 @@ void MultiAcquireFsm::decide() {
 
 void MultiAcquireFsm::send_watches() {
     fast_grant_ = false;
-    std::vector<std::string> blockers(size());
+    std::vector<std::string> predecessors(size());
     std::size_t count = 0;
     for (std::size_t i = 0; i < size(); ++i) {
         if (standing_[i].state != State::blocked) continue;
-        blockers[i] = standing_[i].blocker;
+        predecessors[i] = standing_[i].predecessor;
         ++count;
     }
-    if (!port_.may_watch(blockers)) return fail(Errc::budget_exceeded, kTooManyWatches);
+    if (!port_.may_watch(predecessors)) return fail(Errc::budget_exceeded, kTooManyWatches);
     // All at once: the queues move independently of each other, and whoever watched one after the other would pay a
     // round trip for each queue after it has come first in the first one.
     const Ticket ticket = begin(Step::setting_watches, count);
     for (std::size_t i = 0; i < size(); ++i) {
-        if (!blockers[i].empty()) port_.watch(ticket, i, blockers[i]);
+        if (!predecessors[i].empty()) port_.watch(ticket, i, predecessors[i]);
     }
 }
 
 void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::setting_watches)) return;
     if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "watching the one before us", member);
-    if (rc == Rc::no_node) blocker_gone(member);  // between the list and the watch, and no watch was left (H15)
+    if (rc == Rc::no_node) predecessor_gone(member);  // between the list and the watch, and no watch was left (H15)
     --open_;
     settle_watches();
 }
@@ -427,19 +427,19 @@ void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
 void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watches)) return;
     if (type == WatchEventType::deleted) {
-        blocker_gone(member);
+        predecessor_gone(member);
         return settle_watches();
     }
     // Its data changed, or the watch was taken away: it is still there.
     std::vector<std::string> again(size());
-    again[member] = standing_[member].blocker;
+    again[member] = standing_[member].predecessor;
     if (!port_.may_watch(again)) return fail(Errc::budget_exceeded, kTooManyWatches, member);
     step_ = Step::setting_watches;
     ++open_;
-    port_.watch(ticket_, member, standing_[member].blocker);
+    port_.watch(ticket_, member, standing_[member].predecessor);
 }
 
-void MultiAcquireFsm::blocker_gone(std::size_t member) {
+void MultiAcquireFsm::predecessor_gone(std::size_t member) {
     // If it was the head of the queue nobody can be before us there: those before us only become fewer.
     const bool certain = standing_[member].certain;
     standing_[member].state = certain ? State::clear : State::to_list;

@@ -143,9 +143,9 @@ private:
     /// Where one of the own nodes stands, by the last look.
     struct Standing {
         enum class State : std::uint8_t { to_list, clear, blocked } state = State::to_list;
-        bool certain = false;         // blocked: once the blocker is gone it is clear, without a further look
+        bool certain = false;         // blocked: once the predecessor is gone it is clear, without a further look
         std::int64_t only_since = 0;  // clear, because a directory had one child, and this was its last change; 0: not
-        std::string blocker;
+        std::string predecessor;
     };
     using State = Standing::State;
 
@@ -159,11 +159,11 @@ private:
     void search_done();
     void look_anew();
     void send_places();
-    void apply(std::size_t member, const Place& place);
+    void apply(std::size_t member, const QueuePosition& position);
     void sweep(std::size_t member, const std::vector<std::string>& names);
     void decide();
     void send_watches();
-    void blocker_gone(std::size_t member);
+    void predecessor_gone(std::size_t member);
     void settle_watches();
     void send_renewal();
     bool any(State state) const;

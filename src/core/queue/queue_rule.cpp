@@ -22,10 +22,10 @@ PredecessorRule::PredecessorRule(Kinds kinds, Shrinking shrinking) : shrinking_(
     }
 }
 
-Place PredecessorRule::place(std::span<const std::string> children, std::string_view me) const {
+QueuePosition PredecessorRule::position(std::span<const std::string> children, std::string_view me) const {
     const auto mine = parse_queue_name(me, patterns_);
     bool listed = false;
-    std::size_t blockers = 0;
+    std::size_t predecessors = 0;
     std::optional<QueueName> nearest;
     for (const auto& child : children) {
         if (child == me) {
@@ -34,7 +34,7 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
         }
         const auto other = parse_queue_name(child, patterns_);
         if (!mine || !other || !blocks_[other->pattern] || !before(*other, *mine)) continue;
-        ++blockers;
+        ++predecessors;
         // All of these lie before the own node, so their distances to it compare without wrapping.
         const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
         if (!nearest || distance(*other) < distance(*nearest) ||
@@ -43,9 +43,9 @@ Place PredecessorRule::place(std::span<const std::string> children, std::string_
         }
     }
     if (!listed || !mine) return {};
-    if (!nearest) return {Place::Kind::held, {}, false};
+    if (!nearest) return {QueuePosition::Kind::held, {}, false};
     const bool shrinking = shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes;
-    return {Place::Kind::wait, std::string(nearest->name), blockers == 1 && shrinking};
+    return {QueuePosition::Kind::wait, std::string(nearest->name), predecessors == 1 && shrinking};
 }
 
 bool PredecessorRule::would_hold(std::span<const std::string> children) const {

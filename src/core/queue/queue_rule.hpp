@@ -11,26 +11,26 @@
 
 namespace zkrecipes::internal {
 
-/// Where a contender stands, by one look at the children of the lock directory.
-struct Place {
+/// The position of a contender in the queue, inferred from one list of the lock directory.
+struct QueuePosition {
     enum class Kind {
         held,    // nobody blocks it
-        wait,    // until `blocker` is gone; then look again, or, if `alone`, it holds
-        missing  // its own node is not there
+        wait,    // wait until `predecessor` is gone, then list again
+        missing  // its own node is not listed
     };
     Kind kind = Kind::missing;
-    std::string blocker;  // name of the one node to watch
-    /// Nobody else blocks it, and nobody can come to block it later: once the blocker is gone the place is `held`
-    /// without a further look.
-    bool alone = false;
+    std::string predecessor;  // name of the one node to watch
+    /// Nobody else blocks it, and nobody can come to block it later: it holds as soon as the predecessor is gone,
+    /// without another list.
+    bool only_predecessor = false;
 };
 
-/// What makes a recipe: who has to wait for whom. Pure; shared by all calls of one recipe object.
+/// The rule of a recipe: which contender waits for which. Pure; shared by all calls of one recipe object.
 class QueueRule {
 public:
     virtual ~QueueRule() = default;
     /// `me`: name of the own node.
-    virtual Place place(std::span<const std::string> children, std::string_view me) const = 0;
+    virtual QueuePosition position(std::span<const std::string> children, std::string_view me) const = 0;
     /// Whether a node made now would hold at once.
     virtual bool would_hold(std::span<const std::string> children) const = 0;
 };
@@ -51,7 +51,7 @@ public:
     using Kinds = std::vector<Kind>;
     explicit PredecessorRule(Kinds kinds, Shrinking shrinking = Shrinking::yes);
 
-    Place place(std::span<const std::string> children, std::string_view me) const override;
+    QueuePosition position(std::span<const std::string> children, std::string_view me) const override;
     bool would_hold(std::span<const std::string> children) const override;
 
 private:

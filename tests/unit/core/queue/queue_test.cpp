@@ -145,7 +145,7 @@ PredecessorRule exclusive() { return PredecessorRule({{"lock-", true}}); }
 
 TEST(QueueRuleTest, TheFirstHolds) {
     const Names children = {curator(2, 5), curator(1, 3), "zjunk"};
-    EXPECT_EQ(exclusive().place(children, children[1]).kind, Place::Kind::held);
+    EXPECT_EQ(exclusive().position(children, children[1]).kind, QueuePosition::Kind::held);
     EXPECT_FALSE(exclusive().would_hold(children));
     EXPECT_TRUE(exclusive().would_hold(Names{"zjunk"}));
     EXPECT_TRUE(exclusive().would_hold(Names{}));
@@ -153,40 +153,40 @@ TEST(QueueRuleTest, TheFirstHolds) {
 
 TEST(QueueRuleTest, EverybodyElseWaitsForTheNearestBeforeIt) {  // H22
     const Names children = {curator(4, 9), curator(1, 3), curator(3, 8), curator(2, 5)};
-    const auto second = exclusive().place(children, children[3]);
-    EXPECT_EQ(second.kind, Place::Kind::wait);
-    EXPECT_EQ(second.blocker, children[1]);
-    EXPECT_TRUE(second.alone);
-    const auto last = exclusive().place(children, children[0]);
-    EXPECT_EQ(last.blocker, children[2]);
-    EXPECT_FALSE(last.alone);
+    const auto second = exclusive().position(children, children[3]);
+    EXPECT_EQ(second.kind, QueuePosition::Kind::wait);
+    EXPECT_EQ(second.predecessor, children[1]);
+    EXPECT_TRUE(second.only_predecessor);
+    const auto last = exclusive().position(children, children[0]);
+    EXPECT_EQ(last.predecessor, children[2]);
+    EXPECT_FALSE(last.only_predecessor);
 }
 
 TEST(QueueRuleTest, TheOrderIsThatOfTheNumbersNotOfTheNames) {
     const Names children = {"_c_ffffffff-ffff-4fff-bfff-ffffffffffff-lock-0000000001",
                             "_c_00000000-0000-4000-8000-000000000000-lock-0000000002"};
-    EXPECT_EQ(exclusive().place(children, children[0]).kind, Place::Kind::held);
-    EXPECT_EQ(exclusive().place(children, children[1]).blocker, children[0]);
+    EXPECT_EQ(exclusive().position(children, children[0]).kind, QueuePosition::Kind::held);
+    EXPECT_EQ(exclusive().position(children, children[1]).predecessor, children[0]);
 }
 
 TEST(QueueRuleTest, TheOrderGoesOnAcrossTheOverflow) {
     const Names children = {curator(1, kMax), curator(2, kMin), curator(3, kMin + 1)};
-    EXPECT_EQ(exclusive().place(children, children[0]).kind, Place::Kind::held);
-    EXPECT_EQ(exclusive().place(children, children[1]).blocker, children[0]);
-    EXPECT_EQ(exclusive().place(children, children[2]).blocker, children[1]);
+    EXPECT_EQ(exclusive().position(children, children[0]).kind, QueuePosition::Kind::held);
+    EXPECT_EQ(exclusive().position(children, children[1]).predecessor, children[0]);
+    EXPECT_EQ(exclusive().position(children, children[2]).predecessor, children[1]);
 }
 
 TEST(QueueRuleTest, AnUnlistedNodeIsMissing) {
     const Names children = {curator(1, 3)};
-    EXPECT_EQ(exclusive().place(children, curator(2, 1)).kind, Place::Kind::missing);
-    EXPECT_EQ(exclusive().place(Names{}, curator(2, 1)).kind, Place::Kind::missing);
-    EXPECT_EQ(exclusive().place(Names{"junk"}, "junk").kind, Place::Kind::missing);
+    EXPECT_EQ(exclusive().position(children, curator(2, 1)).kind, QueuePosition::Kind::missing);
+    EXPECT_EQ(exclusive().position(Names{}, curator(2, 1)).kind, QueuePosition::Kind::missing);
+    EXPECT_EQ(exclusive().position(Names{"junk"}, "junk").kind, QueuePosition::Kind::missing);
 }
 
 TEST(QueueRuleTest, EqualNumbersNeverBothHold) {
     const Names children = {curator(1, kMax), curator(2, kMax)};
-    const bool first = exclusive().place(children, children[0]).kind == Place::Kind::held;
-    const bool second = exclusive().place(children, children[1]).kind == Place::Kind::held;
+    const bool first = exclusive().position(children, children[0]).kind == QueuePosition::Kind::held;
+    const bool second = exclusive().position(children, children[1]).kind == QueuePosition::Kind::held;
     EXPECT_NE(first, second);
 }
 
@@ -194,25 +194,26 @@ TEST(QueueRuleTest, AReaderWaitsForTheNearestWriterBeforeIt) {
     const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
     const Names children = {curator(1, 1, "__WRIT__"), curator(2, 2, "__READ__"), curator(3, 3, "__WRIT__"),
                             curator(4, 4, "__READ__"), curator(5, 5, "__READ__"), curator(6, 6, "__WRIT__")};
-    EXPECT_EQ(reader.place(children, children[4]).blocker, children[2]);
-    EXPECT_EQ(reader.place(children, children[1]).blocker, children[0]);
+    EXPECT_EQ(reader.position(children, children[4]).predecessor, children[2]);
+    EXPECT_EQ(reader.position(children, children[1]).predecessor, children[0]);
     const Names readers = {children[1], children[3], children[5]};
-    EXPECT_EQ(reader.place(readers, children[3]).kind, Place::Kind::held);  // H23: a later writer does not matter
+    EXPECT_EQ(reader.position(readers, children[3]).kind,
+              QueuePosition::Kind::held);  // H23: a later writer does not matter
 }
 
 TEST(QueueRuleTest, WhereNodesCanAppearBeforeAWaiterNobodyIsAlone) {
     const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
     const Names children = {curator(1, 1, "__WRIT__"), curator(2, 2, "__WRIT__")};
-    EXPECT_FALSE(writer.place(children, children[1]).alone);
+    EXPECT_FALSE(writer.position(children, children[1]).only_predecessor);
 }
 
 TEST(QueueRuleTest, AShareWithTheNumberOfAGoneWriterBlocksTheNextWriterOnly) {  // H45
     const PredecessorRule writer({{"__WRIT__", true}, {"__READ__", true}}, PredecessorRule::Shrinking::no);
     const PredecessorRule reader({{"__WRIT__", true}, {"__READ__", false}});
     const Names children = {curator(9, 4, "__READ__"), curator(2, 5, "__WRIT__"), curator(3, 6, "__READ__")};
-    EXPECT_EQ(writer.place(children, children[1]).blocker, children[0]);
-    EXPECT_EQ(reader.place(children, children[2]).blocker, children[1]);
-    EXPECT_EQ(reader.place(Names{children[0], children[2]}, children[2]).kind, Place::Kind::held);
+    EXPECT_EQ(writer.position(children, children[1]).predecessor, children[0]);
+    EXPECT_EQ(reader.position(children, children[2]).predecessor, children[1]);
+    EXPECT_EQ(reader.position(Names{children[0], children[2]}, children[2]).kind, QueuePosition::Kind::held);
 }
 
 TEST(QueueRuleTest, ATryForAShareLooksAtWritersOnlyAndATryForAllAtEverybody) {
@@ -242,8 +243,8 @@ TEST(QueueRuleTest, WritersAndReadersNeverHoldTogetherWhateverTheQueue) {
         int writers = 0, readers = 0;
         for (const auto& child : children) {
             const bool writes = child.find("__WRIT__") != std::string::npos;
-            const auto place = writes ? writer.place(children, child) : reader.place(children, child);
-            if (place.kind == Place::Kind::held) ++(writes ? writers : readers);
+            const auto position = writes ? writer.position(children, child) : reader.position(children, child);
+            if (position.kind == QueuePosition::Kind::held) ++(writes ? writers : readers);
         }
         EXPECT_EQ(writers, first_kind ? 1 : 0);
         EXPECT_EQ(readers == 0, first_kind);
@@ -254,13 +255,13 @@ TEST(QueueRuleTest, WritersAndReadersKeepTheirOrderAcrossTheOverflow) {  // H11
     const Names children = {curator(1, kMax - 1, "__WRIT__"), curator(2, kMax, "__READ__"),
                             curator(3, kMin, "__READ__"), curator(4, kMin + 1, "__WRIT__"),
                             curator(5, kMin + 2, "__READ__")};
-    EXPECT_EQ(rule_shared()->place(children, children[1]).blocker, children[0]);
-    EXPECT_EQ(rule_shared()->place(children, children[2]).blocker, children[0]);
-    EXPECT_EQ(rule_exclusive()->place(children, children[3]).blocker, children[2]);
-    EXPECT_EQ(rule_shared()->place(children, children[4]).blocker, children[3]);
+    EXPECT_EQ(rule_shared()->position(children, children[1]).predecessor, children[0]);
+    EXPECT_EQ(rule_shared()->position(children, children[2]).predecessor, children[0]);
+    EXPECT_EQ(rule_exclusive()->position(children, children[3]).predecessor, children[2]);
+    EXPECT_EQ(rule_shared()->position(children, children[4]).predecessor, children[3]);
     const Names readers(children.begin() + 1, children.end());
-    EXPECT_EQ(rule_shared()->place(readers, children[2]).kind, Place::Kind::held);
-    EXPECT_EQ(rule_shared()->place(readers, children[4]).blocker, children[3]);
+    EXPECT_EQ(rule_shared()->position(readers, children[2]).kind, QueuePosition::Kind::held);
+    EXPECT_EQ(rule_shared()->position(readers, children[4]).predecessor, children[3]);
 }
 
 TEST(QueueRuleTest, AMutexAWriterAndAReaderOnOnePathNeverHoldTogetherWhateverTheQueue) {
@@ -278,7 +279,7 @@ TEST(QueueRuleTest, AMutexAWriterAndAReaderOnOnePathNeverHoldTogetherWhateverThe
         int alone = 0, shares = 0;
         for (const auto& child : children) {
             const auto rule = reads(child) ? rule_shared() : rule_exclusive();
-            if (rule->place(children, child).kind == Place::Kind::held) ++(reads(child) ? shares : alone);
+            if (rule->position(children, child).kind == QueuePosition::Kind::held) ++(reads(child) ? shares : alone);
         }
         EXPECT_EQ(alone, first_reads ? 0 : 1);
         EXPECT_EQ(shares > 0, first_reads);
@@ -288,12 +289,12 @@ TEST(QueueRuleTest, AMutexAWriterAndAReaderOnOnePathNeverHoldTogetherWhateverThe
 TEST(QueueRuleTest, BehindAMutexAloneNobodyAppearsButBehindAWriterAShareMay) {
     for (const std::string kind : {"lock-", "__WRIT__", "__READ__"}) {
         const Names children = {curator(1, 1, kind), curator(2, 2)};
-        const auto place = rule_exclusive()->place(children, children[1]);
-        EXPECT_EQ(place.blocker, children[0]);
-        EXPECT_EQ(place.alone, kind == "lock-") << kind;
+        const auto position = rule_exclusive()->position(children, children[1]);
+        EXPECT_EQ(position.predecessor, children[0]);
+        EXPECT_EQ(position.only_predecessor, kind == "lock-") << kind;
     }
     const Names children = {curator(1, 1), curator(2, 2, "__READ__")};
-    EXPECT_TRUE(rule_shared()->place(children, children[1]).alone);
+    EXPECT_TRUE(rule_shared()->position(children, children[1]).only_predecessor);
 }
 
 TEST(QueueRuleTest, ExactlyOneOfAnySetOfNodesHolds) {
@@ -307,17 +308,17 @@ TEST(QueueRuleTest, ExactlyOneOfAnySetOfNodesHolds) {
             if (used.insert(offset).second) children.push_back(curator(i, static_cast<std::int32_t>(start + offset)));
         }
         int holders = 0;
-        std::set<std::string> blockers;
+        std::set<std::string> predecessors;
         for (const auto& child : children) {
-            const auto place = exclusive().place(children, child);
-            holders += place.kind == Place::Kind::held;
-            if (place.kind == Place::Kind::wait) {
-                EXPECT_TRUE(blockers.insert(place.blocker).second);
+            const auto position = exclusive().position(children, child);
+            holders += position.kind == QueuePosition::Kind::held;
+            if (position.kind == QueuePosition::Kind::wait) {
+                EXPECT_TRUE(predecessors.insert(position.predecessor).second);
             }
         }
         EXPECT_EQ(holders, 1);
         const auto queue = sorted_queue(children, kLock);
-        EXPECT_EQ(exclusive().place(children, queue.front().name).kind, Place::Kind::held);
+        EXPECT_EQ(exclusive().position(children, queue.front().name).kind, QueuePosition::Kind::held);
     }
 }
 
