@@ -18,10 +18,10 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "session/hold.hpp"
-#include "session/incarnation.hpp"
-#include "session/server_probe.hpp"
-#include "session/watch_table.hpp"
+#include "session/common/incarnation.hpp"
+#include "session/connection/server_probe.hpp"
+#include "session/lease/hold.hpp"
+#include "session/requests/watch_table.hpp"
 
 namespace zkrecipes::internal {
 

@@ -17,18 +17,18 @@
 
 #include "base/process.hpp"
 #include "base/wait_event.hpp"
-#include "session/backoff.hpp"
-#include "session/budget.hpp"
-#include "session/hold_table.hpp"
-#include "session/internal_thread.hpp"
-#include "session/lease_clock.hpp"
-#include "session/node_cleaner.hpp"
+#include "session/common/backoff.hpp"
+#include "session/common/budget.hpp"
+#include "session/common/internal_thread.hpp"
+#include "session/common/state_notifier.hpp"
+#include "session/connection/session_fsm.hpp"
+#include "session/connection/stalled_reply_probe.hpp"
+#include "session/lease/hold_table.hpp"
+#include "session/lease/lease_clock.hpp"
 #include "session/observer_list.hpp"
+#include "session/requests/node_cleaner.hpp"
+#include "session/requests/watch_table.hpp"
 #include "session/session_core.hpp"
-#include "session/session_fsm.hpp"
-#include "session/stalled_reply_probe.hpp"
-#include "session/state_notifier.hpp"
-#include "session/watch_table.hpp"
 
 namespace zkrecipes::internal {
 

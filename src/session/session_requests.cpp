@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "session/directories.hpp"
+#include "session/requests/directories.hpp"
 #include "session/session_impl.hpp"
 
 namespace zkrecipes::internal {

@@ -7,7 +7,7 @@
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/session.hpp>
 
-#include "session/server_probe.hpp"
+#include "session/connection/server_probe.hpp"
 #include "session/session_core.hpp"
 #include "sim/plan.hpp"
 #include "testing/ensemble.hpp"

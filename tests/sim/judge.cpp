@@ -7,7 +7,7 @@
 #include "base/paths.hpp"
 #include "core/hold/hold_ref.hpp"
 #include "core/queue/node_name.hpp"
-#include "session/hold.hpp"
+#include "session/lease/hold.hpp"
 
 namespace zkrecipes::sim {
 

@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <utility>
 
-#include "session/hold.hpp"
+#include "session/lease/hold.hpp"
 
 namespace zkrecipes::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/queue/node_name.hpp"
-#include "session/hold.hpp"
+#include "session/lease/hold.hpp"
 
 namespace zkrecipes::sim {
 

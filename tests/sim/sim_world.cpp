@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/wait_event.hpp"
-#include "session/internal_thread.hpp"
+#include "session/common/internal_thread.hpp"
 #include "sim/fiber_scheduler.hpp"
 
 namespace zkrecipes::sim {

@@ -15,7 +15,7 @@
 #include "client/client.hpp"
 #include "core/operation/types.hpp"
 #include "core/queue/queue_rule.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 

@@ -13,7 +13,7 @@
 #include "base/runtime.hpp"
 #include "client/client.hpp"
 #include "core/acquire/acquire_fsm.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 

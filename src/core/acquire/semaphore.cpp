@@ -8,7 +8,7 @@
 #include "core/operation/read_op.hpp"
 #include "core/queue/node_name.hpp"
 #include "core/queue/participants.hpp"
-#include "session/budget.hpp"
+#include "session/common/budget.hpp"
 
 namespace zkrecipes::internal {
 namespace {

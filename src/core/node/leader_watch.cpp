@@ -9,8 +9,8 @@
 #include "core/node/leader_watch_fsm.hpp"
 #include "core/operation/latest.hpp"
 #include "core/operation/subscribe.hpp"
-#include "session/backoff.hpp"
-#include "session/subscriber.hpp"
+#include "session/common/backoff.hpp"
+#include "session/common/subscriber.hpp"
 
 namespace zkrecipes::internal {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "client/client.hpp"
 #include "core/operation/types.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 

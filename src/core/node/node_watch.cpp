@@ -4,8 +4,8 @@
 
 #include "core/operation/latest.hpp"
 #include "core/operation/subscribe.hpp"
-#include "session/backoff.hpp"
-#include "session/subscriber.hpp"
+#include "session/common/backoff.hpp"
+#include "session/common/subscriber.hpp"
 
 namespace zkrecipes::internal {
 

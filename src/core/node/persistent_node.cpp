@@ -7,7 +7,7 @@
 #include "base/paths.hpp"
 #include "client/zk_request.hpp"
 #include "core/hold/hold_ref.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 namespace {

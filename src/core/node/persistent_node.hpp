@@ -15,8 +15,8 @@
 #include "base/wait_event.hpp"
 #include "core/node/persistent_node_fsm.hpp"
 #include "core/operation/latest.hpp"
+#include "session/common/subscriber.hpp"
 #include "session/session_core.hpp"
-#include "session/subscriber.hpp"
 
 namespace zkrecipes::internal {
 

@@ -11,7 +11,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "base/wait_event.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {

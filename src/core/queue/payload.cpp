@@ -14,7 +14,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "core/operation/json.hpp"
-#include "session/hold.hpp"
+#include "session/lease/hold.hpp"
 
 namespace zkrecipes::internal {
 namespace {

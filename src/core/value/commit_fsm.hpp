@@ -12,7 +12,7 @@
 #include "base/runtime.hpp"
 #include "client/client.hpp"
 #include "core/operation/types.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 

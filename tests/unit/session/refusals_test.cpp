@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "session/internal_thread.hpp"
-#include "session/state_notifier.hpp"
+#include "session/common/internal_thread.hpp"
+#include "session/common/state_notifier.hpp"
 #include "support/refusals.hpp"
 #include "support/session_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "session/internal_thread.hpp"
+#include "session/common/internal_thread.hpp"
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {

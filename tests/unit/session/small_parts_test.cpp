@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "session/backoff.hpp"
-#include "session/budget.hpp"
-#include "session/stalled_reply_probe.hpp"
+#include "session/common/backoff.hpp"
+#include "session/common/budget.hpp"
+#include "session/connection/stalled_reply_probe.hpp"
 
 namespace zkrecipes::internal {
 namespace {

@@ -1,11 +1,11 @@
-#include "session/state_notifier.hpp"
+#include "session/common/state_notifier.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <utility>
 
 #include "base/process.hpp"
-#include "session/subscriber.hpp"
+#include "session/common/subscriber.hpp"
 
 namespace zkrecipes::internal {
 

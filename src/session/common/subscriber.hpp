@@ -11,7 +11,7 @@
 
 #include "base/runtime.hpp"
 #include "base/wait_event.hpp"
-#include "session/internal_thread.hpp"
+#include "session/common/internal_thread.hpp"
 
 namespace zkrecipes::internal {
 

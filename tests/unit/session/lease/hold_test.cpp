@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "session/hold_table.hpp"
+#include "session/lease/hold_table.hpp"
 #include "support/fake_runtime.hpp"
 
 namespace zkrecipes::testing {

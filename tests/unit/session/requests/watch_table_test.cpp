@@ -1,4 +1,4 @@
-#include "session/watch_table.hpp"
+#include "session/requests/watch_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

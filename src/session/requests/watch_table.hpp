@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client/client.hpp"
-#include "session/budget.hpp"
+#include "session/common/budget.hpp"
 
 namespace zkrecipes::internal {
 

@@ -1,4 +1,4 @@
-#include "session/lease_clock.hpp"
+#include "session/lease/lease_clock.hpp"
 
 #include <gtest/gtest.h>
 

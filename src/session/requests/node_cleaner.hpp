@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "client/client.hpp"
-#include "session/backoff.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 

@@ -1,4 +1,4 @@
-#include "session/session_fsm.hpp"
+#include "session/connection/session_fsm.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/runtime.hpp"
-#include "session/hold.hpp"
-#include "session/watch_table.hpp"
+#include "session/lease/hold.hpp"
+#include "session/requests/watch_table.hpp"
 
 namespace zkrecipes::internal {
 

@@ -1,4 +1,4 @@
-#include "session/stalled_reply_probe.hpp"
+#include "session/connection/stalled_reply_probe.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "session/hold.hpp"
+#include "session/lease/hold.hpp"
 
 #include <utility>
 

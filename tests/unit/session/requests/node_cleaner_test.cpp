@@ -1,4 +1,4 @@
-#include "session/node_cleaner.hpp"
+#include "session/requests/node_cleaner.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

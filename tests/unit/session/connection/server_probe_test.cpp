@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "session/server_probe.hpp"
+#include "session/connection/server_probe.hpp"
 
 namespace zkrecipes::testing {
 namespace {

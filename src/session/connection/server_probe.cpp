@@ -1,4 +1,4 @@
-#include "session/server_probe.hpp"
+#include "session/connection/server_probe.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

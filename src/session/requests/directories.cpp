@@ -1,4 +1,4 @@
-#include "session/directories.hpp"
+#include "session/requests/directories.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // touched.
 #include <gtest/gtest.h>
 
-#include "session/lease_clock.hpp"
+#include "session/lease/lease_clock.hpp"
 
 namespace zkrecipes::internal {
 namespace {

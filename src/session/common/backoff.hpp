@@ -10,7 +10,7 @@
 #include <zkrecipes/retry_policy.hpp>
 
 #include "base/runtime.hpp"
-#include "session/internal_thread.hpp"
+#include "session/common/internal_thread.hpp"
 
 namespace zkrecipes::internal {
 

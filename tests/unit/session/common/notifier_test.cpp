@@ -1,6 +1,6 @@
 #include <thread>
 
-#include "session/state_notifier.hpp"
+#include "session/common/state_notifier.hpp"
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {

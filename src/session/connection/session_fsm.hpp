@@ -10,7 +10,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "session/incarnation.hpp"
+#include "session/common/incarnation.hpp"
 
 namespace zkrecipes::internal {
 

@@ -1,4 +1,4 @@
-#include "session/hold_table.hpp"
+#include "session/lease/hold_table.hpp"
 
 #include <algorithm>
 

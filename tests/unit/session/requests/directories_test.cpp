@@ -1,4 +1,4 @@
-#include "session/directories.hpp"
+#include "session/requests/directories.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
