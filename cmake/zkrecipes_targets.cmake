@@ -62,7 +62,7 @@ function(zkrecipes_layer name)
   add_library(zkrecipes_${name} OBJECT ${ARG_SOURCES})
   set_target_properties(zkrecipes_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
                                                      VISIBILITY_INLINES_HIDDEN ON)
-  if(NOT ZKRECIPES_SANITIZE)
+  if(NOT ZKRECIPES_UNITY_LIBRARY)
     # Also where tests and tools are compiled several files at a time, each file of the library stands alone: that is how users
     # compile it, and tests/package finds the objects in ccache.
     set_target_properties(zkrecipes_${name} PROPERTIES UNITY_BUILD OFF)
