@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <zkrecipes/deadline.hpp>
@@ -15,6 +16,7 @@
 
 #include "core/acquire/acquire_fsm.hpp"
 #include "core/hold/hold_ref.hpp"
+#include "core/operation/operation.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -58,36 +60,38 @@ std::string node_data(const SessionCore& core, const Queue& queue, const char* o
 struct AcquireAnswer {
     std::shared_ptr<HoldRef> share;
     std::optional<Error> error;
+
+    /// *lock held*: nobody takes it.
+    void discard() {
+        if (share) share->discard_inside();
+    }
 };
 
-/// One acquire on its way, by whatever protocol. Owns itself until nothing of it is open any more, which may be later
-/// than its answer.
-class Acquisition {
+/// One acquire on its way, by whatever protocol.
+class Acquisition : public Operation {
 public:
     /// Runs under the session lock, exactly once.
     using Done = std::function<void(AcquireAnswer)>;
 
-    Acquisition() = default;
-    Acquisition(const Acquisition&) = delete;
-    Acquisition& operator=(const Acquisition&) = delete;
-    virtual ~Acquisition() = default;
+protected:
+    Acquisition(std::shared_ptr<SessionCore> core, const char* operation, Done done)
+        : Operation(std::move(core), operation), done_(std::move(done)) {}
 
-    // *lock held*:
-    virtual void start(Deadline deadline) = 0;
-    virtual void stop() = 0;  // also before start()
+    void deliver(AcquireAnswer answer) { std::exchange(done_, nullptr)(std::move(answer)); }
+    /// `granted`: with hold_ and its room in the budget. `token`: as HoldRef.
+    void deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token = 0);
+
+    std::shared_ptr<Hold> hold_;
+
+private:
+    Done done_;
 };
 
-/// Gives an AcquireFsm its connection, timers and budgets.
-class AcquireOp : public Acquisition,
-                  public AcquirePort,
-                  public SessionObserver,
-                  public std::enable_shared_from_this<AcquireOp> {
+/// One acquire in one queue.
+class AcquireOp : public Acquisition, public AcquirePort {
 public:
     AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation,
               Patience patience, Done done);
-
-    void start(Deadline deadline) override;
-    void stop() override;
 
 protected:
     using MakeFsm = std::function<std::unique_ptr<AcquireFsm>(AcquirePort& port)>;
@@ -95,14 +99,13 @@ protected:
     AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, const char* operation, Done done,
               const MakeFsm& make);
 
+    AcquireFsm& machine() noexcept override { return *fsm_; }
+    std::string path_of(const std::string& name) const;
+
+    const std::shared_ptr<const Queue> queue_;
+
+private:
     // AcquirePort
-    bool connected() const override;
-    std::uint64_t incarnation() const override;
-    std::int64_t session_id() const override;
-    Instant now() const override;
-    std::uint64_t random() override;
-    std::string new_uuid() override;
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override;
     void create(Ticket ticket, const std::string& prefix) override;
     void make_directory(Ticket ticket) override;
     void list(Ticket ticket) override;
@@ -117,39 +120,12 @@ protected:
     bool begin_hold(const std::string& name, std::int64_t czxid) override;
     void delete_node(const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
-    void start_timer(std::chrono::milliseconds delay) override;
-    void stop_timer() override;
     void note(const char* what) override;
     void running_out() override;
     void answer(Ended how, Errc error, std::string detail) override;
-    void finished() override;
-    // SessionObserver
-    void on_connected(bool same_session) override;
-    void on_suspended() override;
-    void on_session_lost() override;
-    void on_closed(const Error& why) override;
 
-    AcquireFsm& fsm() const noexcept { return *fsm_; }
-    std::string path_of(const std::string& name) const;
-    std::function<void(bool)> reservation_release();
-
-    std::shared_ptr<SessionCore> core_;  // null when finished
-    const std::shared_ptr<const Queue> queue_;
-    const char* const operation_;
-    std::shared_ptr<Hold> hold_;
-    std::size_t reserved_bytes_ = 0;
-    std::uint64_t reserved_in_ = 0;  // incarnation
-
-private:
-    Done done_;
     const std::unique_ptr<AcquireFsm> fsm_;
-    std::shared_ptr<AcquireOp> self_;
     SessionCore::WatchId watch_ = 0;
-    TimerId deadline_timer_ = 0;
-    TimerId retry_timer_ = 0;
-    bool started_ = false;
-    bool stopped_early_ = false;
-    bool observing_ = false;
 };
 
 /// Makes what the two functions below start.

@@ -13,27 +13,16 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
+#include "core/operation/retrying_fsm.hpp"
 #include "core/operation/types.hpp"
 #include "core/queue/queue_rule.hpp"
 #include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
-/// What the acquire protocol asks of its surroundings. A request is answered by the function of AcquireFsm named beside
-/// it, exactly once, never from inside the request, with the ticket that it was given.
-class AcquirePort {
+/// What the acquire protocol asks of its surroundings.
+class AcquirePort : public virtual OperationPort {
 public:
-    virtual ~AcquirePort() = default;
-
-    // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;  // 0: there was no session yet
-    virtual std::int64_t session_id() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::string new_uuid() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
-
     // ---- requests ----
     /// create (ephemeral, sequential) of `prefix` in the lock directory and, right behind it, exists of the directory:
     /// on_created, then on_parent.
@@ -55,15 +44,11 @@ public:
     virtual void delete_node(const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
+    // ---- the log, and the end ----
     virtual void note(const char* what) = 0;  // something worth a line in the log
     virtual void running_out() = 0;           // more than half of the directory's numbers are used up
     /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked.
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
-    /// Nothing of this attempt is open any more: no node, no request that matters, no timer, no watch.
-    virtual void finished() = 0;
 };
 
 /// What the calls of one recipe object have in common.
@@ -86,21 +71,20 @@ struct QueueSpec {
 /// A connection that breaks at any step costs one attempt of the retry policy and leads back to this table.
 ///
 /// A protocol that goes on once it is at the head of the queue (SemaphoreFsm) replaces what is virtual.
-class AcquireFsm {
+class AcquireFsm : public OperationFsm {
 public:
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
-    AcquireFsm(const AcquireFsm&) = delete;
-    virtual ~AcquireFsm() = default;
 
-    void start();
-    void deadline();
-    void stop();
+    void start() override;
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
 
     // ---- the session ----
-    void on_connected();
-    void on_suspended();
-    void on_session_lost();
-    void on_closed(Errc why, std::string detail);
+    void on_connected() override;
+    void on_suspended() override;
+    void on_session_lost() override;
+    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at);
@@ -112,7 +96,6 @@ public:
     void on_watching(Ticket ticket, Rc rc);
     void on_watch_fired(Ticket ticket, WatchEventType type);
     void on_lease_renewed(Ticket ticket, Rc rc);
-    void on_timer();
 
     bool is_finished() const noexcept { return step_ == Step::finished; }
     bool is_waiting() const noexcept { return is_idle(); }

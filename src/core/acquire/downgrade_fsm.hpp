@@ -15,19 +15,9 @@
 
 namespace zkrecipes::internal {
 
-/// What the downgrade asks of its surroundings; the rules are those of AcquirePort.
-class DowngradePort {
+/// What the downgrade asks of its surroundings.
+class DowngradePort : public virtual OperationPort {
 public:
-    virtual ~DowngradePort() = default;
-
-    // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;
-    virtual std::int64_t session_id() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::string new_uuid() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
     virtual bool exclusive_held() const = 0;  // whether the hold that is to be shared is still surely ours
 
     // ---- requests ----
@@ -43,11 +33,7 @@ public:
     virtual void delete_node(const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
     virtual void answer(Ended how, Errc error, std::string detail) = 0;  // once
-    virtual void finished() = 0;                                         // nothing of this attempt is open any more
 };
 
 /// Takes a share for who holds the lock alone, so that no writer gets in between when the latter is given up: makes a
@@ -57,7 +43,7 @@ public:
 /// The name of the node is ours to choose and used once. So after an unknown outcome the same transaction is simply
 /// sent again: "exists already" says that it had happened; the check, that the writer's node was there in between. Both
 /// nodes belong to one session and end with it.
-class DowngradeFsm {
+class DowngradeFsm final : public OperationFsm {
 public:
     struct Spec {
         std::string base;  // of readers
@@ -66,19 +52,19 @@ public:
     };
     DowngradeFsm(DowngradePort& port, Spec spec, Patience patience);
 
-    void start();
-    void deadline();
-    void stop();
+    void start() override;
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
 
     // ---- the session; what was sent is answered, also when the connection breaks ----
-    void on_session_lost();
-    void on_closed(Errc why, std::string detail);
+    void on_session_lost() override;
+    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, Instant sent_at);
     void on_own(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_lease_renewed(Ticket ticket, Rc rc);
-    void on_timer();
 
     const std::string& node() const noexcept { return node_; }  // name of the new node; "": not chosen yet
 

@@ -23,10 +23,25 @@ std::optional<HolderMark> read_holder_mark(std::string_view data) {
     return HolderMark{token, held == 1};
 }
 
-LockDelayFsm::LockDelayFsm(LockDelayPort& port, std::int64_t token, std::chrono::milliseconds delay, Patience patience)
-    : port_(port), own_{token, true}, delay_(delay), patience_(patience) {}
+LockDelayFsm::LockDelayFsm(LockDelayPort& port, std::chrono::milliseconds delay, Patience patience)
+    : port_(port), delay_(delay), patience_(patience) {}
 
-void LockDelayFsm::start() { go(); }
+void LockDelayFsm::queue_up() {
+    own_ = {};
+    step_ = Step::queueing;
+    port_.enter_queue();
+}
+
+void LockDelayFsm::on_not_acquired(Ended how) { leave(how); }
+
+void LockDelayFsm::on_acquired(std::int64_t token) {
+    own_ = {token, true};
+    waited_for_ = 0;
+    marked_ = false;
+    outage_ = {};
+    step_ = Step::idle;
+    late_ ? leave(Ended::timed_out) : go();
+}
 
 void LockDelayFsm::go() {
     if (!port_.held()) return lose();
@@ -81,6 +96,16 @@ void LockDelayFsm::on_timer() {
     if (step_ == Step::delaying) send_mark();
 }
 
+// While the queue has not answered yet, it has the same deadline and is told the same of the session.
+
+void LockDelayFsm::deadline() { step_ == Step::queueing ? void(late_ = true) : leave(Ended::timed_out); }
+
+void LockDelayFsm::stop() { step_ == Step::queueing ? port_.leave_queue() : leave(Ended::stopped); }
+
+void LockDelayFsm::on_closed(Errc why, std::string detail) {
+    if (step_ != Step::queueing) leave(Ended::failed, why, std::move(detail));
+}
+
 void LockDelayFsm::on_session_lost() {
     // What is under way is answered; only who waits for nothing but time has to be told.
     if (step_ == Step::delaying || step_ == Step::backing_off) lose();
@@ -111,8 +136,8 @@ void LockDelayFsm::lose() {
     if (step_ == Step::finished) return;
     if (patience_ == Patience::try_once) return leave(Ended::timed_out);
     port_.stop_timer();
-    step_ = Step::finished;
-    port_.start_again();
+    port_.give_back(false);
+    queue_up();
 }
 
 void LockDelayFsm::leave(Ended how, Errc error, std::string detail) {
@@ -120,7 +145,9 @@ void LockDelayFsm::leave(Ended how, Errc error, std::string detail) {
     port_.stop_timer();
     const bool marked = marked_ || step_ == Step::marking;
     step_ = Step::finished;
-    port_.answer(how, error, std::move(detail), marked);
+    if (how != Ended::granted && own_.held) port_.give_back(marked);
+    port_.answer(how, error, std::move(detail));
+    port_.finished();
 }
 
 }  // namespace zkrecipes::internal

@@ -12,7 +12,8 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "core/acquire/acquire_fsm.hpp"
+#include "core/operation/retrying_fsm.hpp"
+#include "core/operation/types.hpp"
 #include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
@@ -28,35 +29,31 @@ std::string write_holder_mark(const HolderMark& mark);
 /// Empty data: nobody. Nothing: it is something else.
 std::optional<HolderMark> read_holder_mark(std::string_view data);
 
-/// What the delay asks of its surroundings; the rules are those of AcquirePort.
-class LockDelayPort {
+/// What the delay asks of its surroundings.
+class LockDelayPort : public virtual OperationPort {
 public:
-    virtual ~LockDelayPort() = default;
-
-    // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
-    virtual bool held() const = 0;  // whether the hold that is to be used is surely ours
+    // ---- the queue ----
+    /// on_acquired or on_not_acquired, perhaps before it returns. Has the same deadline, and looks after it itself.
+    virtual void enter_queue() = 0;
+    virtual void leave_queue() = 0;           // on_not_acquired follows
+    virtual bool held() const = 0;            // whether what was acquired is surely ours
+    virtual void give_back(bool marked) = 0;  // what was acquired; `marked`: the directory may say that we hold
 
     // ---- requests ----
     virtual void read(Ticket ticket) = 0;  // the lock directory: on_read
     /// One transaction: check of the own node, and set of the directory's data if they have this version: on_marked.
     virtual void mark(Ticket ticket, const std::string& data, std::int32_t version) = 0;
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
+    // ---- the log, and the end ----
     virtual void note_delay() = 0;  // the last holder has vanished: worth a line in the log
-    /// Once. `granted`: the lock may be used. `marked`: the directory may say that we hold.
-    virtual void answer(Ended how, Errc error, std::string detail, bool marked) = 0;
-    virtual void start_again() = 0;  // instead of an answer: the hold was lost before it was used
+    /// Once. `granted`: the lock may be used, and the directory says that we hold.
+    virtual void answer(Ended how, Errc error, std::string detail) = 0;
 };
 
-/// Between having the head of the queue and using the lock: waits if the last holder has vanished, and writes down that
-/// we hold. Pure, as AcquireFsm is.
+/// Comes to the head of the queue and then, before the lock is used, waits if the last holder has vanished, and writes
+/// down that we hold.
 ///
+/// 0. Acquire. If the hold is lost in one of the steps before 4, start again from here.
 /// 1. Read the data of the lock directory.
 /// 2. They say that another one holds. It does not, since we are at the head: it has vanished without giving back. Wait
 ///    for the whole delay from now, which is after its node was gone, on our own clock.
@@ -65,24 +62,27 @@ public:
 /// 4. On release one transaction: the data say that we gave back, the own node is deleted. Both or none: a former
 ///    holder that comes back late does not write over a later one.
 /// Whoever gives up in 2 writes nothing, so the next one waits in its turn.
-class LockDelayFsm {
+class LockDelayFsm final : public OperationFsm {
 public:
-    LockDelayFsm(LockDelayPort& port, std::int64_t token, std::chrono::milliseconds delay, Patience patience);
+    LockDelayFsm(LockDelayPort& port, std::chrono::milliseconds delay, Patience patience);
 
-    void start();
-    void deadline() { leave(Ended::timed_out); }
-    void stop() { leave(Ended::stopped); }
-    void on_connected() noexcept { outage_.connected(); }
-    void on_session_lost();
-    void on_closed(Errc why, std::string detail) { leave(Ended::failed, why, std::move(detail)); }
+    void start() override { queue_up(); }
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
+    void on_connected() override { outage_.connected(); }
+    void on_session_lost() override;
+    void on_closed(Errc why, std::string detail) override;
 
+    void on_acquired(std::int64_t token);
+    void on_not_acquired(Ended how);
     void on_read(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat);
     void on_marked(Ticket ticket, Rc rc, std::size_t refused_at);
-    void on_timer();
 
 private:
-    enum class Step : std::uint8_t { idle, backing_off, reading, delaying, marking, finished };
+    enum class Step : std::uint8_t { idle, queueing, backing_off, reading, delaying, marking, finished };
 
+    void queue_up();
     void go();
     void send_mark();
     void attempt_failed();
@@ -92,11 +92,13 @@ private:
     bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
 
     LockDelayPort& port_;
-    const HolderMark own_;
     const std::chrono::milliseconds delay_;
     const Patience patience_;
     Step step_ = Step::idle;
     Ticket ticket_ = 0;
+    bool late_ = false;  // the deadline passed while the queue had not answered yet
+    // Of what was acquired last:
+    HolderMark own_;  // token 0: nothing is acquired
     std::int32_t version_ = 0;
     std::int64_t waited_for_ = 0;  // token of the one that vanished
     bool marked_ = false;          // perhaps

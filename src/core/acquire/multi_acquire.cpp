@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/identity.hpp"
@@ -58,80 +59,16 @@ std::shared_ptr<const MultiQueue> make_multi_queue(const SessionCore& core,
     return queue;
 }
 
-// ---- life ---------------------------------------------------------------------------------------------------------
+// ---- begin and end ------------------------------------------------------------------------------------------------
 
 MultiAcquireOp::MultiAcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const MultiQueue> queue,
                                const char* operation, Patience patience, Done done)
-    : core_(std::move(core)),
+    : Acquisition(std::move(core), operation, std::move(done)),
       queue_(std::move(queue)),
-      operation_(operation),
-      done_(std::move(done)),
       fsm_(*this, queue_->spec, patience) {}
 
-void MultiAcquireOp::start(Deadline deadline) {
-    self_ = shared_from_this();
-    started_ = true;
-    if (const Error* why = core_->closed_because()) {
-        return fsm_.on_closed(why->errc(), why->errc() == Errc::closed ? "" : why->what());
-    }
-    if (stopped_early_) return fsm_.stop();
-    core_->add_observer(*this);
-    observing_ = true;
-    if (!deadline.is_never()) {
-        deadline_timer_ = core_->at(core_->runtime().instant(deadline), [this] {
-            deadline_timer_ = 0;
-            fsm_.deadline();
-        });
-    }
-    fsm_.start();
-}
-
-void MultiAcquireOp::stop() {
-    if (started_) {
-        fsm_.stop();
-    } else {
-        stopped_early_ = true;
-    }
-}
-
 void MultiAcquireOp::answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) {
-    AcquireAnswer answer;
-    if (how == Ended::failed) {
-        answer.error.emplace(error, operation_, member ? queue_->user_path(*member) : queue_->name, detail);
-    }
-    if (how == Ended::granted) {
-        answer.share = std::make_shared<HoldRef>(core_, std::move(hold_), std::exchange(reserved_bytes_, 0));
-    }
-    std::exchange(done_, nullptr)(std::move(answer));
-}
-
-void MultiAcquireOp::finished() {
-    if (observing_) core_->remove_observer(*this);
-    if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
-    if (reserved_bytes_ != 0) give_back_reservation(core_->weak_from_this(), reserved_in_, reserved_bytes_);
-    // The core must not be destroyed under the session lock, where answers that nobody waits for may still be dropped.
-    SessionCore& session = *core_;
-    session.defer([self = std::move(self_), core = std::move(core_)] {});
-}
-
-void MultiAcquireOp::on_connected(bool) { fsm_.on_connected(); }
-void MultiAcquireOp::on_suspended() { fsm_.on_suspended(); }
-void MultiAcquireOp::on_session_lost() { fsm_.on_session_lost(); }
-void MultiAcquireOp::on_closed(const Error& why) {
-    observing_ = false;
-    fsm_.on_closed(why.errc(), why.errc() == Errc::closed ? "" : why.what());
-}
-
-// ---- facts --------------------------------------------------------------------------------------------------------
-
-bool MultiAcquireOp::connected() const { return core_->connected(); }
-std::uint64_t MultiAcquireOp::incarnation() const { return core_->incarnation().number; }
-std::int64_t MultiAcquireOp::session_id() const { return core_->incarnation().session_id; }
-Instant MultiAcquireOp::now() const { return core_->runtime().now(); }
-std::uint64_t MultiAcquireOp::random() { return core_->runtime().random(); }
-std::string MultiAcquireOp::new_uuid() { return random_uuid(core_->runtime()); }
-std::optional<std::chrono::milliseconds> MultiAcquireOp::next_delay(const RetryState& state) {
-    return core_->options().retry.next(state);
+    deliver(how, error, member ? queue_->user_path(*member) : queue_->name, std::move(detail));
 }
 
 std::string MultiAcquireOp::path_of(std::size_t member, const std::string& name) const {
@@ -166,44 +103,40 @@ void MultiAcquireOp::create(Ticket ticket, const std::string& identity) {
         ops[i].acl = queue_->acl;
         ops[i].mode = CreateMode::ephemeral_sequential;
     }
-    const auto self = shared_from_this();
-    core_->multi(std::move(ops), [self, ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-        std::vector<std::string> paths(self->size());
-        for (std::size_t i = 0; rc == Rc::ok && i < paths.size(); ++i) paths[i] = results[i].path;
-        const auto refused = std::find_if(results.begin(), results.end(), [rc](const auto& r) { return r.rc == rc; });
-        const auto member = results.size() == paths.size() ? refused - results.begin() : paths.size();
-        self->fsm_.on_created(ticket, rc, paths, static_cast<std::size_t>(member), sent_at);
-    });
+    core_->multi(std::move(ops),
+                 answered([this, ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+                     std::vector<std::string> paths(size());
+                     for (std::size_t i = 0; rc == Rc::ok && i < paths.size(); ++i) paths[i] = results[i].path;
+                     const auto refused = std::ranges::find(results, rc, &MultiResult::rc) - results.begin();
+                     const auto member = results.size() == paths.size() ? refused : std::ssize(paths);
+                     fsm_.on_created(ticket, rc, paths, static_cast<std::size_t>(member), sent_at);
+                 }));
     for (std::size_t i = 0; i < size(); ++i) {
-        core_->exists(directory(i), [self, ticket, i](Rc rc, const NodeStat& stat, Instant) {
-            self->fsm_.on_parent(ticket, i, rc, stat);
-        });
+        core_->exists(directory(i), answered([this, ticket, i](Rc rc, const NodeStat& stat, Instant) {
+                          fsm_.on_parent(ticket, i, rc, stat);
+                      }));
     }
 }
 
 void MultiAcquireOp::make_directory(Ticket ticket, std::size_t member) {
-    core_->make_directory(directory(member), queue_->acl, [self = shared_from_this(), ticket, member](Rc rc, Instant) {
-        self->fsm_.on_directory(ticket, member, rc);
-    });
+    core_->make_directory(directory(member), queue_->acl,
+                          answered([this, ticket, member](Rc rc, Instant) { fsm_.on_directory(ticket, member, rc); }));
 }
 
 void MultiAcquireOp::list(Ticket ticket, std::size_t member) {
-    core_->children(directory(member), [self = shared_from_this(), ticket, member](
-                                           Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-        self->fsm_.on_children(ticket, member, rc, names);
-    });
+    core_->children(directory(member),
+                    answered([this, ticket, member](Rc rc, const std::vector<std::string>& names, const NodeStat&,
+                                                    Instant) { fsm_.on_children(ticket, member, rc, names); }));
 }
 
 void MultiAcquireOp::sync(Ticket ticket) {
     // Of one path is of all: the server catches up with the leader as a whole.
-    core_->sync(directory(0),
-                [self = shared_from_this(), ticket](Rc rc, Instant) { self->fsm_.on_synced(ticket, rc); });
+    core_->sync(directory(0), answered([this, ticket](Rc rc, Instant) { fsm_.on_synced(ticket, rc); }));
 }
 
 void MultiAcquireOp::look_at_first(Ticket ticket, const std::string& name) {
-    core_->exists(path_of(0, name), [self = shared_from_this(), ticket](Rc rc, const NodeStat& stat, Instant) {
-        self->fsm_.on_own(ticket, rc, stat);
-    });
+    core_->exists(path_of(0, name),
+                  answered([this, ticket](Rc rc, const NodeStat& stat, Instant) { fsm_.on_own(ticket, rc, stat); }));
 }
 
 void MultiAcquireOp::watch(Ticket ticket, std::size_t member, const std::string& name) {
@@ -228,23 +161,16 @@ void MultiAcquireOp::unwatch() {
 }
 
 void MultiAcquireOp::renew_lease(Ticket ticket, const std::vector<std::string>& names) {
-    core_->renew_lease(paths_of(names), [self = shared_from_this(), ticket](Rc rc, Instant) {
-        self->fsm_.on_lease_renewed(ticket, rc);
-    });
+    core_->renew_lease(paths_of(names),
+                       answered([this, ticket](Rc rc, Instant) { fsm_.on_lease_renewed(ticket, rc); }));
 }
 
 // ---- budgets, lease, cleaning up ----------------------------------------------------------------------------------
 
 bool MultiAcquireOp::reserve_nodes(const std::string& identity) {
-    const auto present = core_->incarnation().number;
-    if (reserved_bytes_ != 0 && reserved_in_ == present) return true;
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < size(); ++i) bytes += prefix_of(queue_->spec, i, identity).size() + kSequenceChars;
-    bytes = budget_bytes(bytes, size());
-    if (!core_->reserve_ephemeral(bytes)) return false;
-    reserved_bytes_ = bytes;
-    reserved_in_ = present;
-    return true;
+    return reserved_.reserve(*core_, budget_bytes(bytes, size()));
 }
 
 bool MultiAcquireOp::may_watch(const std::vector<std::string>& names) {
@@ -261,17 +187,9 @@ bool MultiAcquireOp::begin_hold(const std::vector<std::string>& names, std::int6
     return hold_ != nullptr;
 }
 
-std::function<void(bool)> MultiAcquireOp::reservation_release() {
-    if (reserved_bytes_ == 0) return {};
-    return [weak = core_->weak_from_this(), incarnation = reserved_in_,
-            bytes = std::exchange(reserved_bytes_, 0)](bool gone) {
-        if (gone) give_back_reservation(weak, incarnation, bytes);
-    };
-}
-
 void MultiAcquireOp::delete_nodes(const std::vector<std::string>& names) {
     auto paths = paths_of(names);
-    if (!paths.empty()) core_->delete_nodes(std::move(paths), reservation_release());
+    if (!paths.empty()) core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_));
 }
 
 void MultiAcquireOp::cleaner_stray(std::size_t member, const std::string& name) {
@@ -284,24 +202,13 @@ void MultiAcquireOp::delete_by_identity(const std::string& identity) {
         bool all_gone;
         std::function<void(bool)> done;
     };
-    const auto rest = std::make_shared<Rest>(Rest{size(), true, reservation_release()});
+    const auto rest = std::make_shared<Rest>(Rest{size(), true, reserved_.release_when_gone(*core_)});
     for (std::size_t i = 0; i < size(); ++i) {
         core_->delete_by_identity(directory(i), identity, [rest](bool gone) {
             rest->all_gone = rest->all_gone && gone;
             if (--rest->open == 0 && rest->done) rest->done(rest->all_gone);
         });
     }
-}
-
-void MultiAcquireOp::start_timer(std::chrono::milliseconds delay) {
-    retry_timer_ = core_->at(core_->runtime().now() + delay, [this] {
-        retry_timer_ = 0;
-        fsm_.on_timer();
-    });
-}
-
-void MultiAcquireOp::stop_timer() {
-    if (retry_timer_ != 0) core_->cancel(std::exchange(retry_timer_, 0));
 }
 
 void MultiAcquireOp::note(const char* what) {

@@ -32,27 +32,16 @@ std::shared_ptr<const MultiQueue> make_multi_queue(const SessionCore& core,
                                                    std::vector<std::shared_ptr<const Queue>> queues,
                                                    LockOptions options, const char* operation);
 
-/// Gives a MultiAcquireFsm its connection, timers and budgets.
-class MultiAcquireOp final : public Acquisition,
-                             public MultiAcquirePort,
-                             public SessionObserver,
-                             public std::enable_shared_from_this<MultiAcquireOp> {
+/// One acquire in several queues at once.
+class MultiAcquireOp final : public Acquisition, public MultiAcquirePort {
 public:
     MultiAcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const MultiQueue> queue, const char* operation,
                    Patience patience, Done done);
 
-    void start(Deadline deadline) override;
-    void stop() override;
-
 private:
+    OperationFsm& machine() noexcept override { return fsm_; }
+
     // MultiAcquirePort
-    bool connected() const override;
-    std::uint64_t incarnation() const override;
-    std::int64_t session_id() const override;
-    Instant now() const override;
-    std::uint64_t random() override;
-    std::string new_uuid() override;
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override;
     void create(Ticket ticket, const std::string& identity) override;
     void make_directory(Ticket ticket, std::size_t member) override;
     void list(Ticket ticket, std::size_t member) override;
@@ -68,18 +57,9 @@ private:
     void delete_nodes(const std::vector<std::string>& names) override;
     void cleaner_stray(std::size_t member, const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
-    void start_timer(std::chrono::milliseconds delay) override;
-    void stop_timer() override;
     void note(const char* what) override;
     void running_out(std::size_t member) override;
     void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override;
-    void finished() override;
-
-    // SessionObserver
-    void on_connected(bool same_session) override;
-    void on_suspended() override;
-    void on_session_lost() override;
-    void on_closed(const Error& why) override;
 
     std::size_t size() const noexcept { return queue_->queues.size(); }
     const std::string& directory(std::size_t member) const { return queue_->spec.members[member].directory; }
@@ -87,24 +67,10 @@ private:
     /// Of those that have a name.
     std::vector<std::string> paths_of(const std::vector<std::string>& names) const;
     std::string payload() const;
-    /// Gives the room in the budget back when the nodes are gone.
-    std::function<void(bool)> reservation_release();
 
-    std::shared_ptr<SessionCore> core_;  // null when finished
     const std::shared_ptr<const MultiQueue> queue_;
-    const char* const operation_;
-    Done done_;
     MultiAcquireFsm fsm_;
-    std::shared_ptr<Hold> hold_;
-    std::shared_ptr<MultiAcquireOp> self_;
     std::vector<SessionCore::WatchId> watches_;  // by member; empty: none
-    TimerId deadline_timer_ = 0;
-    TimerId retry_timer_ = 0;
-    std::size_t reserved_bytes_ = 0;
-    std::uint64_t reserved_in_ = 0;  // incarnation
-    bool started_ = false;
-    bool stopped_early_ = false;
-    bool observing_ = false;
 };
 
 }  // namespace zkrecipes::internal

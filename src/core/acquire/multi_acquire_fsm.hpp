@@ -17,22 +17,10 @@
 
 namespace zkrecipes::internal {
 
-/// What the protocol of a multi-lock asks of its surroundings. A request is answered by the function of MultiAcquireFsm
-/// named beside it, exactly once, never from inside the request, with the ticket that it was given. Members are named
-/// by their index, lists of names have one entry for each member.
-class MultiAcquirePort {
+/// What the protocol of a multi-lock asks of its surroundings. Members are named by their index, lists of names have
+/// one entry for each member.
+class MultiAcquirePort : public virtual OperationPort {
 public:
-    virtual ~MultiAcquirePort() = default;
-
-    // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;  // 0: there was no session yet
-    virtual std::int64_t session_id() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::string new_uuid() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
-
     // ---- requests ----
     /// One transaction that creates (ephemeral, sequential) a node of this identity in every queue and, right behind
     /// it, exists of every directory: on_created, then on_parent for each.
@@ -57,16 +45,12 @@ public:
     virtual void cleaner_stray(std::size_t member, const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;  // in every queue
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
+    // ---- the log, and the end ----
     virtual void note(const char* what) = 0;           // something worth a line in the log
     virtual void running_out(std::size_t member) = 0;  // more than half of its directory's numbers are used up
     /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked. `member`: whom an error is
     /// about; empty: all.
     virtual void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) = 0;
-    /// Nothing of this attempt is open any more: no node, no request that matters, no timer, no watch.
-    virtual void finished() = 0;
 };
 
 /// One of the queues that are entered together.
@@ -88,19 +72,20 @@ struct MultiQueueSpec {
 /// What comes after the own nodes is done for all members at the same time, each time one round trip: exists of the
 /// directories, lists of those where there is company, watches of all that stand in the way; when these are gone, one
 /// committed check of all own nodes, with a list where somebody else may have come first meanwhile.
-class MultiAcquireFsm {
+class MultiAcquireFsm final : public OperationFsm {
 public:
     MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience);
 
-    void start();
-    void deadline();
-    void stop();
+    void start() override;
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
 
     // ---- the session ----
-    void on_connected();
-    void on_suspended();
-    void on_session_lost();
-    void on_closed(Errc why, std::string detail);
+    void on_connected() override;
+    void on_suspended() override;
+    void on_session_lost() override;
+    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     /// `paths`: of the new nodes. `refused`: whose create was refused; the number of members: not known.
@@ -113,7 +98,6 @@ public:
     void on_watching(Ticket ticket, std::size_t member, Rc rc);
     void on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type);
     void on_lease_renewed(Ticket ticket, Rc rc);
-    void on_timer();
 
     bool is_finished() const noexcept { return step_ == Step::finished; }
     bool is_waiting() const noexcept { return step_ == Step::waiting; }

@@ -37,7 +37,7 @@ public:
                                                               patience, *place->terms, wanted);
                     }),
           place_(std::move(place)),
-          fsm_(static_cast<SemaphoreFsm&>(fsm())) {}
+          fsm_(static_cast<SemaphoreFsm&>(machine())) {}
 
 private:
     std::string lease_path(const std::string& name) const { return join_path(place_->leases, name); }
@@ -46,16 +46,15 @@ private:
         for (const auto& name : names) paths.push_back(lease_path(name));
         return paths;
     }
-    std::shared_ptr<SemaphoreOp> self() { return std::static_pointer_cast<SemaphoreOp>(shared_from_this()); }
 
     // ---- requests
     void look(Ticket ticket) override {
-        core_->get(place_->leases, [self = self(), ticket](Rc rc, const std::string& data, const NodeStat& stat,
-                                                           Instant) { self->fsm_.on_look(ticket, rc, data, stat); });
+        core_->get(place_->leases, answered([this, ticket](Rc rc, const std::string& data, const NodeStat& stat,
+                                                           Instant) { fsm_.on_look(ticket, rc, data, stat); }));
     }
     void make_leases(Ticket ticket) override {
         core_->make_directory(place_->leases, queue_->acl,
-                              [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_made(ticket, rc); });
+                              answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_made(ticket, rc); }));
     }
     void watch_leases(Ticket ticket) override {
         // By raw pointer, as in AcquireOp::watch.
@@ -71,64 +70,49 @@ private:
     }
     void take(Ticket ticket, const LeaseRequest& taking) override;
     void sync_leases(Ticket ticket) override {
-        core_->sync(place_->leases,
-                    [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_synced(ticket, rc); });
+        core_->sync(place_->leases, answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_synced(ticket, rc); }));
     }
     void find_lease(Ticket ticket, const std::string& name) override {
-        core_->exists(lease_path(name), [self = self(), ticket](Rc rc, const NodeStat& stat, Instant) {
-            self->fsm_.on_lease(ticket, rc, stat);
-        });
+        core_->exists(lease_path(name), answered([this, ticket](Rc rc, const NodeStat& stat, Instant) {
+                          fsm_.on_lease(ticket, rc, stat);
+                      }));
     }
     void renew_lease_of_leases(Ticket ticket, const std::vector<std::string>& names) override {
         core_->renew_lease(lease_paths(names),
-                           [self = self(), ticket](Rc rc, Instant) { self->fsm_.on_leases_verified(ticket, rc); });
+                           answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_verified(ticket, rc); }));
     }
 
     // ---- budgets, lease, cleaning up
-    bool reserve_leases(const std::vector<std::string>& names) override {
-        const auto present = core_->incarnation().number;
-        if (lease_bytes_ != 0 && leases_in_ == present) return true;  // their names are as long each time
+    bool reserve_leases(const std::vector<std::string>& names) override {  // they are as long each time
         std::size_t bytes = 0;
         for (const auto& name : names) bytes += Budget::cost(lease_path(name).size());
         bytes -= Budget::cost(0);  // is added by the budget, once
-        if (!core_->reserve_ephemeral(bytes)) return false;
-        lease_bytes_ = bytes;
-        leases_in_ = present;
-        return true;
+        return reserved_leases_.reserve(*core_, bytes);
     }
     bool may_watch_leases() override { return core_->reserve_watch_possible(place_->leases.size()); }
     void left_queue() override {
-        if (reserved_bytes_ != 0) give_back_reservation(core_->weak_from_this(), reserved_in_, reserved_bytes_);
-        reserved_bytes_ = std::exchange(lease_bytes_, 0);
-        reserved_in_ = leases_in_;
+        reserved_.release(*core_);
+        reserved_ = std::exchange(reserved_leases_, {});
     }
     bool begin_lease_hold(const std::vector<std::string>& names, std::int64_t czxid) override {
         hold_ = core_->begin_hold(lease_paths(names), czxid);
         return hold_ != nullptr;
     }
     void delete_leases(const std::vector<std::string>& names) override {
-        core_->delete_nodes(lease_paths(names), reservation_release());
+        core_->delete_nodes(lease_paths(names), reserved_.release_when_gone(*core_));
     }
     void delete_leases_by_identity(const std::string& identity) override {
-        std::function<void(bool)> release;
-        if (lease_bytes_ != 0) {
-            release = [weak = core_->weak_from_this(), incarnation = leases_in_,
-                       bytes = std::exchange(lease_bytes_, 0)](bool gone) {
-                if (gone) give_back_reservation(weak, incarnation, bytes);
-            };
-        }
-        core_->delete_by_identity(place_->leases, identity, std::move(release));
+        core_->delete_by_identity(place_->leases, identity, reserved_leases_.release_when_gone(*core_));
     }
     void finished() override {
-        if (lease_bytes_ != 0) give_back_reservation(core_->weak_from_this(), leases_in_, lease_bytes_);
+        reserved_leases_.release(*core_);
         AcquireOp::finished();
     }
 
     const std::shared_ptr<const SemaphorePlace> place_;
     SemaphoreFsm& fsm_;
     SessionCore::WatchId watch_ = 0;
-    std::size_t lease_bytes_ = 0;
-    std::uint64_t leases_in_ = 0;  // incarnation
+    Reservation reserved_leases_;
 };
 
 void SemaphoreOp::take(Ticket ticket, const LeaseRequest& taking) {
@@ -149,9 +133,9 @@ void SemaphoreOp::take(Ticket ticket, const LeaseRequest& taking) {
         create.mode = CreateMode::ephemeral;
     }
     core_->multi(std::move(ops),
-                 [self = self(), ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-                     self->fsm_.on_taken(ticket, rc, refused_step(rc, results), sent_at);
-                 });
+                 answered([this, ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+                     fsm_.on_taken(ticket, rc, refused_step(rc, results), sent_at);
+                 }));
     find_lease(ticket, taking.leases.front());
 }
 

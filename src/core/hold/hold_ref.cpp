@@ -6,15 +6,6 @@
 
 namespace zkrecipes::internal {
 
-void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t incarnation, std::size_t bytes) {
-    auto core = weak.lock();
-    if (!core) return;
-    if (core->incarnation().number == incarnation) core->release_ephemeral(bytes);
-    // This may be the last reference, and a core must not be destroyed under its own lock.
-    SessionCore& inside = *core;
-    inside.defer([core = std::move(core)] {});
-}
-
 HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
                  std::int64_t token)
     : core_(std::move(core)),

@@ -9,13 +9,10 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/grant.hpp>
 
+#include "core/operation/reservation.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
-
-/// *lock held*: gives back the room that a node took in the budget, unless the session that owned it is over.
-/// By a weak reference, because what the reaper still has to do must not keep a session alive that nobody uses.
-void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t incarnation, std::size_t bytes);
 
 /// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
 /// leave gives it back. Usable from any thread. Under a session lock (a retry policy) leave() takes effect soon

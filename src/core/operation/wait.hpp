@@ -9,13 +9,15 @@
 #include <zkrecipes/deadline.hpp>
 
 #include "base/wait_event.hpp"
+#include "core/operation/operation.hpp"
+#include "core/operation/types.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
 
-// The two ways to wait for an operation that answers under the session lock, once, and has start(deadline) and stop(),
-// of which stop() may come before start(). `make` is given what to answer to, and makes it; also the deadline, which it
-// may lift: a single attempt is its own limit.
+// The two ways to wait for an Operation. `make` is given how patient the call is and what to answer to: once, under the
+// session lock. An answer has an `error`, if there is one, and if something must not be left behind where nobody takes
+// the answer, it has discard().
 
 /// What a blocking call waits on. Not on the caller's stack: a fiber that is destroyed while it waits takes its stack
 /// with it.
@@ -63,21 +65,32 @@ private:
     bool over_ = false;
 };
 
-/// Blocks the calling fiber or thread until the answer is there.
+/// A deadline that has passed already makes one attempt, which is its own limit: the deadline becomes never().
+inline Patience patience_of(const SessionCore& core, Deadline& deadline) {
+    if (!deadline.is_passed(core.runtime().steady_now())) return Patience::wait;
+    deadline = Deadline::never();
+    return Patience::try_once;
+}
+
+template <class Answer>
+void discard(Answer& answer) {
+    if constexpr (requires { answer.discard(); }) answer.discard();
+}
+
+/// Blocks the calling fiber or thread until the answer is there. Throws its error.
 template <class Answer, class Make>
 Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, Deadline deadline,
                     std::stop_token stop) {
     struct Waiter : CallWaiter {
-        Answer answer;  // written under the session lock, before the event
+        Answer answer;           // written under the session lock, before the event
+        bool abandoned = false;  // under the session lock: nobody waits any more (a fiber was destroyed)
     };
     const auto waiter = std::make_shared<Waiter>();
-    const auto op = make(
-        [core = core.get(), waiter](Answer answer) {
-            if (waiter->over()) return;
-            waiter->answer = std::move(answer);
-            waiter->CallWaiter::answer(*core);
-        },
-        deadline);
+    const auto op = make(patience_of(*core, deadline), [core = core.get(), waiter](Answer answer) {
+        if (waiter->abandoned || waiter->over()) return discard(answer);
+        waiter->answer = std::move(answer);
+        waiter->CallWaiter::answer(*core);
+    });
     try {
         // Before the start, so that a stop that was requested already sends nothing.
         const std::stop_callback on_stop(std::move(stop), [&] { core->run_locked_or_post([op] { op->stop(); }); });
@@ -88,11 +101,14 @@ Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, 
         waiter->wait(*core);
     } catch (...) {
         core->run_locked([&] {
+            waiter->abandoned = true;
             core->remove_observer(*waiter);
+            discard(waiter->answer);
             op->stop();
         });
         throw;
     }
+    if (waiter->answer.error) throw *waiter->answer.error;
     return std::move(waiter->answer);
 }
 
@@ -100,10 +116,9 @@ Answer run_blocking(const std::shared_ptr<SessionCore>& core, const Make& make, 
 template <class Answer, class Make>
 void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadline deadline, std::stop_token stop,
                std::function<void(Answer)> done) {
-    using Op = typename decltype(make(std::function<void(Answer)>(), deadline))::element_type;
     struct Later : SessionObserver {
         std::shared_ptr<SessionCore> core;
-        std::shared_ptr<Op> op;
+        std::shared_ptr<Operation> op;
         std::function<void(Answer)> done;
         std::shared_ptr<Later> self;  // until it is answered
         struct Stop {
@@ -115,7 +130,7 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
         std::optional<std::stop_callback<Stop>> on_stop;
 
         void answer(Answer answered) {
-            if (!self) return;
+            if (!self) return discard(answered);
             // The stop callback must not be destroyed under the session lock, for which it may be waiting on another
             // thread; and what the user gave us must not be destroyed there either.
             const auto shared = std::make_shared<Answer>(std::move(answered));
@@ -142,7 +157,9 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
     later->self = later;
     later->core = core;
     later->done = std::move(done);
-    const auto op = later->op = make([later](Answer answer) { later->answer(std::move(answer)); }, deadline);
+    const auto patience = patience_of(*core, deadline);
+    const std::shared_ptr<Operation> op = make(patience, [later](Answer answer) { later->answer(std::move(answer)); });
+    later->op = op;
     try {
         if (stop.stop_possible()) later->on_stop.emplace(std::move(stop), typename Later::Stop{later.get()});
         core->run_locked([&] {

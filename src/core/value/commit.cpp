@@ -125,98 +125,35 @@ void check_size(const TransactionPlan& plan, const char* operation) {
 
 namespace {
 
-/// Gives a CommitFsm its connection, timers and budget, as AcquireOp does for an AcquireFsm.
-class CommitOp final : public PendingCommit,
-                       public CommitPort,
-                       public SessionObserver,
-                       public std::enable_shared_from_this<CommitOp> {
+class CommitOp final : public Operation, public CommitPort {
 public:
-    CommitOp(const TransactionPlan& plan, const char* operation, Patience patience, Done done)
-        : plan_(plan),
-          core_(plan_.core),
-          operation_(operation),
+    CommitOp(const TransactionPlan& plan, const char* operation, Patience patience, CommitDone done)
+        : Operation(plan.core, operation),
+          plan_(plan),
           done_(std::move(done)),
           fsm_(*this, plan_.mark_directory.empty() ? CommitFsm::Mark::no : CommitFsm::Mark::yes, patience) {
         plan_.core.reset();
         if (!plan_.mark_directory.empty()) mark_ = make_identity(random_uuid(core_->runtime())) + kMarkName;
     }
 
-    void start(Deadline deadline) override {
-        self_ = shared_from_this();
-        started_ = true;
-        if (const Error* why = core_->closed_because()) return fsm_.on_closed(why->errc(), words_of(*why));
-        if (stopped_early_) return fsm_.stop();
-        core_->add_observer(*this);
-        observing_ = true;
-        if (!deadline.is_never()) {
-            deadline_timer_ = core_->at(core_->runtime().instant(deadline), [this] {
-                deadline_timer_ = 0;
-                fsm_.deadline();
-            });
-        }
-        fsm_.start();
-    }
-    void stop() override { started_ ? fsm_.stop() : void(stopped_early_ = true); }
-
 private:
-    static std::string words_of(const Error& why) { return why.errc() == Errc::closed ? "" : why.what(); }
+    OperationFsm& machine() noexcept override { return fsm_; }
 
-    // SessionObserver
-    void on_connected(bool) override { fsm_.on_connected(); }
-    void on_suspended() override {}
-    void on_session_lost() override { fsm_.on_session_lost(); }
-    void on_closed(const Error& why) override {
-        observing_ = false;
-        fsm_.on_closed(why.errc(), words_of(why));
-    }
-
-    // CommitPort
-    bool connected() const override { return core_->connected(); }
-    std::uint64_t incarnation() const override { return core_->incarnation().number; }
-    Instant now() const override { return core_->runtime().now(); }
-    std::uint64_t random() override { return core_->runtime().random(); }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        return core_->options().retry.next(state);
-    }
     bool all_held() const override {
         return std::ranges::all_of(plan_.holds, [](const auto& hold) { return hold->held(); });
     }
 
     void send(Ticket ticket, What what) override {
-        core_->multi(
-            request_of(*core_, plan_, mark_, what),
-            [self = shared_from_this(), ticket, what](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-                self->on_answer(ticket, what, rc, results, sent_at);
-            });
+        core_->multi(request_of(*core_, plan_, mark_, what),
+                     answered([this, ticket, what](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+                         on_answer(ticket, what, rc, results, sent_at);
+                     }));
     }
-    bool reserve_mark() override {
-        const auto present = core_->incarnation().number;
-        if (reserved_bytes_ != 0 && reserved_in_ == present) return true;
-        const std::size_t bytes = join_path(plan_.mark_directory, mark_).size();
-        if (!core_->reserve_ephemeral(bytes)) return false;
-        reserved_bytes_ = bytes;
-        reserved_in_ = present;
-        return true;
-    }
-    void delete_mark() override { core_->delete_node(join_path(plan_.mark_directory, mark_), reservation_release()); }
+    std::string mark_node() const { return join_path(plan_.mark_directory, mark_); }
+    bool reserve_mark() override { return reserved_.reserve(*core_, mark_node().size()); }
+    void delete_mark() override { core_->delete_node(mark_node(), reserved_.release_when_gone(*core_)); }
     void delete_mark_if_any() override {
-        core_->delete_by_identity(plan_.mark_directory, mark_, reservation_release());
-    }
-    std::function<void(bool)> reservation_release() {
-        return [weak = core_->weak_from_this(), incarnation = reserved_in_,
-                bytes = std::exchange(reserved_bytes_, 0)](bool gone) {
-            if (gone && bytes != 0) give_back_reservation(weak, incarnation, bytes);
-        };
-    }
-
-    void start_timer(std::chrono::milliseconds delay) override {
-        retry_timer_ = core_->at(core_->runtime().now() + delay, [this] {
-            retry_timer_ = 0;
-            fsm_.on_timer();
-        });
-    }
-    void stop_timer() override {
-        if (retry_timer_ != 0) core_->cancel(std::exchange(retry_timer_, 0));
+        core_->delete_by_identity(plan_.mark_directory, mark_, reserved_.release_when_gone(*core_));
     }
 
     void answer(CommitEnd end) override {
@@ -236,17 +173,7 @@ private:
         }
         std::exchange(done_, nullptr)(std::move(answer));
     }
-    void finished() override {
-        if (observing_) core_->remove_observer(*this);
-        if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
-        if (reserved_bytes_ != 0) give_back_reservation(core_->weak_from_this(), reserved_in_, reserved_bytes_);
-        // As AcquireOp::finished: a late answer may still come, but the core must not be destroyed under its own lock.
-        SessionCore& session = *core_;
-        session.defer([self = std::move(self_), core = std::move(core_)] {});
-    }
-
     void on_answer(Ticket ticket, What what, Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-        if (!core_) return;  // finished long ago
         results_ = results;
         // The first with this answer: those after it say something else, and those before it "ok".
         refused_at_ = static_cast<std::size_t>(std::ranges::find(results, rc, &MultiResult::rc) - results.begin());
@@ -320,33 +247,18 @@ private:
     }
     std::string first_path() const { return plan_.paths.empty() ? "" : plan_.paths.front(); }
 
-    TransactionPlan plan_;               // its core is core_
-    std::shared_ptr<SessionCore> core_;  // null when finished
-    const char* const operation_;
-    Done done_;
+    TransactionPlan plan_;  // its core is core_
+    CommitDone done_;
     CommitFsm fsm_;
     std::string mark_;  // name of the node; empty: none
     std::vector<MultiResult> results_;
     std::size_t refused_at_ = 0;
-    std::shared_ptr<CommitOp> self_;
-    TimerId deadline_timer_ = 0;
-    TimerId retry_timer_ = 0;
-    std::size_t reserved_bytes_ = 0;
-    std::uint64_t reserved_in_ = 0;  // incarnation
-    bool started_ = false;
-    bool stopped_early_ = false;
-    bool observing_ = false;
 };
 
 }  // namespace
 
-std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
-                                           PendingCommit::Done done) {
-    auto patience = Patience::wait;
-    if (deadline.is_passed(plan.core->runtime().steady_now())) {
-        patience = Patience::try_once;
-        deadline = Deadline::never();  // the one attempt is its own limit
-    }
+std::shared_ptr<Operation> make_commit(const TransactionPlan& plan, const char* operation, Patience patience,
+                                       CommitDone done) {
     return std::make_shared<CommitOp>(plan, operation, patience, std::move(done));
 }
 
@@ -355,8 +267,8 @@ std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const ch
 namespace {
 
 auto maker(const TransactionPlan& plan, const char* operation) {
-    return [&plan, operation](PendingCommit::Done done, Deadline& deadline) {
-        return make_commit(plan, operation, deadline, std::move(done));
+    return [&plan, operation](Patience patience, CommitDone done) {
+        return make_commit(plan, operation, patience, std::move(done));
     };
 }
 
@@ -364,9 +276,7 @@ auto maker(const TransactionPlan& plan, const char* operation) {
 
 std::optional<TransactionResult> commit_blocking(const TransactionPlan& plan, const char* operation, Deadline deadline,
                                                  std::stop_token stop) {
-    auto answer = run_blocking<CommitAnswer>(plan.core, maker(plan, operation), deadline, std::move(stop));
-    if (answer.error) throw *answer.error;
-    return std::move(answer.result);
+    return run_blocking<CommitAnswer>(plan.core, maker(plan, operation), deadline, std::move(stop)).result;
 }
 
 void commit_later(const TransactionPlan& plan, const char* operation, Deadline deadline, std::stop_token stop,

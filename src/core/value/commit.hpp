@@ -12,6 +12,8 @@
 #include <zkrecipes/transaction.hpp>
 
 #include "core/hold/hold_ref.hpp"
+#include "core/operation/operation.hpp"
+#include "core/operation/types.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -44,24 +46,11 @@ struct CommitAnswer {
     std::optional<Error> error;
 };
 
-/// One commit on its way. Owns itself until nothing of it is open any more, which may be later than its answer.
-class PendingCommit {
-public:
-    /// Runs under the session lock, exactly once.
-    using Done = std::function<void(CommitAnswer)>;
-
-    PendingCommit() = default;
-    PendingCommit(const PendingCommit&) = delete;
-    PendingCommit& operator=(const PendingCommit&) = delete;
-    virtual ~PendingCommit() = default;
-
-    // *lock held*:
-    virtual void start(Deadline deadline) = 0;
-    virtual void stop() = 0;  // also before start()
-};
-/// For protocols that go on under the session lock. A passed deadline makes one attempt, and becomes never().
-std::shared_ptr<PendingCommit> make_commit(const TransactionPlan& plan, const char* operation, Deadline& deadline,
-                                           PendingCommit::Done done);
+/// Runs under the session lock, exactly once.
+using CommitDone = std::function<void(CommitAnswer)>;
+/// One commit, for protocols that go on under the session lock.
+std::shared_ptr<Operation> make_commit(const TransactionPlan& plan, const char* operation, Patience patience,
+                                       CommitDone done);
 
 /// Blocks the calling fiber or thread until the answer is there. Throws Error. Empty: timed out or stopped before
 /// anything was sent.

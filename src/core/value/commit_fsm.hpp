@@ -11,6 +11,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
+#include "core/operation/retrying_fsm.hpp"
 #include "core/operation/types.hpp"
 #include "session/common/backoff.hpp"
 
@@ -32,8 +33,8 @@ struct CommitEnd {
     std::string detail{};
 };
 
-/// What a commit asks of its surroundings; the rules are those of AcquirePort.
-class CommitPort {
+/// What a commit asks of its surroundings.
+class CommitPort : public virtual OperationPort {
 public:
     /// What one request consists of.
     enum class What {
@@ -42,14 +43,6 @@ public:
                      // from the mark of one that has happened
         which_mark   // whether the mark that is there is that of an attempt: refused with bad_version if not
     };
-    virtual ~CommitPort() = default;
-
-    // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;
     virtual bool all_held() const = 0;  // whether what is required is surely held, by our own clock
 
     // ---- requests, cleaning up ----
@@ -58,11 +51,7 @@ public:
     virtual void delete_mark() = 0;                   // it is there
     virtual void delete_mark_if_any() = 0;            // it may be there, or come
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
     virtual void answer(CommitEnd end) = 0;  // once
-    virtual void finished() = 0;             // nothing of this commit is open any more
 };
 
 /// Sends one guarded transaction, and never one that may happen twice. Pure, as AcquireFsm is.
@@ -77,24 +66,24 @@ public:
 ///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out. Its
 ///   own answer can be lost as well: the mark that the next one meets may be that one, and so it is asked which it is.
 ///   The session ends: so does the mark, and the outcome stays unknown.
-class CommitFsm {
+class CommitFsm final : public OperationFsm {
 public:
     enum class Mark { no, yes };
     CommitFsm(CommitPort& port, Mark mark, Patience patience);
 
-    void start();
-    void deadline();
-    void stop();
+    void start() override;
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
 
     // ---- the session; what was sent is answered, also when the connection breaks ----
-    void on_connected();
-    void on_session_lost();
-    void on_closed(Errc why, std::string detail);
+    void on_connected() override;
+    void on_session_lost() override;
+    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     /// `refused_at`: the operation that was refused, if one was; 0 is the mark, if there is one.
     void on_answer(Ticket ticket, Rc rc, std::size_t refused_at);
-    void on_timer();
 
 private:
     enum class Step : std::uint8_t {

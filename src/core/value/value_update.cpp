@@ -36,66 +36,23 @@ TransactionPlan plan_of(std::shared_ptr<SessionCore> core, const ValuePlace& pla
     return plan;
 }
 
-/// Gives a ValueUpdateFsm its connection, commits, lock and timers. Kept alive by what is on its way.
-class ValueUpdateOp final : public ValueUpdatePort,
-                            public SessionObserver,
-                            public std::enable_shared_from_this<ValueUpdateOp> {
+class ValueUpdateOp final : public Operation, public ValueUpdatePort {
 public:
     /// Runs under the session lock, exactly once.
     using Done = std::function<void(ValueUpdateAnswer)>;
 
     ValueUpdateOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const ValuePlace> place,
-                  std::shared_ptr<ValueUpdateRule> rule, const char* operation, bool once, Done done)
-        : core_(std::move(core)),
+                  std::shared_ptr<ValueUpdateRule> rule, const char* operation, Patience patience, Done done)
+        : Operation(std::move(core), operation),
           place_(std::move(place)),
           rule_(std::move(rule)),
-          operation_(operation),
-          once_(once),
+          once_(patience == Patience::try_once),
           done_(std::move(done)),
-          fsm_(*this, *rule_, {place_->make_directories, once}) {}
-
-    // *lock held*:
-    void start(Deadline deadline) {
-        self_ = shared_from_this();
-        started_ = true;
-        deadline_ = once_ ? Deadline::never() : deadline;  // the one attempt is its own limit
-        if (const Error* why = core_->closed_because()) return fsm_.on_closed(why->errc(), words_of(*why));
-        if (stopped_early_) return fsm_.stop();
-        core_->add_observer(*this);
-        observing_ = true;
-        if (!deadline_.is_never()) {
-            deadline_timer_ = core_->at(core_->runtime().instant(deadline_), [this] {
-                deadline_timer_ = 0;
-                fsm_.deadline();
-            });
-        }
-        fsm_.start();
-    }
-    void stop() {
-        if (!core_) return;
-        started_ ? fsm_.stop() : void(stopped_early_ = true);
-    }
+          fsm_(*this, *rule_, {place_->make_directories, once_}) {}
 
 private:
-    static std::string words_of(const Error& why) { return why.errc() == Errc::closed ? "" : why.what(); }
+    OperationFsm& machine() noexcept override { return fsm_; }
 
-    // SessionObserver
-    void on_connected(bool) override { fsm_.on_connected(); }
-    void on_suspended() override {}  // what was sent will be answered
-    void on_session_lost() override {}
-    void on_closed(const Error& why) override {
-        observing_ = false;
-        fsm_.on_closed(why.errc(), words_of(why));
-    }
-
-    // ValueUpdatePort
-    bool connected() const override { return core_->connected(); }
-    std::uint64_t incarnation() const override { return core_->incarnation().number; }
-    Instant now() const override { return core_->runtime().now(); }
-    std::uint64_t random() override { return core_->runtime().random(); }
-    std::optional<milliseconds> next_delay(const RetryState& state) override {
-        return core_->options().retry.next(state);
-    }
     std::optional<milliseconds> conflict_delay(const RetryState& state, bool locked) override {
         return (locked ? locked_conflicts() : place_->conflicts).next(state);
     }
@@ -105,18 +62,18 @@ private:
     void look(Ticket ticket, bool fresh) override {
         const auto synced = std::make_shared<Rc>(Rc::ok);
         if (fresh) core_->sync(place_->path, [synced](Rc rc, Instant) { *synced = rc; });
-        core_->get(place_->path, [self = shared_from_this(), ticket, synced](Rc rc, const std::string& data,
-                                                                             const NodeStat& stat, Instant) {
-            const bool usable = *synced == Rc::ok || *synced == Rc::no_node;
-            if (self->core_) self->fsm_.on_looked(ticket, usable ? rc : *synced, data, stat);
-        });
+        core_->get(place_->path,
+                   answered([this, ticket, synced](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       const bool usable = *synced == Rc::ok || *synced == Rc::no_node;
+                       fsm_.on_looked(ticket, usable ? rc : *synced, data, stat);
+                   }));
     }
     void write(Ticket ticket, const ValueWrite& write) override {
         Deadline deadline = once_ ? Deadline::passed() : deadline_;
-        commit_ = make_commit(plan_of(core_, *place_, write), operation_, deadline,
-                              [self = shared_from_this(), ticket](CommitAnswer answer) {
-                                  self->on_committed(ticket, std::move(answer));
-                              });
+        const auto patience = patience_of(*core_, deadline);
+        commit_ =
+            make_commit(plan_of(core_, *place_, write), operation_, patience,
+                        answered([this, ticket](CommitAnswer answer) { on_committed(ticket, std::move(answer)); }));
         const auto commit = commit_;
         commit->start(deadline);
     }
@@ -137,22 +94,18 @@ private:
         const bool marks = which == Directory::of_marks;
         const std::string directory = marks ? place_->mark_directory : std::string(parent_path(place_->path));
         const auto& acl = marks ? core_->options().acl : place_->acl;  // the marks are the session's, too
-        core_->make_directory(
-            directory, acl,
-            [self = shared_from_this(), ticket, marks](Rc rc, Instant) {
-                if (!self->core_) return;
-                if (marks && rc == Rc::ok) self->place_->marks_made = true;
-                self->fsm_.on_directory(ticket, rc);
-            },
-            // That of the marks is empty most of the time, and is to stay.
-            marks ? CreateMode::persistent : CreateMode::container);
+        core_->make_directory(directory, acl, answered([this, ticket, marks](Rc rc, Instant) {
+                                  if (marks && rc == Rc::ok) place_->marks_made = true;
+                                  fsm_.on_directory(ticket, rc);
+                              }),
+                              // That of the marks is empty most of the time, and is to stay.
+                              marks ? CreateMode::persistent : CreateMode::container);
     }
 
     void lock(Ticket ticket) override {
-        acquire_ = std::make_shared<AcquireOp>(core_, place_->lock, operation_, Patience::wait,
-                                               [self = shared_from_this(), ticket](AcquireAnswer answer) {
-                                                   self->on_acquired(ticket, std::move(answer));
-                                               });
+        acquire_ = std::make_shared<AcquireOp>(
+            core_, place_->lock, operation_, Patience::wait,
+            answered([this, ticket](AcquireAnswer answer) { on_acquired(ticket, std::move(answer)); }));
         const auto acquire = acquire_;
         acquire->start(deadline_);
     }
@@ -169,18 +122,7 @@ private:
         if (acquire) acquire->stop();
     }
 
-    void start_timer(milliseconds delay) override {
-        timer_ = core_->at(core_->runtime().now() + delay, [this] {
-            timer_ = 0;
-            fsm_.on_timer();
-        });
-    }
-    void stop_timer() override {
-        if (timer_ != 0) core_->cancel(std::exchange(timer_, 0));
-    }
     void answer(ValueUpdateEnd end) override {
-        if (observing_) core_->remove_observer(*this);
-        if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
         ValueUpdateAnswer answer;
         answer.how = static_cast<ValueUpdateAnswer::How>(end.how);
         if (end.how == ValueUpdateEnd::How::failed) {
@@ -188,36 +130,22 @@ private:
                                      : Error(end.error, operation_, place_->user_path, std::move(end.detail));
         }
         std::exchange(done_, nullptr)(std::move(answer));
-        // As AcquireOp::finished: an answer may still come, but the core must not be destroyed under its own lock.
-        SessionCore& session = *core_;
-        session.defer([self = std::move(self_), core = std::move(core_)] {});
     }
 
-    std::shared_ptr<SessionCore> core_;  // null when it has ended
     const std::shared_ptr<const ValuePlace> place_;
     const std::shared_ptr<ValueUpdateRule> rule_;
-    const char* const operation_;
     const bool once_;
     Done done_;
     ValueUpdateFsm fsm_;
-    Deadline deadline_;
-    std::shared_ptr<ValueUpdateOp> self_;
-    std::shared_ptr<PendingCommit> commit_;
-    std::shared_ptr<Acquisition> acquire_;
+    std::shared_ptr<Operation> commit_;
+    std::shared_ptr<Operation> acquire_;
     std::shared_ptr<HoldRef> share_;
-    TimerId deadline_timer_ = 0;
-    TimerId timer_ = 0;
-    bool started_ = false;
-    bool stopped_early_ = false;
-    bool observing_ = false;
 };
 
 auto maker(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
-           const std::shared_ptr<ValueUpdateRule>& rule, const char* operation, Deadline deadline,
-           ValueUpdateEnded inside) {
-    const bool once = deadline.is_passed(core->runtime().steady_now());
-    return [core, place, rule, operation, once, inside = std::move(inside)](ValueUpdateOp::Done done, Deadline&) {
-        return std::make_shared<ValueUpdateOp>(core, place, rule, operation, once,
+           const std::shared_ptr<ValueUpdateRule>& rule, const char* operation, ValueUpdateEnded inside) {
+    return [core, place, rule, operation, inside = std::move(inside)](Patience patience, ValueUpdateOp::Done done) {
+        return std::make_shared<ValueUpdateOp>(core, place, rule, operation, patience,
                                                [inside, done = std::move(done)](ValueUpdateAnswer answer) {
                                                    if (inside) inside(answer.how);
                                                    done(std::move(answer));
@@ -278,9 +206,8 @@ std::optional<bool> change_blocking(const std::shared_ptr<SessionCore>& core,
                                     const std::shared_ptr<const ValuePlace>& place,
                                     const std::shared_ptr<ValueUpdateRule>& rule, const char* operation,
                                     Deadline deadline, std::stop_token stop, ValueUpdateEnded inside) {
-    const auto answer = run_blocking<ValueUpdateAnswer>(
-        core, maker(core, place, rule, operation, deadline, std::move(inside)), deadline, std::move(stop));
-    if (answer.error) throw *answer.error;
+    const auto answer = run_blocking<ValueUpdateAnswer>(core, maker(core, place, rule, operation, std::move(inside)),
+                                                        deadline, std::move(stop));
     if (answer.how == ValueUpdateAnswer::How::nothing) return std::nullopt;
     return answer.how == ValueUpdateAnswer::How::changed;
 }
@@ -288,7 +215,7 @@ std::optional<bool> change_blocking(const std::shared_ptr<SessionCore>& core,
 void change_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
                   const std::shared_ptr<ValueUpdateRule>& rule, const char* operation, Deadline deadline,
                   std::stop_token stop, std::function<void(ValueUpdateAnswer)> done, ValueUpdateEnded inside) {
-    run_later<ValueUpdateAnswer>(core, maker(core, place, rule, operation, deadline, std::move(inside)), deadline,
+    run_later<ValueUpdateAnswer>(core, maker(core, place, rule, operation, std::move(inside)), deadline,
                                  std::move(stop), std::move(done));
 }
 

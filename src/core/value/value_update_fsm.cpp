@@ -204,6 +204,7 @@ void ValueUpdateFsm::leave(ValueUpdateEnd answer) {
     port_.stop_timer();
     if (std::exchange(locked_, false)) port_.unlock();
     port_.answer(std::move(answer));
+    port_.finished();
 }
 
 }  // namespace zkrecipes::internal

@@ -10,6 +10,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
+#include "core/operation/retrying_fsm.hpp"
 #include "core/operation/types.hpp"
 #include "session/common/backoff.hpp"
 
@@ -91,19 +92,12 @@ struct ValueUpdateEnd {
     std::optional<Error> ready{};  // failed: complete, instead of the two above
 };
 
-/// What a change asks of its surroundings; the rules are those of AcquirePort, except that write() and lock() may be
-/// answered before they return.
-class ValueUpdatePort {
+/// What a change asks of its surroundings. Other than elsewhere write() and lock() may be answered before they return.
+class ValueUpdatePort : public virtual OperationPort {
 public:
     enum class Directory { parent, of_marks };
-    virtual ~ValueUpdatePort() = default;
 
     // ---- facts ----
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;  // connections
     virtual std::optional<std::chrono::milliseconds> conflict_delay(const RetryState& state, bool locked) = 0;
     virtual bool has_lock() const = 0;
     virtual bool lacks_marks() const = 0;  // marks are wanted, and nobody knows yet that their directory is there
@@ -116,10 +110,7 @@ public:
     virtual void unlock() = 0;
     virtual void stop_waiting() = 0;  // of the write or the lock under way: it answers soon
 
-    // ---- waiting and the end ----
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
-    virtual void answer(ValueUpdateEnd end) = 0;  // once; nothing is open any more
+    virtual void answer(ValueUpdateEnd end) = 0;  // once
 };
 
 /// Changes the data of one node as a rule says, and never on top of something that the rule has not seen: it looks,
@@ -132,7 +123,7 @@ public:
 /// Conflicts go on as long as their policy says; then, where there is a lock, under that: those who change it under the
 /// lock do not disturb each other. The condition is checked there, too, since nobody is obliged to use the lock; so
 /// nothing depends on its being held.
-class ValueUpdateFsm {
+class ValueUpdateFsm final : public OperationFsm {
 public:
     struct Spec {
         bool make_directories = true;
@@ -140,20 +131,20 @@ public:
     };
     ValueUpdateFsm(ValueUpdatePort& port, ValueUpdateRule& rule, Spec spec) : port_(port), rule_(rule), spec_(spec) {}
 
-    void start();
-    void deadline();
-    void stop();
+    void start() override;
+    void deadline() override;
+    void stop() override;
+    void on_timer() override;
 
     // ---- the session ----
-    void on_connected();
-    void on_closed(Errc why, std::string detail);
+    void on_connected() override;
+    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     void on_looked(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat);
     void on_written(Ticket ticket, WriteEnd end);
     void on_directory(Ticket ticket, Rc rc);
     void on_locked(Ticket ticket, LockEnd end);
-    void on_timer();
 
 private:
     enum class Step : std::uint8_t {

@@ -12,12 +12,13 @@
 #include "core/acquire/acquire_fsm.hpp"
 #include "core/queue/node_name.hpp"
 #include "support/fault_table.hpp"
+#include "unit/core/operation/operation_world.hpp"
 
 namespace zkrecipes::internal {
 
 /// One lock directory, one client that runs AcquireFsm, and a connection that breaks when told to: just enough of
 /// ZooKeeper to decide for every order of events whether the protocol ends well. No clock, no threads: the test pumps.
-class AcquireWorld : public AcquirePort {
+class AcquireWorld : public AcquirePort, public OperationWorld {
 public:
     static constexpr std::int64_t kOther = 77;  // session of everybody else
 
@@ -200,22 +201,8 @@ public:
     }
 
     // ---- AcquirePort ----
-    bool connected() const override { return is_connected; }
     std::int32_t take_sequence() {  // wraps, as the servers' counter does
         return std::exchange(next_sequence, static_cast<std::int32_t>(static_cast<std::uint32_t>(next_sequence) + 1));
-    }
-    std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
-    std::int64_t session_id() const override { return session; }
-    Instant now() const override { return Instant(clock); }
-    std::uint64_t random() override { return 0; }
-    std::string new_uuid() override {
-        auto number = std::to_string(++uuids);
-        return "a0000000-0000-4000-8000-" + std::string(12 - number.size(), '0') + number;
-    }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        last_state = state;
-        if (state.failures > attempts_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
     }
     void create(Ticket t, const std::string& prefix) override {
         ++writes;
@@ -330,11 +317,6 @@ public:
     }
     void delete_node(const std::string& name) override { reaped_nodes.push_back(name); }
     void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
-    void start_timer(std::chrono::milliseconds delay) override {
-        timer = true;
-        last_delay = delay;
-    }
-    void stop_timer() override { timer = false; }
     void note(const char*) override { ++notes; }
     void running_out() override { ++warnings; }
     void answer(Ended how, Errc error, std::string detail) override {
@@ -343,7 +325,6 @@ public:
         errc = error;
         text = std::move(detail);
     }
-    void finished() override { ++finishes; }
 
     // ---- state, open to the tests ----
     QueueSpec spec;
@@ -355,28 +336,22 @@ public:
     std::map<std::string, Node> children;
     std::int32_t next_sequence = 0;
     std::int64_t zxid = 100, pzxid = 100;
-    std::int64_t session = 1;
-    bool is_connected = true, is_closed = false, never_connected = false;
     bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
     bool lingering = false;       // nodes of an expired session stay for a while
-    int stay_away = 0;            // timers that fire before the connection is back
     bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
-    int attempts_allowed = 1'000'000;
     int reap_directory = 0;
     std::optional<Rc> create_answer, list_answer;
     std::function<void()> before_watch;
     std::deque<std::function<void()>> script;
     PlannedFaults plans;
-    Nanoseconds clock{1'000'000'000};
-    RetryState last_state;
 
     std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
     std::vector<std::pair<std::string, std::int64_t>> holds;
-    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
+    int created = 0, writes = 0, notes = 0, warnings = 0;
     std::optional<Ended> ended;  // none yet
     Errc errc{};
     std::string text, watched;
-    bool timer = false, double_grant = false;
+    bool double_grant = false;
 
 protected:
     using Request = std::function<void(bool executed, Rc rc)>;
@@ -421,7 +396,6 @@ private:
     std::deque<Request> pending;
     Ticket watch_ticket = 0;
     std::optional<Ticket> missed;
-    std::chrono::milliseconds last_delay{0};
 };
 
 }  // namespace zkrecipes::internal

@@ -12,6 +12,7 @@
 
 #include "core/queue/node_name.hpp"
 #include "support/fault_table.hpp"
+#include "unit/core/operation/operation_world.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -23,7 +24,7 @@ using Patience = Patience;
 const std::string kWriter = "_c_00000000-0000-4000-8000-000000000001-__WRIT__0000000005";
 
 /// A directory in which we hold alone and another writer waits; one connection that breaks when told to.
-class World : public DowngradePort {
+class World : public DowngradePort, public OperationWorld {
 public:
     explicit World(Patience patience = Patience::wait, Dialect dialect = Dialect::curator)
         : fsm(*this, {dialect == Dialect::kazoo ? "__rlock__" : "__READ__", dialect, 5}, patience) {
@@ -86,16 +87,6 @@ public:
     }
 
     // ---- DowngradePort ----
-    bool connected() const override { return is_connected; }
-    std::uint64_t incarnation() const override { return static_cast<std::uint64_t>(session); }
-    std::int64_t session_id() const override { return session; }
-    Instant now() const override { return Instant(std::chrono::seconds(1)); }
-    std::uint64_t random() override { return 0; }
-    std::string new_uuid() override { return "a0000000-0000-4000-8000-00000000000" + std::to_string(++uuids); }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        if (state.failures > attempts_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
-    }
     bool exclusive_held() const override { return alone; }
     void create(Ticket ticket, const std::string& name) override {
         trace.push_back("create");
@@ -138,23 +129,19 @@ public:
     }
     void delete_node(const std::string& name) override { reaped_nodes.push_back(name); }
     void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
-    void start_timer(std::chrono::milliseconds) override { timer = true; }
-    void stop_timer() override { timer = false; }
     void answer(Ended how, Errc error, std::string) override {
         ++answers;
         ended = how;
         errc = error;
     }
-    void finished() override { ++finishes; }
 
     DowngradeFsm fsm;
     std::map<std::string, std::int64_t> children;
     std::map<std::string, std::int64_t> czxids;
-    std::int64_t session = 1, zxid = 100;
+    std::int64_t zxid = 100;
     int owner_shown = 0;  // not 0: another one, once
-    bool is_connected = true, is_closed = false, suspended_first = true, alone = true, room = true;
-    bool slow_lease = false, lease_fresh = false, delete_share_at_once = false, timer = false;
-    int stay_away = 0, attempts_allowed = 1'000'000, uuids = 0, executed = 0, answers = 0, finishes = 0;
+    bool suspended_first = true, alone = true, room = true;
+    bool slow_lease = false, lease_fresh = false, delete_share_at_once = false;
     PlannedFaults plans;
     std::vector<std::string> trace, reaped_nodes, reaped_identities;
     std::vector<std::pair<std::string, std::int64_t>> holds;

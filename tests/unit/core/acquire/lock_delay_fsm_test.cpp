@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "unit/core/operation/operation_world.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -34,14 +36,14 @@ constexpr std::chrono::milliseconds kDelay{15'000};
 constexpr std::int64_t kOwnToken = 50;
 
 /// The lock directory and our node in it.
-class DelayWorld : public LockDelayPort {
+class DelayWorld : public LockDelayPort, public OperationWorld {
 public:
     struct Plan {
         int at = -1;  // index of the step that it meets: a request, or a timer
         Trouble trouble{};
     };
     explicit DelayWorld(const std::string& before, Patience patience = Patience::wait)
-        : data(before), at_first(before), fsm(*this, kOwnToken, kDelay, patience) {}
+        : data(before), at_first(before), fsm(*this, kDelay, patience) {}
 
     void run() {
         fsm.start();
@@ -65,7 +67,8 @@ public:
             meet(trouble, request);
             return true;
         }
-        const auto wait = *std::exchange(timer, std::nullopt);
+        timer = false;
+        const auto wait = last_delay;
         connect();
         if (trouble) disturb(*trouble);
         if (ended()) return true;
@@ -75,12 +78,14 @@ public:
     }
 
     // ---- LockDelayPort
-    bool connected() const override { return is_connected; }
-    Instant now() const override { return Instant(std::chrono::seconds(1)); }
-    std::uint64_t random() override { return 0; }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        if (state.failures > failures_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
+    void enter_queue() override {
+        if (!std::exchange(entered, true)) return fsm.on_acquired(kOwnToken);
+        ++restarts;
+    }
+    void leave_queue() override {}
+    void give_back(bool may_be_marked) override {
+        ++given_back;
+        marked = may_be_marked;
     }
     bool held() const override { return is_held; }
     void read(Ticket ticket) override { pending = Request{ticket, std::nullopt, 0}; }
@@ -88,16 +93,12 @@ public:
         EXPECT_TRUE(is_held);
         pending = Request{ticket, text, wanted};
     }
-    void start_timer(std::chrono::milliseconds wait) override { timer = wait; }
-    void stop_timer() override { timer.reset(); }
     void note_delay() override { ++notes; }
-    void answer(Ended outcome, Errc errc, std::string, bool may_be_marked) override {
+    void answer(Ended outcome, Errc errc, std::string) override {
         ++answers;
         how = outcome;
         error = errc;
-        marked = may_be_marked;
     }
-    void start_again() override { ++restarts; }
 
     struct Request {
         Ticket ticket;
@@ -107,11 +108,10 @@ public:
     std::string data;
     const std::string at_first;
     std::int32_t version = 3;
-    bool is_connected = true, is_held = true, node_there = true, directory_there = true;
+    bool entered = false, is_held = true, node_there = true, directory_there = true;
     std::vector<Plan> plans;
     std::optional<Request> pending;
-    std::optional<std::chrono::milliseconds> timer;
-    int steps = 0, notes = 0, answers = 0, restarts = 0, failures_allowed = 1000;
+    int steps = 0, notes = 0, restarts = 0, given_back = 0;
     bool delayed = false, marked = false, marked_too_early = false;
     Ended how{};
     Errc error{};
@@ -186,11 +186,15 @@ TEST(LockDelayFaultTable, NobodyUsesTheLockBeforeTheDelayIsOverAndBeforeItIsWrit
                         EXPECT_FALSE(world.marked_too_early);
                         if (world.answers == 1 && world.how == Ended::granted) {
                             EXPECT_EQ(world.data, kOwn);
-                            EXPECT_TRUE(world.marked);
+                            EXPECT_EQ(world.given_back, 0);
                             EXPECT_TRUE(world.delayed || before != kVanished);
                         }
                         // What may have been written is known to whoever has to give it back.
-                        if (world.answers == 1 && world.data != world.at_first) {
+                        EXPECT_EQ(world.finishes, world.answers);
+                        if (world.answers == 1 && world.how != Ended::granted) {
+                            EXPECT_EQ(world.given_back, 1);
+                        }
+                        if (world.given_back == 1 && world.answers == 1 && world.data != world.at_first) {
                             EXPECT_TRUE(world.marked);
                         }
                         if (HasFailure()) return;
@@ -250,6 +254,34 @@ TEST(LockDelayFsmTest, AHoldThatIsLostInTheDelayBeginsAgainInTheQueue) {
     }
 }
 
+TEST(LockDelayFsmTest, AfterALossInTheDelayTheNextHoldIsUsedWithoutAnythingOfTheFirst) {
+    DelayWorld world(kVanished);
+    world.plans = {{1, Trouble::hold_lost}};
+    world.run();
+    ASSERT_EQ(world.restarts, 1);
+    EXPECT_EQ(world.given_back, 1);
+    world.is_held = true;
+    world.restarts = 0;
+    world.fsm.on_acquired(kOwnToken);
+    while (!world.ended() && world.pump()) {
+    }
+    EXPECT_EQ(world.how, Ended::granted);
+    EXPECT_EQ(world.notes, 2) << "the delay is waited for again";
+    EXPECT_EQ(world.data, kOwn);
+}
+
+TEST(LockDelayFsmTest, ADeadlineThatPassesInTheQueueHoldsForAGrantThatComesLate) {
+    DelayWorld world(kGivenBack);
+    world.entered = true;  // the queue does not answer at once
+    world.fsm.start();
+    world.fsm.deadline();
+    EXPECT_EQ(world.answers, 0) << "the queue has the same deadline";
+    world.fsm.on_acquired(kOwnToken);
+    EXPECT_EQ(world.how, Ended::timed_out);
+    EXPECT_EQ(world.given_back, 1);
+    EXPECT_EQ(world.finishes, 1);
+}
+
 TEST(LockDelayFsmTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
     DelayWorld world(kGivenBack);
     world.plans = {{1, Trouble::lost_after}};
@@ -260,7 +292,7 @@ TEST(LockDelayFsmTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
 
 TEST(LockDelayFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
     DelayWorld world(kVanished);
-    world.failures_allowed = 1;
+    world.attempts_allowed = 1;
     world.plans = {{0, Trouble::lost_before}, {4, Trouble::lost_before}};  // the read, and, after the delay, the mark
     world.run();
     EXPECT_EQ(world.how, Ended::granted);
@@ -268,7 +300,7 @@ TEST(LockDelayFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
 
 TEST(LockDelayFsmTest, ThePolicySeesAServerThatThrottlesEveryMarkAsOneTrouble) {
     DelayWorld world(kGivenBack);
-    world.failures_allowed = 3;
+    world.attempts_allowed = 3;
     for (int at = 1; at < 20; at += 3) world.plans.push_back({at, Trouble::throttled});  // a read, the mark, the pause
     world.run();
     EXPECT_EQ(world.how, Ended::failed);

@@ -17,7 +17,7 @@ namespace zkrecipes::internal {
 
 /// As AcquireWorld, for MultiAcquireFsm: several lock directories, one client that enters them together, and a
 /// connection that breaks when told to. No clock, no threads: the test pumps.
-class MultiAcquireWorld : public MultiAcquirePort {
+class MultiAcquireWorld : public MultiAcquirePort, public OperationWorld {
 public:
     static constexpr std::int64_t kOther = AcquireWorld::kOther;
 
@@ -180,19 +180,6 @@ public:
     }
 
     // ---- MultiAcquirePort ----
-    bool connected() const override { return is_connected; }
-    std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
-    std::int64_t session_id() const override { return session; }
-    Instant now() const override { return Instant(clock); }
-    std::uint64_t random() override { return 0; }
-    std::string new_uuid() override {
-        auto number = std::to_string(++uuids);
-        return "a0000000-0000-4000-8000-" + std::string(12 - number.size(), '0') + number;
-    }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        if (state.failures > attempts_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
-    }
     void create(Ticket t, const std::string& identity) override {
         trace.push_back("multi");
         ++writes;
@@ -326,8 +313,6 @@ public:
     }
     void cleaner_stray(std::size_t m, const std::string& name) override { reaped.emplace_back(m, name); }
     void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
-    void start_timer(std::chrono::milliseconds) override { timer = true; }
-    void stop_timer() override { timer = false; }
     void note(const char*) override { ++notes; }
     void running_out(std::size_t) override { ++warnings; }
     void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override {
@@ -337,7 +322,6 @@ public:
         text = std::move(detail);
         about = member;
     }
-    void finished() override { ++finishes; }
 
     static MultiQueueSpec spec_of(const std::vector<std::string>& bases) {
         MultiQueueSpec made;
@@ -375,30 +359,25 @@ public:
     MultiAcquireFsm fsm;
 
     std::int64_t zxid = 100;
-    std::int64_t session = 1;
-    bool is_connected = true, is_closed = false, never_connected = false;
     bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
     bool lingering = false;       // nodes of an expired session stay for a while
-    int stay_away = 0;            // timers that fire before the connection is back
     bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
-    int attempts_allowed = 1'000'000;
     int reap_directory = 0;
     std::optional<Rc> create_answer, list_answer;
     std::optional<std::int64_t> owner_shown;  // once, instead of the true one
     std::function<void()> before_watch, before_parents;
     std::deque<std::function<void()>> script;
     PlannedFaults plans;
-    Nanoseconds clock{1'000'000'000};
 
     std::vector<std::string> trace, watches_asked, reaped_identities;
     std::vector<std::pair<std::size_t, std::string>> reaped;
     std::vector<std::pair<std::vector<std::string>, std::int64_t>> holds;
-    int uuids = 0, executed = 0, created = 0, writes = 0, answers = 0, finishes = 0, notes = 0, warnings = 0;
+    int created = 0, writes = 0, notes = 0, warnings = 0;
     std::optional<Ended> ended;  // none yet
     Errc errc{};
     std::string text;
     std::optional<std::size_t> about;
-    bool timer = false, bad_grant = false;
+    bool bad_grant = false;
 
 private:
     using Request = std::function<void(bool executed, Rc rc)>;

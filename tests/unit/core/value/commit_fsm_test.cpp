@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "unit/core/operation/operation_world.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -40,14 +42,16 @@ constexpr Event kEvents[] = {Event::cut_off_before, Event::cut_off_after,  Event
                              Event::mark_forbidden};
 
 /// A server with the node of one hold, and one connection that breaks when told to.
-class CommitWorld : public CommitPort {
+class CommitWorld : public CommitPort, public OperationWorld {
 public:
     struct Plan {
         int at = -1;  // index of the request that it meets
         Event event = Event::none;
     };
     explicit CommitWorld(Mark mark, Patience patience = Patience::wait)
-        : has_mark(mark == Mark::yes), fsm(*this, mark, patience) {}
+        : has_mark(mark == Mark::yes), fsm(*this, mark, patience) {
+        attempts_allowed = 5;
+    }
 
     // ---- running ----
     bool pump() {
@@ -79,14 +83,6 @@ public:
     }
 
     // ---- CommitPort ----
-    bool connected() const override { return is_connected; }
-    std::uint64_t incarnation() const override { return session; }
-    Instant now() const override { return Instant(std::chrono::seconds(1)); }
-    std::uint64_t random() override { return 0; }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        if (state.failures > attempts_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
-    }
     bool all_held() const override { return held; }
     void send(Ticket ticket, What what) override {
         EXPECT_TRUE(is_connected);
@@ -98,27 +94,23 @@ public:
     bool reserve_mark() override { return room; }
     void delete_mark() override { mark_there = false; }
     void delete_mark_if_any() override { mark_there = false; }
-    void start_timer(std::chrono::milliseconds) override { timer = true; }
-    void stop_timer() override { timer = false; }
     void answer(CommitEnd how) override {
         ++answers;
         end = std::move(how);
     }
-    void finished() override { ++finishes; }
 
     struct Sent {
         Ticket ticket;
         What what;
     };
     const bool has_mark;
-    bool is_connected = true, is_closed = false, timer = false, room = true;
+    bool room = true;
     bool held = true, node_there = true, mark_there = false, mark_allowed = true, mark_writable = true;
-    int stay_away = 0, attempts_allowed = 5, executed_requests = 0, mark_version = 0;
-    std::uint64_t session = 1;
+    int executed_requests = 0, mark_version = 0;
     std::vector<Plan> plans;
     std::optional<Sent> pending;
     std::vector<What> sent;
-    int written = 0, answers = 0, finishes = 0;
+    int written = 0;
     std::optional<CommitEnd> end;
     CommitFsm fsm;
 

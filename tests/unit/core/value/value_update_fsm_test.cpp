@@ -16,6 +16,7 @@
 
 #include "core/value/big_endian.hpp"
 #include "core/value/value_update_rules.hpp"
+#include "unit/core/operation/operation_world.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -45,10 +46,12 @@ constexpr ChangeEvent kChangeEvents[] = {ChangeEvent::lost,         ChangeEvent:
                                          ChangeEvent::timed_out,    ChangeEvent::closed};
 
 /// A server with one node, and commits, a lock and a connection that do what they are told.
-class ChangeWorld : public ValueUpdatePort {
+class ChangeWorld : public ValueUpdatePort, public OperationWorld {
 public:
     explicit ChangeWorld(ValueUpdateRule& rule, bool with_lock = false, bool once = false, bool directories = true)
-        : lock_there(with_lock), fsm(*this, rule, {directories, once}) {}
+        : lock_there(with_lock), fsm(*this, rule, {directories, once}) {
+        attempts_allowed = 5;
+    }
 
     // ---- the node, as others see it ----
     void put(std::int64_t number) {
@@ -85,14 +88,6 @@ public:
     }
 
     // ---- ValueUpdatePort ----
-    bool connected() const override { return is_connected; }
-    std::uint64_t incarnation() const override { return session; }
-    Instant now() const override { return Instant(std::chrono::seconds(1)); }
-    std::uint64_t random() override { return 0; }
-    std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) override {
-        if (state.failures > attempts_allowed) return std::nullopt;
-        return std::chrono::milliseconds(10);
-    }
     std::optional<std::chrono::milliseconds> conflict_delay(const RetryState& state, bool under_lock) override {
         EXPECT_EQ(under_lock, locked);
         if (!under_lock && state.failures > conflicts_allowed) return std::nullopt;
@@ -187,8 +182,6 @@ public:
         ++unlocks;
     }
     void stop_waiting() override { end_wait(); }
-    void start_timer(std::chrono::milliseconds) override { timer = true; }
-    void stop_timer() override { timer = false; }
     void answer(ValueUpdateEnd how) override {
         ++answers;
         end = std::move(how);
@@ -199,11 +192,10 @@ public:
     std::int32_t version = 0;
     bool has_parents = true;
     std::vector<std::int64_t> history{0};  // every number that it ever was
-    bool is_connected = true, is_closed = false, timer = false, answers_at_once = false, wants_marks = false;
+    bool answers_at_once = false, wants_marks = false;
     bool lock_there, locked = false, writing = false, locking = false;
-    int attempts_allowed = 5, conflicts_allowed = 3;
-    std::uint64_t session = 1;
-    int requests = 0, looks = 0, fresh_looks = 0, writes = 0, locks = 0, unlocks = 0, applied = 0, answers = 0;
+    int conflicts_allowed = 3;
+    int requests = 0, looks = 0, fresh_looks = 0, writes = 0, locks = 0, unlocks = 0, applied = 0;
     std::vector<Directory> made_directories;
     std::optional<ValueWrite> written;
     std::optional<ValueUpdateEnd> end;
