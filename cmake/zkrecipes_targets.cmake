@@ -85,6 +85,7 @@ function(zkrecipes_test name)
   target_link_libraries(${name} PRIVATE zkrecipes_build_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   if(ZKRECIPES_MUTATIONS)
     target_compile_options(${name} PRIVATE -O0)  # only the library and the simulation must be fast there
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:zkrecipes_mutations_listener>)
   endif()
   zkrecipes_tier_needs(${ARG_TIER} ${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -65,10 +65,14 @@ logged() { # LOG WHAT COMMAND...
     return 1
 }
 
-configure_preset() { # LOG PRESET
+find_ccache() {
     if [ -z "${CMAKE_CXX_COMPILER_LAUNCHER:-}" ] && command -v ccache >/dev/null; then
         export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
     fi
+}
+
+configure_preset() { # LOG PRESET
+    find_ccache
     logged "$1" "Configuring ($2)" cmake --preset "$2"
 }
 

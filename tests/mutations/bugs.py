@@ -130,9 +130,9 @@ def by_file(bugs):
     return files
 
 
-def generate(root, out, bugs):
-    """Copies the library to `out`, with all bugs in it. Leaves files alone that are as they should be."""
-    edits, kept, problems = by_file(bugs), set(), []
+def generate(root, out, edits, mutate=mutate):
+    """Copies the library to `out`, with the edits of each file in it. Leaves files alone that are as they should be."""
+    kept, problems = set(), []
     for folder in FOLDERS:
         for source in sorted((root / folder).rglob("*")):
             path = str(source.relative_to(root))

@@ -3,7 +3,7 @@
 
     mutations.py check ROOT                the edits apply, their tests and hazards exist, the tables are up to date
     mutations.py table ROOT                writes the tables of docs/mutations.md and the last column of docs/hazards.md
-    mutations.py generate ROOT OUT         copies the library to OUT, with all bugs in it
+    mutations.py generate ROOT OUT [FILE]  copies the library to OUT, with all bugs in it, or with the random ones of FILE
     mutations.py run ROOT BUILD [NAME...]  each bug that is named, or all: its test passes without and fails with it
                                            (--jobs N at a time; --keep-output prints what the tests say)
     mutations.py --self-test               plants what check must find
@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import bugs as edits
+import places
 
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 ROW = re.compile(r"^(\| (H\d+) \|.*\|)([^|\n]*)\|$", re.M)  # of docs/hazards.md; the last cell is generated
@@ -118,8 +119,11 @@ def write_tables(root):
     return 0
 
 
-def generate(root, out):
-    problems = edits.generate(root, out, edits.read(root))
+def generate(root, out, random_bugs=None):
+    if random_bugs is None:
+        problems = edits.generate(root, out, edits.by_file(edits.read(root)))
+    else:
+        problems = edits.generate(root, out, places.read(random_bugs), lambda text, chosen, _: places.mutate(text, chosen))
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
     return 1 if problems else 0
 
@@ -178,10 +182,75 @@ def self_test():
         wanted = 'if ((::zkrecipes::internal::Mutations::on("more")) || x > 1 && !(::zkrecipes::internal::Mutations::on("good"))) return 2;'
         if wanted not in made:
             failures.append(f"generated:\n{made}")
+    failures += problems_with_places()
     for failure in failures:
         print(failure)
     print(f"{len(cases) + 2} cases, {len(failures)} failures")
     return 1 if failures else 0
+
+
+PLACES = """\
+#include "a(b).hpp"
+struct S : T {
+    explicit S(int x) : x_(x) { begin(); }
+    bool good() const noexcept { return x_ > 1 && other(x_); }
+    int next() const { return x_ != 0 ? x_ : 7; }
+    static constexpr bool kind(int x) { if (x) return true; return false; }
+    friend void swap(S&, S&);
+    int x_{f(3)};
+};
+bool g(std::vector<int>&& list) {
+    // if (comment) call();
+    int made(3);
+    if (auto* found = find(list, "if (text)")) found->go();
+    if constexpr (sizeof(int) == 4) list.reserve(4);
+    static_assert(sizeof(int) == 4 && true);
+    for (std::size_t i = 0; i < list.size(); ++i) at(i).run([] { log_->warn("x"); });
+    for (int each : list) use(each);
+    while (list.empty() || c == '\\'') std::exchange(later, {})(5);
+    std::thread t([&] { return 1; });
+    return std::any_of(list, [](int x) { return x > 0; });
+}
+"""
+FOUND = """\
+3 call begin()
+4 operand other(x_)
+4 operand x_ > 1
+4 result x_ > 1 && other(x_)
+5 condition x_ != 0
+13 call found->go()
+13 condition auto* found = find(list, "if (text)")
+16 call at(i).run([] { log_->warn("x"); })
+16 condition i < list.size()
+17 call use(each)
+18 condition list.empty() || c == '\\''
+18 operand c == '\\''
+18 operand list.empty()
+20 result std::any_of(list, [](int x) { return x > 0; })
+20 result x > 0
+"""
+APPLIED = [
+    'return (BUG != static_cast<bool>((BUG != static_cast<bool>(x_ > 1)) && (BUG != static_cast<bool>(other(x_)))));',
+    'if (auto* found = find(list, "if (text)"); BUG != static_cast<bool>(found)) (BUG ? void() : static_cast<void>(found->go()));',
+    "for (std::size_t i = 0; (BUG != static_cast<bool>(i < list.size())); ++i)",
+]
+
+
+def problems_with_places():
+    found = sorted(places.find_in("src/a.cpp", PLACES), key=lambda place: (place.line, place.kind, place.before))
+    lines = "".join(f"{place.line} {place.kind} {place.before}\n" for place in found)
+    if lines != FOUND:
+        return [f"places, expected:\n{FOUND}found:\n{lines}"]
+    for place in found:
+        place.name = "x"
+    text, problems = places.mutate(PLACES, found)
+    text = text.replace('::zkrecipes::internal::Mutations::on("x")', "BUG")
+    problems += [f"expected: {line}\nin: {text}" for line in APPLIED if line not in text]
+    if text.count("\n") != PLACES.count("\n") + 1:
+        problems.append("the lines of the text with the bugs are not those of the source")
+    if not places.mutate(PLACES.replace("begin()", "start()"), found)[1]:
+        problems.append("a place whose text has changed is not complained of")
+    return problems
 
 
 # ---- run ------------------------------------------------------------------------------------------------------------
@@ -288,8 +357,8 @@ def main():
         return check(pathlib.Path(arguments[1]))
     if len(arguments) == 2 and arguments[0] == "table":
         return write_tables(pathlib.Path(arguments[1]))
-    if len(arguments) == 3 and arguments[0] == "generate":
-        return generate(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]))
+    if len(arguments) in (3, 4) and arguments[0] == "generate":
+        return generate(*map(pathlib.Path, arguments[1:]))
     if len(arguments) >= 3 and arguments[0] == "run":
         return run(pathlib.Path(arguments[1]), pathlib.Path(arguments[2]), arguments[3:], jobs, keep_output)
     print(__doc__, file=sys.stderr)

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Random bugs (places.py), and what notices them.
+
+    hunt.py ROOT BUILD --random N --seed S [--sim-seeds N] [--server] [--jobs N] [--log FILE]
+
+Builds the library and its tests with N random bugs, each behind its name. Runs everything once without a bug, to see
+which test and which simulated day comes by which bug. Then tries each bug on what comes by it: unit tests, simulation
+and, with --server, server tests. A test that fails, crashes or has no end has noticed the bug if it does so twice.
+Exit code 1: more than 5 % of the bugs were not noticed. 2: no hunt took place.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import places
+
+MEMORY = 3 << 30
+LEAST_LIMIT_S, SLOWNESS = 20, 4  # a program may take so much longer with a bug before it counts as endless
+SIM_LIMIT_S = 30
+SURVIVORS = 0.05
+UNIT = ["base_unit_test", "client_unit_test", "session_unit_test", "step_failure_unit_test", "core_unit_test",
+        "multi_lock_unit_test"]
+PASSED = re.compile(r"^\[       OK \] ([^\s,]+).*\((\d+) ms\)$", re.M)
+BEGUN = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
+FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)$", re.M)
+
+
+class Failure(Exception):
+    pass
+
+
+# ---- build ----------------------------------------------------------------------------------------------------------
+
+
+def logged(log, command):
+    with log.open("a") as file:
+        file.write(f"\n==> {' '.join(map(str, command))}\n")
+        file.flush()
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+        file.write(done.stdout)
+    return done.returncode, done.stdout
+
+
+def do_not_compile(chosen, output):
+    """The bugs on the lines that the compiler complains of."""
+    lines = {(path, int(line) - 1) for path, line in re.findall(r"/mutated/([\w/.]+):(\d+):\d+: error:", output)}
+    lines |= {(path, int(line) - 1) for path, line in
+              re.findall(r"/mutated/([\w/.]+):(\d+):\d+:\s+(?:required from|in .constexpr. expansion)", output)}
+    return [place for place in chosen for path, line in lines
+            if path == place.path and place.line <= line <= place.line + place.before.count("\n")]
+
+
+def build(root, folder, draw, count, targets, jobs, log):
+    """Builds with `count` places that compile; what does not is dropped, and others are drawn."""
+    dropped = {}
+    while True:
+        chosen = draw.take(count, dropped)
+        listed = folder / "random.json"
+        places.write(listed, chosen)
+        code, output = logged(log, ["cmake", "--preset", "mutations", "-S", root, "-B", folder,
+                                    "-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DZKRECIPES_RANDOM_MUTATIONS={listed}"])
+        if code != 0:
+            raise Failure(f"configuring failed; the output is in {log}:\n{output[-2000:]}")
+        code, output = logged(log, ["cmake", "--build", folder, "--parallel", str(jobs), "--target", *targets, "--",
+                                    "-k", "0"])
+        if code == 0:
+            return chosen, list(dropped.values())
+        wrong = do_not_compile(chosen, output)
+        if not wrong:
+            raise Failure(f"building failed, and not by a bug; the output is in {log}:\n{output[-2000:]}")
+        for place in wrong:
+            dropped[place.name] = place
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+
+def limits(seconds, of_server):
+    """For a child. Java reserves more memory than any test may use."""
+    if not of_server:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def started(command, seconds, of_server=False, **environment):
+    """The exit code, None for no end, and the output."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=output, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, start_new_session=True,
+                                   preexec_fn=lambda: limits(int(seconds), of_server))
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # also what it has left behind
+        except ProcessLookupError:
+            pass
+        process.wait()
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
+
+
+def record(command, seconds, of_server=False):
+    """A run without a bug: its code and output, and the names of the bugs that each test comes by ("": none of them)."""
+    with tempfile.NamedTemporaryFile() as file:
+        code, output = started(command, seconds, of_server, ZKRECIPES_MUTATIONS_REACHED=file.name)
+        test, reached = "", {}
+        for line in file.read().decode().split("\n"):
+            if line.startswith("test "):
+                test = line[5:]
+            elif line:
+                reached.setdefault(line, set()).add(test)
+    return code, output, reached
+
+
+class Program:
+    """Tests of gtest, and which of them comes by which bug."""
+
+    def __init__(self, path):
+        self.path, self.of_server = path, path.parent.name == "server"
+        began = time.monotonic()
+        code, output, self.reached = record([path], 1800, self.of_server)
+        self.limit = LEAST_LIMIT_S + SLOWNESS * (time.monotonic() - began)
+        self.seconds = {test: int(ms) / 1000 for test, ms in PASSED.findall(output)}
+        if not self.seconds:
+            raise Failure(f"{path.name} passes no test (exit code {code}):\n{output[-2000:]}")
+        self.unfit = sorted(set(BEGUN.findall(output)) - set(self.seconds))
+
+    def tests(self, name):
+        reached = self.reached.get(name, set())
+        return set(self.seconds) if "" in reached else reached & set(self.seconds)
+
+    def cost(self, name):
+        return sum(self.seconds[test] for test in self.tests(name))
+
+    def run(self, tests, name):
+        """None, or the test that fails and how."""
+        with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:  # too long for a command line
+            flags.write(f"--gtest_filter={':'.join(sorted(tests))}\n")
+            flags.flush()
+            code, output = started([self.path, f"--gtest_flagfile={flags.name}", "--gtest_fail_fast"], self.limit,
+                                   self.of_server, ZKRECIPES_MUTATION=name)
+        if code == 0:
+            if not PASSED.search(output):
+                raise Failure(f"{self.path.name} runs none of its tests:\n{output[-2000:]}")
+            return None
+        how = "no end" if code in (None, -signal.SIGXCPU, -signal.SIGKILL) else "fails" if code == 1 else "crash"
+        failed = FAILED.findall(output)
+        return (failed or BEGUN.findall(output) or [""])[0 if failed else -1], how
+
+    def notices(self, name, tests):
+        tests = set(tests)
+        while tests and (first := self.run(tests, name)):
+            test, how = first
+            if test not in tests or self.run({test}, name):
+                return f"{self.path.name.replace('_test', '')}: {test or 'at its end'}" + ("" if how == "fails" else f" ({how})")
+            tests.discard(test)  # the machine was slow, or it needs those before it
+        return None
+
+
+class Simulation:
+    """One process for each seed of each workload."""
+
+    def __init__(self, path, seeds, pool):
+        self.path, self.reached = path, {}
+        _, output = started([path, "--workload", "?"], 60)
+        workloads = re.search(r"there are:(.*)", output)[1].split()
+        self.days = [(workload, seed) for seed in range(1, seeds + 1) for workload in workloads]
+        for day, (code, output, reached) in zip(self.days, pool.map(
+                lambda day: record(self.command(day), SIM_LIMIT_S * 4), self.days)):
+            if code != 0:
+                raise Failure(f"the simulation fails without a bug, {day[0]} with seed {day[1]}:\n{output[-2000:]}")
+            for name in reached:
+                self.reached.setdefault(name, []).append(day)
+
+    def command(self, day):
+        return [self.path, "--workload", day[0], "--first", str(day[1]), "--seeds", "1", "--jobs", "1"]
+
+    def notices(self, name):
+        for day in self.reached.get(name, []):
+            code, output = started(self.command(day), SIM_LIMIT_S, ZKRECIPES_MUTATION=name)
+            if code != 0:
+                violation = re.search(rf"\b{day[1]} ([\w-]+): ", output)
+                what = violation[1] if violation else "crash" if "crash" in output else "no end"
+                return f"sim: {what} in {day[0]}, seed {day[1]}"
+        return None
+
+
+# ---- hunt -----------------------------------------------------------------------------------------------------------
+
+
+def table(rows):
+    for place, noticed in rows:
+        print(f"{place.name:<11} {place}\n{'':<11}   {noticed}", flush=True)
+
+
+class Hunt:
+    def __init__(self, folder, options, pool):
+        self.folder, self.pool = folder, pool
+        self.unit = [Program(folder / "tests/unit" / name) for name in UNIT]  # one at a time: that is their time limit
+        self.say_unfit(self.unit)
+        self.simulation = Simulation(folder / "tests/sim/zkrecipes_sim", options.sim_seeds, pool)
+        self.server = []
+
+    def say_unfit(self, programs):
+        for program in programs:
+            for test in program.unfit:
+                print(f"left out, since it fails without a bug: {program.path.name} {test}", flush=True)
+
+    def with_servers(self, targets):
+        self.server = [Program(self.folder / "tests/server" / name) for name in targets]
+        self.say_unfit(self.server)
+
+    def by_tests(self, programs, name):
+        for program in sorted(programs, key=lambda each: each.cost(name)):
+            if noticed := program.notices(name, program.tests(name)):
+                return noticed
+        return None
+
+    def reached(self, name):
+        return name in self.simulation.reached or any(name in each.reached for each in [*self.unit, *self.server])
+
+    def first(self, place):
+        name = place.name
+        if noticed := self.by_tests(self.unit, name) or self.simulation.notices(name):
+            return noticed
+        # Which test comes by a bug may depend on the threads of that one run.
+        if any(name in each.reached for each in self.unit):
+            for program in self.unit:
+                if noticed := program.notices(name, set(program.seconds)):
+                    return noticed
+        return None
+
+
+def hunt(root, folder, options):
+    draw = places.Draw(root, options.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = options.log or folder / "hunt.log"
+    began = time.monotonic()
+    chosen, dropped = build(root, folder, draw, options.random, [*UNIT, "zkrecipes_sim"], options.jobs, log)
+    built = time.monotonic()
+    print(f"{len(draw.places)} places; seed {options.seed}; {len(chosen)} bugs; built in {built - began:.0f} s", flush=True)
+    for place in dropped:
+        print(f"does not compile, another was drawn: {place}")
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        self = Hunt(folder, options, pool)
+        print(f"recorded what comes by them in {time.monotonic() - built:.0f} s", flush=True)
+        survivors, counts = [], {"unit tests": 0, "simulation": 0, "server tests": 0}
+        for place, noticed in zip(chosen, pool.map(self.first, chosen)):
+            if noticed:
+                counts["simulation" if noticed.startswith("sim:") else "unit tests"] += 1
+                table([(place, noticed)])
+            else:
+                survivors.append(place)
+        if survivors and options.server:
+            _, output = logged(log, ["cmake", "--build", folder, "--target", "help"])
+            targets = sorted(set(re.findall(r"^(\w+_server_test): phony", output, re.M)) - {"testenv_server_test"})
+            code, output = logged(log, ["cmake", "--build", folder, "--parallel", str(options.jobs), "--target", *targets])
+            if code != 0:
+                raise Failure(f"building failed; the output is in {log}:\n{output[-2000:]}")
+            self.with_servers(targets)
+            left = []
+            for place in survivors:
+                noticed = self.by_tests(self.server, place.name)
+                counts["server tests"] += bool(noticed)
+                table([(place, noticed)] if noticed else [])
+                left += [] if noticed else [place]
+            survivors = left
+    if survivors:
+        print("\nNobody has noticed:")
+        table((place, "SURVIVED" if self.reached(place.name) else "SURVIVED, not reached") for place in survivors)
+    noticed = ", ".join(f"{count} by {what}" for what, count in counts.items() if count)
+    print(f"\n{len(chosen)} random bugs: {len(chosen) - len(survivors)} noticed ({noticed}), {len(survivors)} survived; "
+          f"{time.monotonic() - began:.0f} s")
+    return 1 if len(survivors) > SURVIVORS * len(chosen) else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path, metavar="BUILD")
+    parser.add_argument("--random", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sim-seeds", type=int, default=30)
+    parser.add_argument("--server", action="store_true")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--log", type=pathlib.Path)
+    options = parser.parse_args()
+    try:
+        return hunt(options.root.resolve(), options.folder.resolve(), options)
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
