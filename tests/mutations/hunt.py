@@ -227,8 +227,10 @@ class Hunt:
                 return noticed
         return None
 
-    def reached(self, name):
-        return name in self.simulation.reached or any(name in each.reached for each in [*self.unit, *self.server])
+    def survivor(self, name):
+        tests = sum(len(program.tests(name)) for program in [*self.unit, *self.server])
+        days = len(self.simulation.reached.get(name, []))
+        return f"SURVIVED {tests} tests and {days} simulated runs" if tests or days else "NOT REACHED by any test"
 
     def first(self, place):
         name = place.name
@@ -278,7 +280,7 @@ def hunt(root, folder, options):
             survivors = left
     if survivors:
         print("\nNobody has noticed:")
-        table((place, "SURVIVED" if self.reached(place.name) else "SURVIVED, not reached") for place in survivors)
+        table((place, self.survivor(place.name)) for place in survivors)
     noticed = ", ".join(f"{count} by {what}" for what, count in counts.items() if count)
     print(f"\n{len(chosen)} random bugs: {len(chosen) - len(survivors)} noticed ({noticed}), {len(survivors)} survived; "
           f"{time.monotonic() - began:.0f} s")
