@@ -3,9 +3,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
 #include <exception>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <zkrecipes/error.hpp>
@@ -18,6 +19,7 @@
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/explain.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 #include "zklock/report/result.hpp"
 #include "zklock/system/descriptors.hpp"
@@ -32,7 +34,7 @@ int show_version(const Options& options) {
                     {"zklock", version()},
                     {"client", "zookeeper-c"},
                     {"client_version", client_version()},
-                    {"features", features()}}) +
+                    {"features", boost::json::value_from(features())}}) +
               "\n");
     } else {
         print(std::string("zklock ") + version() + " (ZooKeeper C client " + client_version() + ")\n");

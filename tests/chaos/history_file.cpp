@@ -4,13 +4,13 @@
 #include <fstream>
 #include <stdexcept>
 
-#include <nlohmann/json.hpp>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 
 namespace zkrecipes::chaos {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 class Writer {
 public:
@@ -24,7 +24,7 @@ public:
     void write(const RoundOptions& options) {
         line({{"round", options.number}, {"seed", options.seed}, {"timeout_ms", options.timeout.count()}});
         for (const auto& met : result_.met) {
-            Json fault = {{"fault", met.nemesis}, {"begun", at(met.begun)}, {"healed", at(met.healed)}};
+            boost::json::object fault = {{"fault", met.nemesis}, {"begun", at(met.begun)}, {"healed", at(met.healed)}};
             if (met.recovered != 0) fault["recovered"] = at(met.recovered);
             if (!met.failed.empty()) fault["failed"] = met.failed;
             line(fault);
@@ -45,22 +45,22 @@ public:
 
 private:
     double at(Stamp stamp) const { return stamp == 0 ? 0 : to_ms(stamp - origin_); }
-    void line(const Json& json) { out_ << json.dump() << '\n'; }
+    void line(const boost::json::object& json) { out_ << boost::json::serialize(json) << '\n'; }
 
     void write_holds() {
         auto holds = result_.record.holds;
         std::sort(holds.begin(), holds.end(), [](const Hold& a, const Hold& b) { return a.granted_at < b.granted_at; });
         static const char* const kModes[] = {"alone", "shared", "lease"};
         for (const auto& hold : holds) {
-            Json json = {{"hold", hold.lock},
-                         {"recipe", to_string(recipe_of(hold.lock))},
-                         {"mode", kModes[static_cast<int>(hold.mode)]},
-                         {"actor", hold.actor},
-                         {"token", hold.token},
-                         {"node", hold.node},
-                         {"session", hold.session},
-                         {"granted", at(hold.granted_at)},
-                         {"last_true", at(hold.last_true_at)}};
+            boost::json::object json = {{"hold", hold.lock},
+                                        {"recipe", to_string(recipe_of(hold.lock))},
+                                        {"mode", kModes[static_cast<int>(hold.mode)]},
+                                        {"actor", hold.actor},
+                                        {"token", hold.token},
+                                        {"node", hold.node},
+                                        {"session", hold.session},
+                                        {"granted", at(hold.granted_at)},
+                                        {"last_true", at(hold.last_true_at)}};
             const std::pair<const char*, Stamp> stamps[] = {
                 {"first_false", hold.first_false_at}, {"lost", hold.lost_at},       {"released", hold.released_at},
                 {"stopped", hold.stopped_at},         {"resumed", hold.resumed_at}, {"wrote", hold.last_write_at}};
@@ -77,8 +77,8 @@ private:
     void write_registers() {
         for (const auto& [lock, value] : result_.record.counters) line({{"counter", lock}, {"value", value}});
         for (const auto& [lock, account] : result_.record.fenced) {
-            Json accepted = Json::array();
-            for (const auto& [token, number] : account.accepted) accepted.push_back({token, number});
+            boost::json::array accepted;
+            for (const auto& [token, number] : account.accepted) accepted.push_back(boost::json::array{token, number});
             line({{"register", lock}, {"value", account.value}, {"accepted", accepted}});
         }
     }

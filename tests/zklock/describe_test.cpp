@@ -1,8 +1,9 @@
 #include "zklock/report/describe.hpp"
+#include "zklock/report/json.hpp"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include "zklock/parsed_json.hpp"
 
 #include "zklock/report/events.hpp"
 
@@ -62,10 +63,10 @@ TEST(DescribeTest, NoControlCharacterReachesTheTerminal) {
 }
 
 TEST(DescribeTest, JsonSteersNoTerminalEitherAndMeansTheSame) {
-    const nlohmann::json object = {{"raw", "\u009B2J\u202Eabc\x7F \u00FC"}};
+    const boost::json::object object = {{"raw", "\u009B2J\u202Eabc\x7F \u00FC"}};
     const std::string text = dump(object);
     EXPECT_EQ(text, R"({"raw":"\u009b2J\u202eabc\u007f ü"})");
-    EXPECT_EQ(nlohmann::json::parse(text), object);
+    EXPECT_EQ(boost::json::parse(text), object);
 }
 
 TEST(DescribeTest, ALineIsCutBetweenCharacters) {
@@ -84,13 +85,13 @@ TEST(DescribeTest, NodesHaveOnePath) {
 
 TEST(DescribeTest, StatusAsJson) {
     LockView view{"/locks/deploy", {ours(), foreign()}, true};
-    const nlohmann::json json = to_json(view, kNow);
+    const Json json(to_json(view, kNow));
     EXPECT_EQ(json["v"], 1);
     EXPECT_EQ(json["state"], "held");
     EXPECT_EQ(json["mode"], "exclusive");
     EXPECT_EQ(json["count"], 1);
     ASSERT_EQ(json["holders"].size(), 1u);
-    const auto& holder = json["holders"][0];
+    const Json holder = json["holders"][0];
     EXPECT_EQ(holder["mode"], "exclusive");
     EXPECT_EQ(holder["fencing_token"], 4294967302);
     EXPECT_EQ(holder["session"], "0x10000abcd");
@@ -103,7 +104,7 @@ TEST(DescribeTest, StatusAsJson) {
     EXPECT_TRUE(json["waiters"][0]["payload"].is_null());
     EXPECT_EQ(json["waiters"][0]["payload_raw"], foreign().raw);
     EXPECT_EQ(json["waiters"][0]["age_ms"], 0);
-    EXPECT_EQ(to_json(LockView{"/l", {}, false}, kNow)["state"], "free");
+    EXPECT_EQ(Json(to_json(LockView{"/l", {}, false}, kNow))["state"], "free");
 }
 
 TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
@@ -111,14 +112,14 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     lease.mode = "semaphore";
     LockView view{"/l", {lease, lease, foreign()}, true, true, 4};
     EXPECT_EQ(state_of(view), "held (2 of 4 leases)");
-    const nlohmann::json json = to_json(view, kNow);
+    const Json json(to_json(view, kNow));
     EXPECT_EQ(json["mode"], "semaphore");
     EXPECT_EQ(json["count"], 4);
     EXPECT_EQ(json["state"], "held");
     EXPECT_EQ(json["waiters"].size(), 1u);
     view.leases = 0;  // Curator writes no number
     EXPECT_EQ(state_of(view), "held (2 leases)");
-    EXPECT_TRUE(to_json(view, kNow)["count"].is_null());
+    EXPECT_TRUE(Json(to_json(view, kNow))["count"].is_null());
     view.participants.erase(view.participants.begin());
     EXPECT_EQ(state_of(view), "held (1 lease)");
     EXPECT_EQ(state_of({"/l", {}, true}), "free");
@@ -130,9 +131,9 @@ TEST(DescribeTest, ALockThatOnlySharesHoldIsShared) {
     Participant one = ours(), two = ours();
     one.mode = two.mode = "shared";
     one.holder = two.holder = true;
-    EXPECT_EQ(to_json(LockView{"/l", {one, two, foreign()}, true}, kNow)["mode"], "shared");
+    EXPECT_EQ(Json(to_json(LockView{"/l", {one, two, foreign()}, true}, kNow))["mode"], "shared");
     one.mode = "exclusive";  // its owner has taken a share besides
-    EXPECT_EQ(to_json(LockView{"/l", {one, two}, true}, kNow)["mode"], "exclusive");
+    EXPECT_EQ(Json(to_json(LockView{"/l", {one, two}, true}, kNow))["mode"], "exclusive");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST_F(ZklockElectTest, TheNextCandidateRunsWhenTheLeaderEnds) {
     EXPECT_EQ(shown.code, 0);
     EXPECT_THAT(shown.out, HasSubstr(lock() + ": led\n  leader   \"one\" session 0x"));
     EXPECT_THAT(shown.out, HasSubstr("  next 1   \"two\" session 0x"));
-    const auto json = nlohmann::json::parse(leader({"--json"}).out);
+    const auto json = Json::parse(leader({"--json"}).out);
     EXPECT_EQ(json["leader"]["id"], "one");
     EXPECT_GT(json["leader"]["fencing_token"], 0);
     ASSERT_EQ(json["candidates"].size(), 1u);
@@ -90,10 +90,10 @@ TEST_F(ZklockElectTest, AfterItsNodeWasDeletedItStandsAgainAndTheWatchSeesEachLe
     EXPECT_TRUE(await([&] { return only->err().find("is gone") != std::string::npos; })) << only->err();
     EXPECT_NE(contenders().at(0), node);
     EXPECT_TRUE(await([&] { return watching->out().find(contenders().at(0)) != std::string::npos; }));
-    EXPECT_EQ(nlohmann::json::parse(watching->out().substr(0, watching->out().find('\n')))["leader"], nullptr);
+    EXPECT_EQ(Json::parse(watching->out().substr(0, watching->out().find('\n')))["leader"], nullptr);
     only->signal(SIGTERM);
     EXPECT_EQ(only->wait(), 128 + SIGTERM);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "signalled");
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "signalled");
 }
 
 TEST_F(ZklockElectTest, TheCommandsEndIsTheEndAndAWaitingCandidateLeavesNoNode) {

@@ -30,7 +30,7 @@ TEST_F(ZklockExitTest, AnAnswerThatMakesNoSenseIs70) {
         {"--connect", server.connect_string(), "--result", scratch_ / "result", "/x", "touch", scratch_ / "ran"});
     EXPECT_EQ(outcome.code, 70) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("unexpected answer"));
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "error");
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "error");
     EXPECT_EQ(zklock({"status", "--connect", server.connect_string(), "/x"}).code, 70);
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }

@@ -40,7 +40,7 @@ TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLock) {
     EXPECT_EQ(last_reason(), "no server confirmed it in time");
     const auto stopping = events_named(scratch_ / "events", "stopping");
     EXPECT_EQ(stopping.at(0)["signal"], SIGTERM);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "lost");
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "lost");
 }
 
 TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLockWhileZklockIsStopped) {
@@ -103,7 +103,7 @@ TEST_P(ZklockFaultTest, AfterAFreezeOfTheWholeMachineTheCommandIsKilledAtOnce) {
     EXPECT_EQ(next->wait(), 0);
     for (auto pid = frozen.begin(); pid != frozen.end(); ++pid) ::kill(*pid, SIGCONT);
     EXPECT_EQ(holder->wait(), 79);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
 }
 
 TEST_P(ZklockFaultTest, RideSurvivesAShortDisconnect) {
@@ -157,7 +157,7 @@ TEST_P(ZklockFaultTest, PauseKillsAtTheDeadline) {
     gate_->reset_all();
     EXPECT_EQ(next->wait(), 0);
     EXPECT_EQ(holder->wait(), 79);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["child"]["signal"], SIGKILL);
 }
 
 TEST_P(ZklockFaultTest, AnExpiredSessionStopsTheCommand) {
@@ -279,7 +279,7 @@ TEST_P(ZklockFaultTest, AReleaseThatTheServersDoNotConfirmIsSaidAndChangesNoExit
     EXPECT_EQ(holder.wait(), 5);
     EXPECT_THAT(holder.err(), HasSubstr("it is free after 20s at the latest"));
     EXPECT_EQ(events_named(scratch_ / "events", "released").at(0)["confirmed"], false);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["confirmed"], false);
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["confirmed"], false);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ protected:
     std::size_t ticks() const { return read_file(scratch_ / "ticks").size(); }
     std::string last_reason() const {
         const auto lost = events_named(scratch_ / "events", "lost");
-        return lost.empty() ? "" : lost.back()["reason"].get<std::string>();
+        return lost.empty() ? "" : lost.back()["reason"].text();
     }
 
     std::string mode_;  // of the holder, or of the waiter behind the gate

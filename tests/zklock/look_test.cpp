@@ -32,7 +32,7 @@ TEST_F(ZklockLookTest, StatusIs0WhenFreeAnd75WhenHeld) {
     EXPECT_THAT(outcome.out, HasSubstr("waiter 1"));
     outcome = status({"--json", lock()});
     EXPECT_EQ(outcome.code, 75);
-    const auto json = nlohmann::json::parse(outcome.out);
+    const auto json = Json::parse(outcome.out);
     EXPECT_EQ(json["state"], "held");
     EXPECT_EQ(json["path"], lock());
     ASSERT_EQ(json["holders"].size(), 1u);
@@ -55,7 +55,7 @@ TEST_F(ZklockLookTest, StatusShowsTheModeOfEachAndWhoItIs) {
     const Outcome outcome = zklock({"status", "--connect", connect_string(), lock()});
     EXPECT_EQ(outcome.code, 75);
     EXPECT_THAT(outcome.out, HasSubstr(lock() + ": held (shared)\n"));
-    const auto json = nlohmann::json::parse(zklock({"status", "--json", "--connect", connect_string(), lock()}).out);
+    const auto json = Json::parse(zklock({"status", "--json", "--connect", connect_string(), lock()}).out);
     EXPECT_EQ(json["mode"], "shared");
     ASSERT_EQ(json["holders"].size(), 2u);
     ASSERT_EQ(json["waiters"].size(), 2u);
@@ -75,7 +75,7 @@ TEST_F(ZklockLookTest, LsFindsLocksBelowAPath) {
     EXPECT_THAT(outcome.out, HasSubstr(lock() + "\theld by "));
     EXPECT_EQ(zklock({"ls", "--complete", "--connect", connect_string(), root()}).out, lock() + "\n");
     outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
-    const auto json = nlohmann::json::parse(outcome.out);
+    const auto json = Json::parse(outcome.out);
     ASSERT_EQ(json["locks"].size(), 1u);
     EXPECT_EQ(json["locks"][0]["path"], lock());
     EXPECT_EQ(json["locks"][0]["state"], "held");
@@ -99,7 +99,7 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
     EXPECT_THAT(outcome.err, HasSubstr("--auth-file"));
     outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
     EXPECT_EQ(outcome.code, 77);
-    EXPECT_EQ(nlohmann::json::parse(outcome.out)["unreadable"], nlohmann::json::array({path("secret")}));
+    EXPECT_EQ(Json::parse(outcome.out)["unreadable"], boost::json::array{path("secret")});
     outcome = zklock({"ls", "--connect", connect_string(), "--auth-file", credentials, root()});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr(path("secret/lock")));
@@ -121,13 +121,13 @@ TEST_F(ZklockLookTest, AMistypedPathIsNotCalledFree) {
     EXPECT_EQ(outcome.code, 0);
     EXPECT_EQ(outcome.out, path("typo") + ": free (no such path: not used of late, or mistyped)\n");
     outcome = zklock({"status", "--json", "--connect", connect_string(), path("typo")});
-    EXPECT_EQ(nlohmann::json::parse(outcome.out)["exists"], false);
+    EXPECT_EQ(Json::parse(outcome.out)["exists"], false);
     EXPECT_THAT(zklock({"ls", "--connect", connect_string(), path("typo")}).err, HasSubstr("no such path"));
     EXPECT_THAT(zklock({"break", "--all", "--connect", connect_string(), path("typo")}).out, HasSubstr("no such path"));
     EXPECT_EQ(run({lock(), "true"}).code, 0);
     EXPECT_EQ(zklock({"status", "--connect", connect_string(), lock()}).out, lock() + ": free\n");
     outcome = zklock({"status", "--json", "--connect", connect_string(), lock()});
-    EXPECT_EQ(nlohmann::json::parse(outcome.out)["exists"], true);
+    EXPECT_EQ(Json::parse(outcome.out)["exists"], true);
 }
 
 TEST_F(ZklockLookTest, WhyNoServerAnswersIsSaidWithoutV) {
@@ -159,12 +159,12 @@ TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
 }
 
 TEST_F(ZklockLookTest, PingNamesServerTimeoutAndFeatures) {
-    const auto json = nlohmann::json::parse(zklock({"ping", "--json", "--connect", connect_string()}).out);
-    EXPECT_THAT(json["server"].get<std::string>(), HasSubstr(connect_string().substr(0, connect_string().find(':'))));
+    const auto json = Json::parse(zklock({"ping", "--json", "--connect", connect_string()}).out);
+    EXPECT_THAT(json["server"].text(), HasSubstr(connect_string().substr(0, connect_string().find(':'))));
     EXPECT_EQ(json["session_timeout_ms"], 15000);
     EXPECT_TRUE(json["features"].is_array());
     EXPECT_THAT(zklock({"ping", "--connect", connect_string()}).out, HasSubstr("connected to "));
-    EXPECT_TRUE(nlohmann::json::parse(zklock({"--version", "--json"}).out)["features"].is_array());
+    EXPECT_TRUE(Json::parse(zklock({"--version", "--json"}).out)["features"].is_array());
     EXPECT_THAT(zklock({"--version"}).out, HasSubstr("zklock "));
     EXPECT_EQ(zklock({"ping", "--connect", "127.0.0.1:1", "--connect-timeout", "300ms"}).code, 69);
 }
@@ -179,13 +179,13 @@ TEST_F(ZklockLookTest, HoldHoldsUntilStdinEnds) {
     const std::string result = scratch_ / "result";
     const Outcome busy = zklock({"hold", "-n", "-E", "3", "--result", result, "--connect", connect_string(), lock()});
     EXPECT_EQ(busy.code, 3);
-    EXPECT_EQ(nlohmann::json::parse(read_file(result))["outcome"], "busy");
+    EXPECT_EQ(Json::parse(read_file(result))["outcome"], "busy");
     ZklockProcess waiting({"hold", "--result", result, "--connect", connect_string(), lock()}, open);
     ASSERT_TRUE(await([&] { return queue_length() == 2; }));
     EXPECT_FALSE(exists(result)) << "that one is over";
     waiting.signal(SIGTERM);
     EXPECT_EQ(waiting.wait(), -SIGTERM);
-    EXPECT_EQ(nlohmann::json::parse(read_file(result))["outcome"], "interrupted");
+    EXPECT_EQ(Json::parse(read_file(result))["outcome"], "interrupted");
     hold.end_input();
     EXPECT_EQ(hold.wait(), 0);
     EXPECT_EQ(queue_length(), 0u);
@@ -196,7 +196,7 @@ TEST_F(ZklockLookTest, HoldEndsWithASignalOrWithTheLock) {
     open.keep_input = true;
     ZklockProcess hold({"hold", "--json", "--connect", connect_string(), lock()}, open);
     ASSERT_TRUE(await([&] { return hold.out().find('\n') != std::string::npos; }));
-    EXPECT_GT(nlohmann::json::parse(hold.out())["fencing_token"], 0);
+    EXPECT_GT(Json::parse(hold.out())["fencing_token"], 0);
     hold.signal(SIGTERM);
     EXPECT_EQ(hold.wait(), 0);
     ZklockProcess lost({"hold", "--connect", connect_string(), lock()}, open);

@@ -104,7 +104,7 @@ TEST_F(ZklockOutputTest, WithEventsThatCannotBeWrittenNothingIsStarted) {
             const Outcome refused = zklock(whole);
             EXPECT_EQ(refused.code, 74) << refused.err;
             EXPECT_THAT(refused.err, HasSubstr("--events " + where + ": "));
-            EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["exit_code"], 74);
+            EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["exit_code"], 74);
         }
         const Outcome hold = zklock(words({"hold", "--events", where, lock()}));
         EXPECT_EQ(hold.code, 74);
@@ -131,7 +131,7 @@ TEST_F(ZklockOutputTest, EventsThatFailLaterAre74UnlessTheCommandFails) {
         std::ofstream(go) << "";
         EXPECT_EQ(process->wait(), code == 0 ? 74 : code);
         EXPECT_THAT(process->err(), HasSubstr("--events " + events.writer() + ": Broken pipe"));
-        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        const auto result = Json::parse(read_file(scratch_ / "result"));
         EXPECT_EQ(result["exit_code"], code == 0 ? 74 : code);
         EXPECT_EQ(result["outcome"], "exited");
         EXPECT_EQ(result["child"]["code"], code);
@@ -185,7 +185,7 @@ TEST_F(ZklockOutputTest, AConfirmedReleaseIsSaid) {
     const std::string events = scratch_ / "events", result = scratch_ / "result";
     const auto confirmed = [&] {
         EXPECT_EQ(events_named(events, "released").back()["confirmed"], true);
-        EXPECT_EQ(nlohmann::json::parse(read_file(result))["confirmed"], true);
+        EXPECT_EQ(Json::parse(read_file(result))["confirmed"], true);
     };
     EXPECT_EQ(run({"--events", events, "--result", result, lock(), "true"}).code, 0);
     confirmed();

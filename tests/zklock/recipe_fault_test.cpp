@@ -74,7 +74,7 @@ TEST_P(ZklockRecipeFaultTest, ANodeThatIsDeletedStopsTheCommand) {
     EXPECT_EQ(holder->wait(), 79) << holder->err();
     EXPECT_THAT(last_reason(), HasSubstr("is gone"));
     EXPECT_EQ(nodes(), 0u) << "the rest of the set";
-    const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+    const auto result = Json::parse(read_file(scratch_ / "result"));
     EXPECT_EQ(result["outcome"], "lost");
     EXPECT_EQ(result.contains("locks"), !semaphore());
 }

@@ -180,7 +180,7 @@ TEST_F(ZklockRunTest, StoppedWhileWaitingItDiesOfTheSignalAndLeavesNoNode) {
         waiter->signal(signal);
         EXPECT_EQ(waiter->wait(), -signal) << waiter->err();
         EXPECT_EQ(queue_length(), 1u) << "its node outlives it";
-        EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "interrupted");
+        EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "interrupted");
     }
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }
@@ -209,7 +209,7 @@ TEST_F(ZklockRunTest, ASignalThatIsNotPassedOnEndsTheCommandFirstAndThenZklock) 
         EXPECT_EQ(holder->wait(), -signal) << holder->err();
         EXPECT_EQ(std::system(("flock -n " + alive + " true").c_str()), 0) << "the command outlives zklock";
         EXPECT_EQ(queue_length(), 0u) << "its node outlives it";
-        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        const auto result = Json::parse(read_file(scratch_ / "result"));
         EXPECT_EQ(result["outcome"], "interrupted");
         EXPECT_EQ(result["signal"], signal);
         EXPECT_EQ(result["exit_code"], 128 + signal);
@@ -231,7 +231,7 @@ TEST_F(ZklockRunTest, AHoldThatIsEndedByASignalGivesTheLockBackFirst) {
         const int code = signal == SIGTERM || signal == SIGHUP ? 0 : -signal;
         EXPECT_EQ(hold.wait(), code);
         EXPECT_EQ(queue_length(), 0u);
-        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        const auto result = Json::parse(read_file(scratch_ / "result"));
         EXPECT_EQ(result["outcome"], "released");
         EXPECT_EQ(result["exit_code"], code == 0 ? 0 : 128 + signal);
         EXPECT_EQ(result["signal"], signal);
@@ -259,13 +259,13 @@ TEST_F(ZklockRunTest, AfterASignalThatIsPassedOnTheLockIsFreeAndTheExitStatusTel
         ASSERT_TRUE(await([&] { return events_named(events, "child_started").size() == 1; }));
         holder->signal(signal);
         EXPECT_EQ(holder->wait(), signal == SIGINT || signal == SIGQUIT ? -signal : 128 + signal) << holder->err();
-        EXPECT_NE(::kill(events_named(events, "child_started").at(0)["pid"].get<pid_t>(), 0), 0)
+        EXPECT_NE(::kill(events_named(events, "child_started").at(0)["pid"].number<pid_t>(), 0), 0)
             << "it outlives zklock";
         EXPECT_EQ(queue_length(), 0u) << "its node outlives it";
         std::vector<std::string> names;
-        for (const auto& event : read_events(events)) names.push_back(event["event"]);
+        for (const auto& event : read_events(events)) names.push_back(event["event"].text());
         EXPECT_THAT(names, testing::ElementsAre("connected", "acquired", "child_started", "child_exited", "released"));
-        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+        const auto result = Json::parse(read_file(scratch_ / "result"));
         EXPECT_EQ(result["outcome"], "signalled");
         EXPECT_EQ(result["exit_code"], 128 + signal);
     }
@@ -359,25 +359,25 @@ TEST_F(ZklockRunTest, EventsAndResultTellTheWholeStory) {
     for (const auto& event : read_events(scratch_ / "events")) {
         EXPECT_EQ(event["v"], 1);
         EXPECT_TRUE(event.contains("ts"));
-        names.push_back(event["event"]);
+        names.push_back(event["event"].text());
     }
     EXPECT_THAT(names, testing::ElementsAre("connected", "acquired", "child_started", "child_exited", "released"));
     EXPECT_EQ(events_named(scratch_ / "events", "child_exited")[0]["code"], 75);
-    const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+    const auto result = Json::parse(read_file(scratch_ / "result"));
     EXPECT_EQ(result["outcome"], "exited");
     EXPECT_EQ(result["child"]["code"], 75);
     EXPECT_EQ(result["exit_code"], 75);
     EXPECT_EQ(result["token"], events_named(scratch_ / "events", "acquired")[0]["token"]);
-    EXPECT_THAT(result["node"].get<std::string>(), HasSubstr(lock() + "/_c_"));
+    EXPECT_THAT(result["node"].text(), HasSubstr(lock() + "/_c_"));
     const auto holder = hold_with_command();
     EXPECT_EQ(run({"--result", scratch_ / "result", "-n", lock(), "true"}).code, 75);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "busy");
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "busy");
 }
 
 TEST_F(ZklockRunTest, TheResultTellsWhyNothingRanWhateverTheExitCodeIs) {
     const auto result_of = [&](const Outcome& outcome) {
-        const auto result = nlohmann::json::parse(read_file(scratch_ / "result"), nullptr, false);
-        EXPECT_EQ(result.value("exit_code", -1), outcome.code);
+        const auto result = Json::parse_or_null(read_file(scratch_ / "result"));
+        EXPECT_EQ(result["exit_code"], outcome.code);
         std::ofstream(scratch_ / "result") << R"({"outcome":"exited","exit_code":0})";  // of yesterday
         return result;
     };
@@ -390,7 +390,7 @@ TEST_F(ZklockRunTest, TheResultTellsWhyNothingRanWhateverTheExitCodeIs) {
     EXPECT_EQ(never({"-s", "-x"})["message"], "-s excludes -x and --rw: leave it or these out");
     EXPECT_EQ(never({"--bogus"})["outcome"], "error");
     EXPECT_EQ(never({"--config", "/nonexistent"})["exit_code"], 78);
-    EXPECT_THAT(never({"--events", "99"})["message"].get<std::string>(), HasSubstr("no such descriptor"));
+    EXPECT_THAT(never({"--events", "99"})["message"].text(), HasSubstr("no such descriptor"));
     for (const std::string command : {"run", "elect", "hold"}) {
         std::vector<std::string> arguments = {command,    "--connect", "127.0.0.1:1", "--connect-timeout",
                                               "100ms",    "-E",        "69",          "-q",
@@ -402,7 +402,7 @@ TEST_F(ZklockRunTest, TheResultTellsWhyNothingRanWhateverTheExitCodeIs) {
     const auto not_started = result_of(missing);
     EXPECT_EQ(missing.err, "");
     EXPECT_EQ(not_started["outcome"], "not_started");
-    EXPECT_THAT(not_started["message"].get<std::string>(), HasSubstr("/nonexistent/command"));
+    EXPECT_THAT(not_started["message"].text(), HasSubstr("/nonexistent/command"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
     EXPECT_EQ(run({"--result", result, lock(), "test", "!", "-e", result}).code, 0) << "while it runs, there is none";
 }
@@ -484,7 +484,7 @@ TEST_F(ZklockRunTest, WithoutProcItRefusesToStart) {
     const Outcome outcome = run({"--result", scratch_ / "result", lock(), "true"}, setup);
     EXPECT_EQ(outcome.code, 71);
     EXPECT_THAT(outcome.err, HasSubstr("is it mounted?"));
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["exit_code"], 71);
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["exit_code"], 71);
 }
 
 TEST_F(ZklockRunTest, ASessionTimeoutThatTheServersChangedIsSaid) {

@@ -33,7 +33,7 @@ TEST_P(ZklockScriptTest, CtrlCEndsTheScriptAndNotOnlyTheCommand) {
     words.insert(words.begin(), {"--result", scratch_ / "result", "--events", scratch_ / "events"});
     EXPECT_EQ(interrupted(command_line(words)), -SIGINT);
     EXPECT_EQ(queue_length(), 0u);
-    const auto result = nlohmann::json::parse(read_file(scratch_ / "result"));
+    const auto result = Json::parse(read_file(scratch_ / "result"));
     EXPECT_EQ(result["outcome"], "signalled");
     EXPECT_EQ(result["exit_code"], 128 + SIGINT);
     EXPECT_EQ(events_named(scratch_ / "events", "released").size(), 1u);
@@ -61,7 +61,7 @@ TEST_P(ZklockScriptTest, CtrlCEndsTheScriptThatHoldsOrLeads) {
     line.insert(line.find(' '), " hold");
     EXPECT_EQ(interrupted(line, "\x03", lock() + "/_c_"), -SIGINT);
     EXPECT_EQ(queue_length(), 0u);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "result"))["outcome"], "released");
+    EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "released");
     line = command_line(sleeper());
     line.insert(line.find(' '), " elect");
     EXPECT_EQ(interrupted(line), -SIGINT);
@@ -157,7 +157,7 @@ protected:
         ASSERT_TRUE(shell.shows("Stopped"));
     }
     bool command_is(const std::string& state) {
-        const int pid = events_named(scratch_ / "events", "child_started").at(0)["pid"];
+        const int pid = events_named(scratch_ / "events", "child_started").at(0)["pid"].number<int>();
         return await([&] {
             return read_file("/proc/" + std::to_string(pid) + "/stat").find(") " + state + " ") != std::string::npos;
         });

@@ -66,7 +66,7 @@ protected:
         return holder;
     }
     pid_t root_process() const { return std::stoi(read_file(scratch_ / "root")); }
-    std::vector<nlohmann::json> reports() const { return events_named(scratch_ / "events", "cannot_kill"); }
+    std::vector<Json> reports() const { return events_named(scratch_ / "events", "cannot_kill"); }
 
 private:
     void allow(const std::filesystem::path& directory) {

@@ -9,8 +9,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
+#include "zklock/parsed_json.hpp"
 
 extern char** environ;
 
@@ -103,18 +103,18 @@ std::string read_file(const std::string& file) {
     std::ifstream stream(file);
     return {std::istreambuf_iterator<char>(stream), {}};
 }
-std::vector<nlohmann::json> read_events(const std::string& file) {
-    std::vector<nlohmann::json> result;
+std::vector<Json> read_events(const std::string& file) {
+    std::vector<Json> result;
     std::istringstream stream(read_file(file));
     for (std::string line; std::getline(stream, line);) {
-        auto object = nlohmann::json::parse(line, nullptr, false);
+        auto object = Json::parse_or_null(line);
         if (object.is_object()) result.push_back(std::move(object));
     }
     return result;
 }
-std::vector<nlohmann::json> events_named(const std::string& file, const std::string& name) {
-    std::vector<nlohmann::json> result;
-    for (nlohmann::json& event : read_events(file)) {
+std::vector<Json> events_named(const std::string& file, const std::string& name) {
+    std::vector<Json> result;
+    for (Json& event : read_events(file)) {
         if (event["event"] == name) result.push_back(std::move(event));
     }
     return result;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
 #include <zkrecipes/testenv/scratch.hpp>
+#include "zklock/parsed_json.hpp"
 
 #include "support/await.hpp"
 
@@ -59,8 +59,8 @@ Outcome zklock(std::vector<std::string> arguments, ZklockProcess::Setup setup = 
 
 bool exists(const std::string& file);
 std::string read_file(const std::string& file);
-std::vector<nlohmann::json> read_events(const std::string& file);
+std::vector<Json> read_events(const std::string& file);
 /// The lines that hold this event.
-std::vector<nlohmann::json> events_named(const std::string& file, const std::string& name);
+std::vector<Json> events_named(const std::string& file, const std::string& name);
 
 }  // namespace zkrecipes::zklock::test

@@ -5,11 +5,11 @@
 #include <signal.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 #include <zkrecipes/testenv/gate.hpp>
 #include <zkrecipes/testenv/raw_client.hpp>
+#include "zklock/parsed_json.hpp"
 
 #include "support/await.hpp"
 #include "support/zk_server_test.hpp"

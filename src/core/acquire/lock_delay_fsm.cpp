@@ -12,14 +12,11 @@ std::string write_holder_mark(const HolderMark& mark) {
 
 std::optional<HolderMark> read_holder_mark(std::string_view data) {
     if (data.empty()) return HolderMark{};
-    JsonReader reader(data);
-    std::int64_t token = 0, held = -1;
-    const bool read = reader.object([&](const std::string& key) {
-        return key == "token"  ? reader.integer_or_skip(token)
-               : key == "held" ? reader.integer_or_skip(held)
-                               : reader.skip();
-    });
-    if (!read || !reader.at_end() || token <= 0 || held < 0 || held > 1) return std::nullopt;
+    const auto object = parse_json_object(data);
+    if (!object) return std::nullopt;
+    const std::int64_t token = integer_member(*object, "token").value_or(0);
+    const std::int64_t held = integer_member(*object, "held").value_or(-1);
+    if (token <= 0 || held < 0 || held > 1) return std::nullopt;
     return HolderMark{token, held == 1};
 }
 

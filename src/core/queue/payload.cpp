@@ -53,6 +53,51 @@ std::string utc(std::chrono::system_clock::time_point at) {
     return text;
 }
 
+/// Length of the UTF-8 character at the front; 0: none.
+std::size_t utf8_length(std::string_view s) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+    const unsigned char first = byte(0);
+    if (first < 0x80) return 1;
+    const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
+                               : first >= 0xE0 && first < 0xF0 ? 3
+                               : first >= 0xF0 && first < 0xF5 ? 4
+                                                               : 0;
+    if (length == 0 || s.size() < length) return 0;
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xC0) != 0x80) return 0;
+    }
+    // Overlong forms, surrogates and what lies beyond U+10FFFF.
+    if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) || (first == 0xF0 && byte(1) < 0x90) ||
+        (first == 0xF4 && byte(1) >= 0x90)) {
+        return 0;
+    }
+    return length;
+}
+
+/// Appends `text` as a JSON string. Bytes that are not UTF-8 become U+FFFD. Not written by Boost.JSON: it escapes fewer
+/// characters, and contenders of all versions write the same bytes.
+void append_json(std::string& out, std::string_view text) {
+    out += '"';
+    while (!text.empty()) {
+        const std::size_t length = utf8_length(text);
+        const char c = text.front();
+        if (length == 0) {
+            out += "\\ufffd";
+        } else if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+            out += escaped;
+        } else {
+            out.append(text.substr(0, length));
+        }
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    out += '"';
+}
+
 std::string compose(const LockOptions& options, const std::string& name, const std::string& since) {
     const std::string host = host_name();
     const std::string pid = std::to_string(getpid());
@@ -122,26 +167,18 @@ void read_id(std::string data, Participant& participant) {
 void read_payload(std::string data, Participant& participant) {
     participant.raw = std::move(data);
     participant.revocation_requested = participant.raw == kRevocationRequest;
-    JsonReader json(participant.raw);
-    Participant read;
-    const bool whole = json.object([&](const std::string& key) {
-        if (key == "id") return json.string_or_skip(read.id);
-        if (key == "host") return json.string_or_skip(read.host);
-        if (key == "user") return json.string_or_skip(read.user);
-        if (key == "name") return json.string_or_skip(read.name);
-        if (key == "pid") return json.integer_or_skip(read.pid);
-        if (key == "meta" && json.at('{')) {
-            return json.object([&](const std::string& label) { return json.string_or_skip(read.labels[label]); });
-        }
-        return json.skip();
-    });
-    if (!whole || !json.at_end()) return;
-    participant.id = std::move(read.id);
-    participant.host = std::move(read.host);
-    participant.user = std::move(read.user);
-    participant.name = std::move(read.name);
-    participant.pid = read.pid;
-    participant.labels = std::move(read.labels);
+    const auto object = parse_json_object(participant.raw);
+    if (!object) return;
+    participant.id = string_member(*object, "id");
+    participant.host = string_member(*object, "host");
+    participant.user = string_member(*object, "user");
+    participant.name = string_member(*object, "name");
+    participant.pid = integer_member(*object, "pid").value_or(0);
+    const boost::json::value* meta = object->if_contains("meta");
+    if (!meta || !meta->is_object()) return;
+    for (const auto& label : meta->get_object()) {
+        participant.labels[std::string(label.key())] = string_member(meta->get_object(), label.key());
+    }
 }
 
 }  // namespace zkrecipes::internal

@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 #include "zklock/report/result.hpp"
 
@@ -38,11 +39,11 @@ std::string hold_text(const Options& options, const LockSession& lock) {
     std::string line;
     for (const std::string& node : lock.nodes()) line += node + " " + std::to_string(lock.token()) + "\n";
     if (options.json) {
-        nlohmann::json object = {{"v", 1},
-                                 {"fencing_token", lock.token()},
-                                 {"session", hex(lock.grant().session_id())},
-                                 {"session_timeout_ms", lock.info().timeout.count()}};
-        object.update(lock_fields(options, lock.nodes()));
+        boost::json::object object = {{"v", 1},
+                                      {"fencing_token", lock.token()},
+                                      {"session", hex(lock.grant().session_id())},
+                                      {"session_timeout_ms", lock.info().timeout.count()}};
+        merge(object, lock_fields(options, lock.nodes()));
         line = dump(object) + "\n";
     }
     return line;
@@ -87,7 +88,7 @@ public:
         const Nanoseconds lease = Nanoseconds(lock_.info().timeout) * 2 / 3;
         if (!suspended_ || !verify_after_ || lock_.sure_until() - lease < *verify_after_) return;
         suspended_ = false;
-        events_.write("resumed", nlohmann::json::object());
+        events_.write("resumed", {});
     }
 
 private:
@@ -174,8 +175,8 @@ int hold_command(const Options& options, Console& console, EventLog& events, Sig
         console.error("lost " + options.lock + ": " + reason);
     }
     give_back(lock, events);
-    nlohmann::json object = result_object(options, end.lost ? "lost" : "released", code, lock.nodes());
-    object.update({{"token", lock.token()}, {"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
+    boost::json::object object = result_object(options, end.lost ? "lost" : "released", code, lock.nodes());
+    merge(object, {{"token", lock.token()}, {"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
     if (!reason.empty()) object["reason"] = reason;
     if (end.signal != 0) object["signal"] = end.signal;
     const int concluded = conclude(options, console, events, std::move(object));

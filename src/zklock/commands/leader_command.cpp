@@ -1,7 +1,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <zkrecipes/leader_election.hpp>
 
 #include "zklock/commands/event_queue.hpp"
@@ -10,6 +11,7 @@
 #include "zklock/report/console.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 
 namespace zkrecipes::zklock {
@@ -17,8 +19,8 @@ namespace {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-nlohmann::json json_of(const Participant& candidate, WallTime now) {
-    nlohmann::json object = to_json(candidate, now);
+boost::json::object json_of(const Participant& candidate, WallTime now) {
+    boost::json::object object = to_json(candidate, now);
     object.erase("mode");
     object["id"] = candidate.id;
     return object;
@@ -27,11 +29,12 @@ nlohmann::json json_of(const Participant& candidate, WallTime now) {
 void show(const Options& options, const std::vector<Participant>& candidates) {
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
-        nlohmann::json others = nlohmann::json::array();
+        boost::json::array others;
         for (std::size_t i = 1; i < candidates.size(); ++i) others.push_back(json_of(candidates[i], now));
         print(dump({{"v", 1},
                     {"path", options.lock},
-                    {"leader", candidates.empty() ? nlohmann::json() : json_of(candidates.front(), now)},
+                    {"leader",
+                     candidates.empty() ? boost::json::value() : boost::json::value(json_of(candidates.front(), now))},
                     {"candidates", std::move(others)}}) +
               "\n");
         return;
@@ -47,7 +50,7 @@ void show(const Options& options, const std::vector<Participant>& candidates) {
 void show_change(const Options& options, const std::optional<Participant>& leader) {
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
-        nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"path", options.lock}, {"leader", nullptr}};
+        boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}, {"path", options.lock}, {"leader", nullptr}};
         if (leader) object["leader"] = json_of(*leader, now);
         return print(dump(object) + "\n");
     }

@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 #include <zkrecipes/inspect.hpp>
@@ -18,6 +18,7 @@
 #include "zklock/command_line/duration.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/explain.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
 #include "zklock/system/reachability.hpp"
 
@@ -81,8 +82,8 @@ void LockSession::acquire() {
     on_lost_.emplace(grant_.lost(), [event_queue = event_queue_] { event_queue->post_lost(); });
     stop_watching();
     const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
-    nlohmann::json acquired = {{"token", token_}, {"wait_ms", wait_ms}};
-    acquired.update(lock_fields(options_, nodes_));
+    boost::json::object acquired = {{"token", token_}, {"wait_ms", wait_ms}};
+    merge(acquired, lock_fields(options_, nodes_));
     events_.write("acquired", acquired);
     events_.require_written();
     console_.info("got " + options_.lock + " as " + joined(nodes_) + ", fencing token " + std::to_string(token_));
@@ -374,7 +375,7 @@ void LockSession::show_queue(const QueueView& view) {
     if (view.position == shown_.position && view.path == shown_.path) return;
     if (shown_.position == 0) console_.info(line.substr(8));
     shown_ = view;
-    nlohmann::json waiting = {{"position", view.position}, {"total", view.total}};
+    boost::json::object waiting = {{"position", view.position}, {"total", view.total}};
     if (!view.path.empty()) waiting["path"] = view.path;
     events_.write("waiting", waiting);
 }

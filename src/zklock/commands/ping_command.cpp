@@ -1,4 +1,5 @@
-#include <nlohmann/json.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/version.hpp>
 
@@ -7,6 +8,7 @@
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 #include "zklock/system/reachability.hpp"
 
@@ -21,7 +23,7 @@ int ping_command(const Options& options, Console& console) {
                     {"session", hex(info.session_id)},
                     {"session_timeout_ms", info.timeout.count()},
                     {"client_version", client_version()},
-                    {"features", features()}}) +
+                    {"features", boost::json::value_from(features())}}) +
               "\n");
     } else {
         std::string text = "connected to " + info.server + ", session " + hex(info.session_id) + ", session timeout " +

@@ -3,9 +3,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <boost/json/object.hpp>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "zklock/commands/runner.hpp"
 #include "zklock/process/dead_man.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
 #include "zklock/system/process_table.hpp"
 
@@ -42,8 +43,8 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
                   around.whole_tree);
     const int code = runner.run();
     if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
-    nlohmann::json object = result_object(options, runner.outcome(), code);
-    object.update(runner.details());
+    boost::json::object object = result_object(options, runner.outcome(), code);
+    merge(object, runner.details());
     const int concluded = conclude(options, around.console, around.events, std::move(object));
     return Ending{concluded, runner.death()};
 }

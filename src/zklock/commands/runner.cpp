@@ -7,15 +7,16 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/object.hpp>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "zklock/command_line/duration.hpp"
 #include "zklock/report/describe.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
 
 namespace zkrecipes::zklock {
@@ -356,7 +357,7 @@ void Runner::perform(const Actions& actions) {
                 break;
             }
             case Action::report_resumed:
-                events_.write("resumed", nlohmann::json::object());
+                events_.write("resumed", {});
                 console_.info("connected again; the lock is still ours");
                 break;
             case Action::report_lost:
@@ -393,7 +394,7 @@ void Runner::report_out_of_reach(int refused_signal) {
     for (const OutOfReach& process : child_->out_of_reach()) {
         std::set<pid_t>& reported = refused_signal == 0 ? out_of_reach_ : not_stopped_;
         if (!reported.insert(process.pid).second) continue;
-        nlohmann::json event = {{"pid", nullptr}, {"uid", nullptr}};
+        boost::json::object event = {{"pid", nullptr}, {"uid", nullptr}};
         std::string who = "a process of the command";
         if (process.pid != 0) {
             event["pid"] = process.pid;
@@ -459,16 +460,16 @@ const char* Runner::outcome() const {
     return child_->exited()->signalled ? "signalled" : "exited";
 }
 
-nlohmann::json Runner::details() const {
-    nlohmann::json object = {{"token", lock_.token()},
-                             {"wait_ms", in_ms(lock_.waited())},
-                             {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))},
-                             {"confirmed", lock_.release_confirmed()}};
-    object.update(lock_fields(options_, lock_.nodes()));
+boost::json::object Runner::details() const {
+    boost::json::object object = {{"token", lock_.token()},
+                                  {"wait_ms", in_ms(lock_.waited())},
+                                  {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))},
+                                  {"confirmed", lock_.release_confirmed()}};
+    merge(object, lock_fields(options_, lock_.nodes()));
     if (start_failure_) object["message"] = start_problem_;
     if (!start_failure_ && child_ && child_->exited()) {
         const ExitStatus& status = *child_->exited();
-        object["child"] = {{status.signalled ? "signal" : "code", status.number}};
+        object["child"] = boost::json::object{{status.signalled ? "signal" : "code", status.number}};
     }
     if (supervisor_.ended_by() != 0) object["signal"] = supervisor_.ended_by();
     if (!supervisor_.lost_reason().empty()) object["reason"] = supervisor_.lost_reason();

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
+#include <boost/json/fwd.hpp>
 
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/process/supervised_child.hpp"
@@ -42,7 +42,7 @@ public:
     bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
     /// What zklock has to die of after run(), instead of exiting.
     Death death() const;
-    nlohmann::json details() const;  ///< for --result
+    boost::json::object details() const;  ///< for --result
 
 private:
     void wait_for_a_lease_worth_starting();

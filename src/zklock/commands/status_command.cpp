@@ -1,6 +1,8 @@
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
 #include <zkrecipes/inspect.hpp>
 
 #include "zklock/command_line/command_table.hpp"
@@ -8,6 +10,7 @@
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 
 namespace zkrecipes::zklock {
@@ -57,13 +60,16 @@ int ls_command(const Options& options, Console& console) {
     if (!options.names_only) tell_what_is_missing(options, console, servers.session(), locks, unreadable);
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
-        nlohmann::json list = nlohmann::json::array();
+        boost::json::array list;
         for (const LockView& lock : locks) {
-            nlohmann::json object = to_json(lock, now);
+            boost::json::object object = to_json(lock, now);
             object.erase("v");
             list.push_back(std::move(object));
         }
-        print(dump({{"v", 1}, {"prefix", options.lock}, {"locks", std::move(list)}, {"unreadable", unreadable}}) +
+        print(dump({{"v", 1},
+                    {"prefix", options.lock},
+                    {"locks", std::move(list)},
+                    {"unreadable", boost::json::value_from(unreadable)}}) +
               "\n");
         return code;
     }

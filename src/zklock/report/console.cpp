@@ -14,10 +14,11 @@
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
-#include <nlohmann/json.hpp>
+#include <boost/json/object.hpp>
 
 #include "zklock/command_line/options.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/text.hpp"
 
 namespace zkrecipes::zklock {
@@ -68,7 +69,7 @@ void Console::say(const char* level, const std::string& text) {
     if (quiet_) return;
     std::string line;
     if (json_) {
-        const nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"level", level}, {"message", text}};
+        const boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}, {"level", level}, {"message", text}};
         line = dump(object) + "\n";
     } else {
         line = "zklock: " + std::string(level[0] == 'w' ? "warning: " : "") + printable(text) + "\n";

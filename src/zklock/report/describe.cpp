@@ -1,17 +1,19 @@
 #include "zklock/report/describe.hpp"
 
 #include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <cstdio>
 #include <ctime>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "zklock/command_line/duration.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
-using Json = nlohmann::json;
+using boost::json::value;
 using WallTime = std::chrono::system_clock::time_point;
 
 std::chrono::nanoseconds age(const Participant& participant, WallTime now) {
@@ -65,17 +67,18 @@ std::string block(const Participant& participant, const std::string& title, std:
     return text;
 }
 
-Json to_json(const Participant& participant, WallTime now) {
-    Json payload = Json::parse(participant.raw, nullptr, false);
-    const bool readable = payload.is_object();
+boost::json::object to_json(const Participant& participant, WallTime now) {
+    boost::json::error_code error;
+    value payload = boost::json::parse(participant.raw, error);
+    const bool readable = !error && payload.is_object();
     return {{"node", node_path(participant)},
             {"mode", participant.mode},
             {"fencing_token", participant.token},
             {"session", hex(participant.session_id)},
             {"ctime", iso_time(participant.since)},
             {"age_ms", std::chrono::duration_cast<std::chrono::milliseconds>(age(participant, now)).count()},
-            {"payload", readable ? payload : Json()},
-            {"payload_raw", readable ? Json() : Json(participant.raw)}};
+            {"payload", readable ? std::move(payload) : value()},
+            {"payload_raw", readable ? value() : value(participant.raw)}};
 }
 
 std::vector<Participant> holders(const LockView& lock) {
@@ -108,13 +111,13 @@ std::string state_of(const LockView& lock) {
     return "held (" + number + (held == 1 ? " lease)" : " leases)");
 }
 
-Json to_json(const LockView& lock, WallTime now) {
-    Json held = Json::array();
+boost::json::object to_json(const LockView& lock, WallTime now) {
+    boost::json::array held;
     for (const Participant& holder : holders(lock)) held.push_back(to_json(holder, now));
-    Json waiting = Json::array();
+    boost::json::array waiting;
     int position = 0;
     for (const Participant& waiter : waiters(lock)) {
-        Json object = to_json(waiter, now);
+        boost::json::object object = to_json(waiter, now);
         object["position"] = ++position;
         waiting.push_back(std::move(object));
     }
@@ -124,9 +127,9 @@ Json to_json(const LockView& lock, WallTime now) {
             {"mode", lock.semaphore      ? "semaphore"
                      : held_shared(lock) ? "shared"
                                          : "exclusive"},
-            {"count", !lock.semaphore   ? Json(1)
-                      : lock.leases > 0 ? Json(lock.leases)
-                                        : Json()},
+            {"count", !lock.semaphore   ? value(1)
+                      : lock.leases > 0 ? value(lock.leases)
+                                        : value()},
             {"state", held.empty() ? "free" : "held"},
             {"holders", std::move(held)},
             {"waiters", std::move(waiting)}};

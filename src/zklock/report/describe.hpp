@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <boost/json/fwd.hpp>
 #include <zkrecipes/inspect.hpp>
 
 #include "zklock/report/text.hpp"
@@ -21,8 +21,8 @@ std::string describe(const Participant& participant, std::chrono::system_clock::
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now);
 
 /// As in `zklock status --json`; see docs/zklock.md.
-nlohmann::json to_json(const Participant& participant, std::chrono::system_clock::time_point now);
-nlohmann::json to_json(const LockView& lock, std::chrono::system_clock::time_point now);
+boost::json::object to_json(const Participant& participant, std::chrono::system_clock::time_point now);
+boost::json::object to_json(const LockView& lock, std::chrono::system_clock::time_point now);
 
 std::vector<Participant> holders(const LockView& lock);
 std::vector<Participant> waiters(const LockView& lock);

@@ -4,13 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "zklock/command_line/options.hpp"
 #include "zklock/report/console.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/text.hpp"
 #include "zklock/system/descriptors.hpp"
 
@@ -31,7 +32,7 @@ EventLog::EventLog(const std::string& where) : where_(where) {
     fd_ = owned_.get();
 }
 
-void EventLog::write(const char* event, const nlohmann::json& fields) {
+void EventLog::write(const char* event, const boost::json::object& fields) {
     if (fd_ < 0) return;
     const Written before = write_ready(fd_, rest_);
     rest_.erase(0, before.size);
@@ -40,8 +41,8 @@ void EventLog::write(const char* event, const nlohmann::json& fields) {
         ++dropped_;
         return;
     }
-    nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"event", event}};
-    object.update(fields);
+    boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}, {"event", event}};
+    merge(object, fields);
     if (dropped_ > 0) object["dropped"] = dropped_;  // lines before this one that nobody read
     rest_ = dump(object) + "\n";
     const Written written = write_ready(fd_, rest_);
@@ -57,10 +58,6 @@ std::string EventLog::failure() {
 
 void EventLog::require_written() {
     if (const std::string why = failure(); !why.empty()) throw Failure(kIoError, why);
-}
-
-std::string dump(const nlohmann::json& object, int indent) {
-    return printable_json(object.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace zkrecipes::zklock

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
+#include <boost/json/fwd.hpp>
 
 #include "zklock/system/unique_fd.hpp"
 
@@ -18,7 +18,7 @@ public:
 
     bool wanted() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
-    void write(const char* event, const nlohmann::json& fields);
+    void write(const char* event, const boost::json::object& fields);
     /// Why a line could not be written, so far; empty: none, or nobody read it in time.
     std::string failure();
     /// Throws Failure if there is one: before something is done of which nobody would be told.
@@ -32,8 +32,5 @@ private:
     std::string rest_;  // of a line whose beginning is out
     unsigned dropped_ = 0;
 };
-
-/// One line of text; what is not UTF-8 is replaced, and what would steer a terminal is escaped.
-std::string dump(const nlohmann::json& object, int indent = -1);
 
 }  // namespace zkrecipes::zklock

@@ -1,8 +1,9 @@
 #include "zklock/report/result.hpp"
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -11,26 +12,27 @@
 #include "zklock/command_line/options.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/system/result_file.hpp"
 #include "zklock/system/signals.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
-nlohmann::json with_message(nlohmann::json object, const char* message) {
+boost::json::object with_message(boost::json::object object, const char* message) {
     const std::string_view text = message;
     object["message"] = std::string(text.substr(0, text.find('\n')));  // without the advice to read the help
     return object;
 }
 
 /// Of the exception that is being handled.
-nlohmann::json failure_object(const Options& options) {
+boost::json::object failure_object(const Options& options) {
     try {
         throw;
     } catch (const Failure& failure) {
         return with_message(result_object(options, failure.outcome, failure.code), failure.what());
     } catch (const Interrupted& interrupted) {
-        nlohmann::json object = result_object(options, "interrupted", kSignalBase + interrupted.signal);
+        boost::json::object object = result_object(options, "interrupted", kSignalBase + interrupted.signal);
         object["signal"] = interrupted.signal;
         return object;
     } catch (const std::system_error& error) {
@@ -42,24 +44,25 @@ nlohmann::json failure_object(const Options& options) {
 
 }  // namespace
 
-nlohmann::json lock_fields(const Options& options, const std::vector<std::string>& nodes) {
+boost::json::object lock_fields(const Options& options, const std::vector<std::string>& nodes) {
     if (!options.together) {
-        nlohmann::json fields = {{"path", options.lock}};
+        boost::json::object fields = {{"path", options.lock}};
         if (!nodes.empty()) fields["node"] = nodes.front();
         return fields;
     }
-    nlohmann::json locks = nlohmann::json::array();
+    boost::json::array locks;
     for (std::size_t i = 0; i < options.locks.size(); ++i) {
-        locks.push_back({{"path", options.locks[i].path}, {"mode", mode_name(options.locks[i].mode)}});
-        if (i < nodes.size()) locks.back()["node"] = nodes[i];
+        boost::json::object fields = {{"path", options.locks[i].path}, {"mode", mode_name(options.locks[i].mode)}};
+        if (i < nodes.size()) fields["node"] = nodes[i];
+        locks.push_back(std::move(fields));
     }
     return {{"locks", std::move(locks)}};
 }
 
-nlohmann::json result_object(const Options& options, const char* outcome, int code,
-                             const std::vector<std::string>& nodes) {
-    nlohmann::json object = {{"v", 1}, {"ts", timestamp_now()}, {"outcome", outcome}, {"exit_code", code}};
-    object.update(lock_fields(options, nodes));
+boost::json::object result_object(const Options& options, const char* outcome, int code,
+                                  const std::vector<std::string>& nodes) {
+    boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}, {"outcome", outcome}, {"exit_code", code}};
+    merge(object, lock_fields(options, nodes));
     return object;
 }
 
@@ -69,14 +72,14 @@ void require_result(Options& options) {
     throw Failure(kIoError, "--result " + std::exchange(options.result, {}) + ": " + why);
 }
 
-bool report(const Options& options, Console& console, const nlohmann::json& object) {
+bool report(const Options& options, Console& console, const boost::json::object& object) {
     if (options.result.empty() || write_result(options.result, dump(object) + "\n")) return true;
     console.error("--result " + options.result + ": " + std::strerror(errno));
     return false;
 }
 
-int conclude(const Options& options, Console& console, EventLog& events, nlohmann::json object) {
-    int code = object["exit_code"];
+int conclude(const Options& options, Console& console, EventLog& events, boost::json::object object) {
+    int code = static_cast<int>(object.at("exit_code").as_int64());
     if (const std::string why = events.failure(); !why.empty()) {
         console.error(why + "; what happened is not written there in full");
         if (code == kOk) code = kIoError;

@@ -66,8 +66,9 @@ std::string printable(const std::string& text) {
 
 std::string printable_json(const std::string& json) {
     return replaced(json, [](char32_t code, std::string_view bytes) {
-        if (code < 0x7F || code == Character::kNone || !steers(code)) return std::string(bytes);
-        char escape[8];
+        if (code == Character::kNone) return std::string("\\ufffd");
+        if (code < 0x7F || !steers(code)) return std::string(bytes);
+        char escape[16];
         std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(code));
         return std::string(escape);
     });

@@ -11,8 +11,6 @@
 
 #include <zkrecipes/error.hpp>
 
-#include "core/operation/json.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -118,7 +116,9 @@ TEST(PayloadTest, ForeignDataIsShownRawAndSaysNothingElse) {
          {std::string(), std::string("127.0.0.1"), std::string("b'id'"), std::string("{"), std::string("[1]"),
           std::string("{}x"), std::string("{\"id\":\"a\"} trailing"), std::string("{\"id\":\"a\",}"),
           std::string("{\"id\" \"a\"}"), std::string("null"), std::string("\x12\x34\x00", 3),
-          std::string("{\"id\":\"a"), std::string("{\"id\":\"\\u12\"}"), std::string("{\"pid\":}")}) {
+          std::string("{\"id\":\"a"), std::string("{\"id\":\"\\u12\"}"), std::string("{\"pid\":}"),
+          std::string("{\"id\":\"a\",\"name\":\"\\ud800\"}"), std::string("{\"id\":\"a\",\"name\":\"\xff\"}"),
+          std::string("{\"id\":\"a\",\"pid\":01}")}) {
         const auto participant = read(data);
         EXPECT_EQ(participant.raw, data);
         EXPECT_EQ(participant.id, "") << data;
@@ -128,13 +128,39 @@ TEST(PayloadTest, ForeignDataIsShownRawAndSaysNothingElse) {
 
 TEST(PayloadTest, OtherMembersAndTypesAreSkipped) {
     const auto participant = read(
-        R"( { "future" : [ 1, {"a":[true,false,null,-1.5e+3]} ], "id" : "x\u00e9\ud83d\ude00\ud800", "pid" : "7",
+        R"( { "future" : [ 1, {"a":[true,false,null,-1.5e+3]} ], "id" : "x\u00e9\ud83d\ude00", "pid" : "7",
               "name" : 3, "meta" : { "a" : "1", "b" : 2, "c" : {"d":"e"} }, "host" : "h" } )");
-    EXPECT_EQ(participant.id, "xé😀\xEF\xBF\xBD");
+    EXPECT_EQ(participant.id, "xé😀");
     EXPECT_EQ(participant.pid, 0);
     EXPECT_EQ(participant.name, "");
     EXPECT_EQ(participant.host, "h");
     EXPECT_THAT(participant.labels, UnorderedElementsAre(Pair("a", "1"), Pair("b", ""), Pair("c", "")));
+}
+
+TEST(PayloadTest, ObjectsAndArraysAreReadUpToSixteenLevels) {
+    const auto nested = [](std::size_t arrays) {
+        return "{\"id\":\"a\",\"x\":" + std::string(arrays, '[') + std::string(arrays, ']') + "}";
+    };
+    EXPECT_EQ(read(nested(15)).id, "a");
+    EXPECT_EQ(read(nested(16)).id, "");
+}
+
+TEST(PayloadTest, OfTwoMembersOfOneNameTheLastOneCounts) {
+    EXPECT_EQ(read(R"({"id":"a","pid":1,"id":"b","pid":2})").id, "b");
+    EXPECT_EQ(read(R"({"id":"a","pid":1,"id":"b","pid":2})").pid, 2);
+}
+
+TEST(PayloadTest, NumbersThatAreNoPidAreIgnored) {
+    for (const char* number : {"9223372036854775808", "123456789012345678901234567890", "1e999", "1.5", "1e2"}) {
+        EXPECT_EQ(read(R"({"id":"a","pid":)" + std::string(number) + "}").pid, 0) << number;
+    }
+}
+
+TEST(PayloadTest, TheBytesThatAreWrittenStayTheSame) {  // other versions share the queue
+    LockOptions options;
+    options.id = "a\xff\n\x7f\"\\/é";
+    EXPECT_THAT(write_payload(options, kSomeDay, "acquire", "/l"),
+                HasSubstr(R"({"v":1,"id":"a\ufffd\u000a\u007f\"\\/é","host":)"));
 }
 
 TEST(PayloadTest, DeepNestingEnds) {
