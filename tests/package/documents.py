@@ -2,8 +2,8 @@
 """Checks what README.md and the other documents say against the project, and how they are written.
 
     documents.py ROOT
-      - a C++ block that names its source equals the lines between // [name] and // [/name] there; in the document, the line
-        before the block is   <!-- examples/x.cpp [name] -->
+      - each C++ block names a source that is compiled, and equals the lines between // [name] and // [/name] there; in the
+        document, the line before the block is   <!-- examples/x.cpp [name] -->
       - relative links lead to files, and to headings of these files
       - tests named in docs/*.md as `Suite.Name` exist
       - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others
@@ -104,6 +104,8 @@ def problems_of(root):
             counts["block with a source"] += 1
             if region(root / source, part) != block.strip("\n"):
                 problems.append(f"{name}: the block differs from {source} [{part}]")
+        if text.count("```cpp\n") != len(SOURCE.findall(text)):
+            problems.append(f"{name}: a C++ block names no source: put it into tests/package/snippets.cpp")
         for target, anchor in LINK.findall(text):
             counts["link"] += 1
             path = document.parent / target if target else document
@@ -148,6 +150,7 @@ A [link](other.md#its-second-part), `ATest.Works`.
         ("[x](#a-page)", None),
         ("`ATest.Missing`", "docs/a.md: there is no test ATest.Missing"),
         ("<!-- a.cpp [part] -->\n```cpp\nint g();\n```", "docs/a.md: the block differs from a.cpp [part]"),
+        ("```cpp\nint f();\n```", "docs/a.md: a C++ block names no source: put it into tests/package/snippets.cpp"),
         ("<!-- a.cpp [none] -->\n```cpp\nint f();\n```", "docs/a.md: the block differs from a.cpp [none]"),
     ]
     session = [

@@ -1,0 +1,109 @@
+// The code in docs/ that no example or test contains. It is compiled and never run; documents.py compares it with the
+// documents.
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/lock_options.hpp>
+#include <zkrecipes/multi_lock.hpp>
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/session.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <shared_mutex>
+#include <stop_token>
+
+using namespace std::chrono_literals;
+
+bool work_left();
+void do_a_piece(zkrecipes::FencingToken token);
+void do_all(zkrecipes::FencingToken token, const std::stop_token& stop);
+void read_the_catalogue();
+void rewrite_the_catalogue(zkrecipes::FencingToken token);
+void publish_the_catalogue();
+void book(zkrecipes::FencingToken token);
+
+void session_options() {
+    // [session]
+    zkrecipes::SessionOptions options;
+    options.hosts = "zk1:2181,zk2:2181,zk3:2181/app";  // a path at the end is put before all paths
+    options.timeout = 15s;
+    zkrecipes::Session session(options);
+    if (!session.wait_connected(10s)) std::fputs("no server answers yet\n", stderr);  // locks wait by themselves
+    // [/session]
+}
+
+void exclusive_mutex() {
+    // [exclusive_mutex]
+    zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
+    zkrecipes::ExclusiveMutex mutex(session, "/locks/orders/42");
+
+    if (zkrecipes::Grant grant = mutex.acquire_before(30s)) {
+        while (work_left() && grant.held()) do_a_piece(grant.token());  // the resource refuses smaller tokens
+    }                                                                   // released here
+
+    std::unique_lock lock(mutex, 5s);  // or like any std mutex
+    // [/exclusive_mutex]
+}
+
+void loss(zkrecipes::ExclusiveMutex& mutex) {
+    // [loss]
+    zkrecipes::Grant grant = mutex.acquire();
+    do_all(grant.token(), grant.lost());  // returns early when the token of lost() is stopped
+    const bool done_in_time = grant.held();
+    grant.release();  // also after a loss: then it only tidies up
+    if (!done_in_time) std::fputs("lost on the way: the work may overlap with the next holder's\n", stderr);
+    // [/loss]
+}
+
+void read_write_lock() {
+    // [read_write_lock]
+    zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
+    zkrecipes::ReadWriteLock lock(session, "/locks/catalogue");
+    {
+        std::shared_lock shared(lock, 5s);  // or lock.acquire_shared(), for a Grant
+        if (shared.owns_lock()) read_the_catalogue();
+    }
+    if (zkrecipes::Grant exclusive = lock.acquire_before(30s)) {
+        rewrite_the_catalogue(exclusive.token());
+    }
+    // [/read_write_lock]
+}
+
+void downgrade(zkrecipes::ReadWriteLock& lock) {
+    // [downgrade]
+    lock.lock();
+    rewrite_the_catalogue(lock.token());
+    lock.lock_shared();  // never waits
+    lock.unlock();       // readers come in, writers do not
+    publish_the_catalogue();
+    lock.unlock_shared();
+    // [/downgrade]
+}
+
+void lock_delay(zkrecipes::Session& session) {
+    // [lock_delay]
+    zkrecipes::LockOptions options;
+    options.delay_after_loss = 15s;  // all clients of the lock must set it; at most 366 days
+    zkrecipes::ExclusiveMutex mutex(session, "/locks/printer", options);
+    // [/lock_delay]
+}
+
+void dialect(zkrecipes::Session& session) {
+    // [dialect]
+    zkrecipes::LockOptions options;
+    options.dialect = zkrecipes::Dialect::kazoo;
+    zkrecipes::ExclusiveMutex mutex(session, "/locks/orders/42", options);
+    // [/dialect]
+}
+
+void multi_lock() {
+    // [multi_lock]
+    using zkrecipes::MultiLock;
+    zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
+    MultiLock transfer(session, {{"/accounts/4711"}, {"/accounts/42"}, {"/rates", MultiLock::As::shared}});
+
+    if (zkrecipes::Grant grant = transfer.acquire_before(30s)) {
+        book(grant.token());  // one token for all three
+    }
+    // [/multi_lock]
+}
