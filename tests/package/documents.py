@@ -5,7 +5,7 @@
       - each C++ block names a source that is compiled, and equals the lines between // [name] and // [/name] there; in the
         document, the line before the block is   <!-- examples/x.cpp [name] -->
       - relative links lead to files, and to headings of these files
-      - tests named in docs/*.md as `Suite.Name` exist
+      - tests named as `Suite.Name` exist, and so do names of the library written as `Class::member` or `member()`
       - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others
       - prose has at most 100 columns; tables, code, comments and lines that are one link or one word may be longer
     documents.py --self-test     plants what the above must find
@@ -19,6 +19,8 @@ import textwrap
 SOURCE = re.compile(r"<!-- (\S+) \[(\w+)\] -->\n```cpp\n(.*?)```", re.S)
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)]*))?\)")
 NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
+MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
+CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
 COLUMNS = 100
 NOT_WRAPPED_YET = ("CHANGELOG.md", "docs/zklock.md")
 ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
@@ -76,6 +78,12 @@ def losses(root):
     return len(reasons), problems
 
 
+def words_of(root):
+    """The words of the library and of what can be tried with it."""
+    folders = [root / folder for folder in ("include", "src", "recipes", "testenv", "examples", "tests")]
+    return {word for folder in folders for path in folder.rglob("*.?pp") for word in re.findall(r"\w+", path.read_text())}
+
+
 def headings(text):
     """The anchors of a document, as GitHub makes them."""
     lines = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M)
@@ -95,8 +103,8 @@ def long_lines(text):
 
 def problems_of(root):
     """What is wrong, and the counts of what was checked."""
-    tests, problems = existing_tests(root), []
-    counts = dict.fromkeys(("block with a source", "link", "named test", "reason of a loss"), 0)
+    tests, words, problems = existing_tests(root), words_of(root), []
+    counts = dict.fromkeys(("block with a source", "link", "named test", "name", "reason of a loss"), 0)
     documents = {path for pattern in ("*.md", "examples/*.md", "formal/*.md", "docs/**/*.md") for path in root.glob(pattern)}
     for document in sorted(documents):
         name, text = document.relative_to(root), document.read_text()
@@ -117,6 +125,10 @@ def problems_of(root):
             counts["named test"] += 1
             if test not in tests:
                 problems.append(f"{name}: there is no test {test}")
+        for word in [*(word for both in MEMBER.findall(text) for word in both), *CALL.findall(text)]:
+            counts["name"] += 1
+            if word not in words and name.name != "CHANGELOG.md":
+                problems.append(f"{name}: nothing in the sources is called {word}")
         if str(name) not in NOT_WRAPPED_YET:
             problems += [f"{name}:{number}: more than {COLUMNS} columns" for number in long_lines(text)]
     counts["reason of a loss"], wrong = losses(root)
@@ -132,7 +144,7 @@ def self_test():
 int f();
 ```
 
-A [link](other.md#its-second-part), `ATest.Works`.
+A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
 """
     longer = "word " * 20 + "word"
     cases = [
@@ -149,6 +161,8 @@ A [link](other.md#its-second-part), `ATest.Works`.
         ("[x](#third)", "docs/a.md: a.md has no heading #third"),
         ("[x](#a-page)", None),
         ("`ATest.Missing`", "docs/a.md: there is no test ATest.Missing"),
+        ("`Missing::works`", "docs/a.md: nothing in the sources is called Missing"),
+        ("`works_no_more()`", "docs/a.md: nothing in the sources is called works_no_more"),
         ("<!-- a.cpp [part] -->\n```cpp\nint g();\n```", "docs/a.md: the block differs from a.cpp [part]"),
         ("```cpp\nint f();\n```", "docs/a.md: a C++ block names no source: put it into tests/package/snippets.cpp"),
         ("<!-- a.cpp [none] -->\n```cpp\nint f();\n```", "docs/a.md: the block differs from a.cpp [none]"),
