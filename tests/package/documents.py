@@ -6,7 +6,8 @@
         document, the line before the block is   <!-- examples/x.cpp [name] -->
       - relative links lead to files, and to headings of these files
       - tests named as `Suite.Name` exist, and so do names of the library written as `Class::member` or `member()`
-      - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others
+      - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others; the log lines that it
+        lists are texts of the library, … and N apart
       - prose has at most 100 columns; tables, code, comments and lines that are one link or one word may be longer
     documents.py --self-test     plants what the above must find
 """
@@ -78,6 +79,19 @@ def losses(root):
     return len(reasons), problems
 
 
+def log_lines(root):
+    """How many parts of log lines are listed, and those that nothing prints. Single words prove nothing and are left out."""
+    texts = "\n".join(re.sub(r'"\s*\n\s*"', "", path.read_text()) for folder in ("src", "recipes")
+                      for path in (root / folder).rglob("*.cpp"))
+    section = re.search(r"\n## Log lines\n(.*?)\n## ", (root / "docs/operations.md").read_text(), re.S)
+    cells = re.findall(r"^\| (`.*?) \|", section.group(1), re.M) if section else []
+    parts = [part.strip(" :;(),") for cell in cells for line in re.findall(r"`([^`]*)`", cell)
+             for part in re.split(r"…|\bN\b|0x|/path|\(token", line)]
+    parts = [part for part in parts if " " in part]
+    return len(parts), [f"docs/operations.md lists the log line `{part}`, which nothing prints" for part in parts
+                        if part not in texts]
+
+
 def words_of(root):
     """The words of the library and of what can be tried with it."""
     folders = [root / folder for folder in ("include", "src", "recipes", "testenv", "examples", "tests")]
@@ -104,7 +118,7 @@ def long_lines(text):
 def problems_of(root):
     """What is wrong, and the counts of what was checked."""
     tests, words, problems = existing_tests(root), words_of(root), []
-    counts = dict.fromkeys(("block with a source", "link", "named test", "name", "reason of a loss"), 0)
+    counts = dict.fromkeys(("block with a source", "link", "named test", "name", "reason of a loss", "log line"), 0)
     documents = {path for pattern in ("*.md", "examples/*.md", "formal/*.md", "docs/**/*.md") for path in root.glob(pattern)}
     for document in sorted(documents):
         name, text = document.relative_to(root), document.read_text()
@@ -132,7 +146,8 @@ def problems_of(root):
         if str(name) not in NOT_WRAPPED_YET:
             problems += [f"{name}:{number}: more than {COLUMNS} columns" for number in long_lines(text)]
     counts["reason of a loss"], wrong = losses(root)
-    problems += wrong + [f"no {what} found: has something moved?" for what, count in counts.items() if not count]
+    counts["log line"], unknown = log_lines(root)
+    problems += wrong + unknown + [f"no {what} found: has something moved?" for what, count in counts.items() if not count]
     return problems, counts
 
 
@@ -182,7 +197,8 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         (root / "a.cpp").write_text("// [part]\nint f();\n// [/part]\n")
         (root / "tests/a.cpp").write_text("TEST(ATest, Works) {\n")
         (root / "docs/other.md").write_text("# Other\n\n## Its `second` part\n")
-        (root / "docs/operations.md").write_text("\n## Why a hold was lost\n\n| `gone` | | |\n\n## Next\n")
+        (root / "docs/operations.md").write_text("\n## Log lines\n\n| `gone … for long` | |\n\n## Why a hold was lost\n\n| `gone` | | |\n\n## Next\n")
+        (root / "src/b.cpp").write_text('log("gone {} for "\n    "long");\n')
 
         def expect(expected):
             found, _ = problems_of(root)
@@ -197,9 +213,11 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         for text, expected in session:
             (root / "src/session/a.cpp").write_text(text)
             expect(expected)
+        (root / "src/b.cpp").write_text('log("gone for good");\n')
+        expect("docs/operations.md lists the log line `for long`, which nothing prints")
         (root / "docs/a.md").unlink()
         expect("no link found: has something moved?")
-    print("\n".join([*failures, f"{len(cases) + len(session) + 1} cases, {len(failures)} failures"]))
+    print("\n".join([*failures, f"{len(cases) + len(session) + 2} cases, {len(failures)} failures"]))
     return 1 if failures else 0
 
 
