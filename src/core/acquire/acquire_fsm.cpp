@@ -8,38 +8,36 @@
 
 namespace zkrecipes::internal {
 
-AcquireFsm::AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience)
-    : port_(port), spec_(spec), patience_(patience) {}
-
-// ---- begin, connection, end ---------------------------------------------------------------------------------------
-
-void AcquireFsm::start() {
-    if (port_.connected()) return resume();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    // Before the first connect there is nothing that could have failed: only the deadline limits the wait. In an
-    // outage a new call is as badly off as those that were caught by it, and the policy applies.
-    if (port_.incarnation() == 0) {
-        step_ = Step::awaiting_session;
-    } else {
-        attempt_failed();
+std::optional<NameProblem> check_name(const std::string& node, const std::string& identity, const std::string& base,
+                                      bool& many) {
+    const std::string pattern[] = {base};
+    const auto parsed = parse_queue_name(node, pattern);
+    if (!parsed || !node.starts_with(identity)) {
+        return NameProblem{Errc::protocol, "the server named the new node " + node};
     }
+    const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
+    if (used_up) {
+        return NameProblem{Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
+                                                         "; delete the lock directory while nobody uses it"};
+    }
+    many = parsed->sequence >= kSequenceWarning;
+    return std::nullopt;
 }
 
-void AcquireFsm::resume() {
-    // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
-    if (!same_session()) forget_node();
-    go_on();
-}
+AcquireFsm::AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience)
+    : QueueingFsm(port, patience), spec_(spec) {}
+
+// ---- begin and end ------------------------------------------------------------------------------------------------
 
 void AcquireFsm::go_on() {
     switch (known_) {
         case Known::none:
-            if (patience_ == Patience::try_once && step_ == Step::idle) {
+            if (once() && step_ == Step::idle) {
                 step_ = Step::looking;
                 return send_first_look();
             }
             return send_create();
-        case Known::perhaps:
+        case Known::unknown:
             // A list alone could come from a server that has not yet seen the create, which may have been committed
             // elsewhere: without the sync the node would be missed, and its owner would wait for it for ever.
             step_ = Step::syncing;
@@ -49,97 +47,16 @@ void AcquireFsm::go_on() {
     }
 }
 
-void AcquireFsm::attempt_failed() {
-    drop_watches();
-    next_ticket();  // whatever is still to be answered belongs to the past
-    fast_grant_ = checking_ = checked_ = false;
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    const auto delay = outage_.failed(port_.now(), port_.random(),
-                                      [this](const RetryState& state) { return port_.next_delay(state); });
-    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
-    step_ = Step::backing_off;
-    port_.start_timer(*delay);
+void AcquireFsm::forget_attempt() {
+    QueueingFsm::forget_attempt();
+    checking_ = false;
 }
 
-void AcquireFsm::on_timer() {
-    if (step_ != Step::backing_off) return;
-    if (port_.connected()) return resume();
-    attempt_failed();
-}
-
-void AcquireFsm::on_connected() {
-    if (step_ == Step::awaiting_session) return resume();
-    // Nobody told us that the connection had been away; the watch may have been left on the other server (H19).
-    if (is_idle()) {
-        drop_watches();
-        resume();
-    }
-}
-
-void AcquireFsm::on_suspended() {
-    // Whoever has sent a request learns it from the answer, which comes in any case.
-    if (is_idle()) attempt_failed();
-}
-
-void AcquireFsm::on_session_lost() {
-    switch (step_) {
-        case Step::finished:
-        case Step::idle:
-        case Step::awaiting_session: return;
-        case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return forget_node();
-        default: break;
-    }
-    if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queue");
-    forget_node();
-    step_ = Step::idle;  // no answer is of interest any more, not even that of a create
-    attempt_failed();
-}
-
-void AcquireFsm::on_closed(Errc why, std::string detail) {
-    if (step_ == Step::finished) return;
-    forget_node();  // the session deletes its nodes
-    if (step_ == Step::leaving) return finish();
-    step_ = Step::idle;
-    leave(Ended::failed, why, std::move(detail));
-}
-
-void AcquireFsm::deadline() {
-    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
-}
-
-void AcquireFsm::stop() {
-    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::stopped);
-}
-
-void AcquireFsm::fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
-
-void AcquireFsm::leave(Ended how, Errc error, std::string detail) {
-    drop_watches();
-    port_.stop_timer();
-    if (outcome_open()) {
-        // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
-        // until then somebody must stay behind (H6, H51).
-        step_ = Step::leaving;
-        port_.answer(how, error, std::move(detail));
-        return;
-    }
-    if (how != Ended::granted && same_session()) give_up_nodes();
-    known_ = Known::none;
-    step_ = Step::finished;
-    port_.answer(how, error, std::move(detail));
-    port_.finished();
-}
+void AcquireFsm::answer(Ended how, Errc error, std::string detail) { port_.answer(how, error, std::move(detail)); }
 
 void AcquireFsm::give_up_nodes() {
     if (known_ == Known::created) port_.delete_node(node_);
-    if (known_ == Known::perhaps) port_.delete_by_identity(identity_);
-}
-
-void AcquireFsm::finish() {
-    known_ = Known::none;
-    step_ = Step::finished;
-    port_.finished();
+    if (known_ == Known::unknown) port_.delete_by_identity(identity_);
 }
 
 // ---- step 1: create ---------------------------------------------------------------------------------------------
@@ -175,7 +92,7 @@ void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const N
     step_ = Step::idle;
     if (what == Meaning::done) return take_node(path, stat, sent_at);
     if (what == Meaning::unknown || what == Meaning::session_over) {
-        known_ = Known::perhaps;
+        known_ = Known::unknown;
         return attempt_failed();
     }
     if (rc == Rc::no_node) return send_make_directory();
@@ -183,7 +100,7 @@ void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const N
         return fail(Errc::sequence_exhausted,
                     "the server hands out the same number again; delete the idle lock directory");
     }
-    trouble(rc, "create");
+    handle_error(rc, "create");
 }
 
 void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant sent_at) {
@@ -196,7 +113,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
         // Made by a session that is not ours any more: it will vanish under whoever relies on it (H3, H4).
         port_.note("the new node belongs to another session: starting again");
         if (node_incarnation_ == port_.incarnation()) port_.delete_node(node_);
-        forget_node();
+        forget_nodes();
         return attempt_failed();
     }
     port_.lease_committed(sent_at);
@@ -205,18 +122,12 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
 
 /// False: this was the end.
 bool AcquireFsm::check_number() {
-    const std::string pattern[] = {spec_.base};
-    const auto parsed = parse_queue_name(node_, pattern);
-    if (!parsed || !node_.starts_with(identity_)) {
-        fail(Errc::protocol, "the server named the new node " + node_);
+    bool many = false;
+    if (auto problem = check_name(node_, identity_, spec_.base, many)) {
+        fail(problem->error, std::move(problem->detail));
         return false;
     }
-    if (parsed->sequence >= kSequenceLimit || parsed->sequence < 0) {
-        fail(Errc::sequence_exhausted, "the next number is " + format_sequence(parsed->sequence) +
-                                           "; delete the lock directory while nobody uses it");
-        return false;
-    }
-    if (parsed->sequence >= kSequenceWarning) port_.running_out();
+    if (many) port_.running_out();
     return true;
 }
 
@@ -229,7 +140,7 @@ void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
         return send_list();
     }
     if (rc == Rc::no_node) return own_node_missing();
-    trouble(rc, "exists");
+    handle_error(rc, "exists");
 }
 
 void AcquireFsm::send_make_directory() {
@@ -255,7 +166,7 @@ void AcquireFsm::on_directory(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::making_directory)) return;
     // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
     if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_create();
-    trouble(rc, "making the lock directory");
+    handle_error(rc, "making the lock directory");
 }
 
 // ---- outcome unknown ----------------------------------------------------------------------------------------------
@@ -266,7 +177,7 @@ void AcquireFsm::on_synced(Ticket ticket, Rc rc) {
         step_ = Step::searching;
         return port_.list(next_ticket());
     }
-    trouble(rc, "sync");
+    handle_error(rc, "sync");
 }
 
 void AcquireFsm::search(const std::vector<std::string>& names) {
@@ -287,11 +198,11 @@ void AcquireFsm::search(const std::vector<std::string>& names) {
 void AcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!current(ticket, Step::checking_owner)) return;
     if (rc == Rc::no_node) return own_node_missing();
-    if (meaning(rc) != Meaning::done) return trouble(rc, "exists");
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "exists");
     if (stat.ephemeral_owner != node_session_) {
         port_.note("a node of this identity belongs to another session: deleting it and starting again");
         port_.delete_node(node_);
-        forget_node();
+        forget_nodes();
         return send_create();
     }
     known_ = Known::created;
@@ -334,7 +245,7 @@ void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string
         known_ = Known::none;
         return step == Step::looking ? on_first_look(true, false) : send_make_directory();
     }
-    trouble(rc, "list");
+    handle_error(rc, "list");
 }
 
 void AcquireFsm::on_first_look(bool free, bool directory) {
@@ -347,7 +258,7 @@ void AcquireFsm::apply(const QueuePosition& position) {
         case QueuePosition::Kind::missing: return own_node_missing();
         case QueuePosition::Kind::held: return at_head(false);
         case QueuePosition::Kind::wait:
-            if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+            if (once()) return leave(Ended::timed_out);
             fast_grant_ = false;
             predecessor_ = position.predecessor;
             only_predecessor_ = position.only_predecessor;
@@ -374,7 +285,7 @@ void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
         return;
     }
     port_.unwatch();
-    trouble(rc, "watching the one before us");
+    handle_error(rc, "watching the one before us");
 }
 
 void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
@@ -426,7 +337,7 @@ void AcquireFsm::send_renewal() {
 void AcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
     if (ticket != ticket_ || (step_ != Step::renewing_lease && step_ != Step::listing)) return;
     if (rc == Rc::no_node) return own_node_missing();
-    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "check");
     if (step_ == Step::listing) {
         checked_ = true;
         return;
@@ -438,29 +349,17 @@ void AcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
 void AcquireFsm::own_node_missing() {
     drop_watches();
     port_.note("the own lock node was deleted by somebody else: going to the back of the queue");
-    forget_node();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    forget_nodes();
+    if (once()) return leave(Ended::timed_out);
     send_create();
 }
 
-void AcquireFsm::forget_node() {
+void AcquireFsm::forget_nodes() {
     known_ = Known::none;
     fast_grant_ = checking_ = checked_ = false;
     identity_.clear();
     node_.clear();
     czxid_ = 0;
-}
-
-void AcquireFsm::trouble(Rc rc, const char* what) {
-    switch (meaning(rc)) {
-        case Meaning::not_done:
-        case Meaning::unknown:
-        case Meaning::session_over: return attempt_failed();
-        case Meaning::done:
-        case Meaning::refused:
-        case Meaning::failed: break;
-    }
-    fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc));
 }
 
 }  // namespace zkrecipes::internal

@@ -13,10 +13,9 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "core/operation/retrying_fsm.hpp"
+#include "core/acquire/queueing_fsm.hpp"
 #include "core/operation/types.hpp"
 #include "core/queue/queue_rule.hpp"
-#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
@@ -60,31 +59,32 @@ struct QueueSpec {
     Dialect dialect = Dialect::curator;
 };
 
-/// Stands in one queue until held, or gives up without leaving anything behind. Pure: it is told what happened and
-/// tells the port what to do; it owns no clock, thread or connection.
-///
-/// What is known of the own node (none, perhaps created, created) belongs to one session incarnation and is forgotten
-/// with it. From it alone follows what has to be done on each (re)connect:
-///   none      create, with exists(directory) right behind it
-///   perhaps   sync, list, find by identity, compare the owner with the session: adopt, or create again
-///   created   list
-/// A connection that breaks at any step costs one attempt of the retry policy and leads back to this table.
+enum class AcquireStep : std::uint8_t {
+    idle,
+    awaiting_session,
+    backing_off,
+    leaving,
+    finished,
+    looking,  // try: list before anything is written
+    creating,
+    checking_parent,  // created; the answer of exists(directory) is on its way
+    making_directory,
+    syncing,         // outcome unknown: the server catches up …
+    searching,       // … lists …
+    checking_owner,  // … and tells whose node that is
+    listing,
+    setting_watch,
+    waiting,
+    renewing_lease,
+    beyond  // at the head; a subclass goes on
+};
+
+/// Stands in one queue until held, or gives up without leaving anything behind.
 ///
 /// A protocol that goes on once it is at the head of the queue (SemaphoreFsm) replaces what is virtual.
-class AcquireFsm : public OperationFsm {
+class AcquireFsm : public QueueingFsm<AcquirePort, AcquireStep> {
 public:
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
-
-    void start() override;
-    void deadline() override;
-    void stop() override;
-    void on_timer() override;
-
-    // ---- the session ----
-    void on_connected() override;
-    void on_suspended() override;
-    void on_session_lost() override;
-    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at);
@@ -97,33 +97,10 @@ public:
     void on_watch_fired(Ticket ticket, WatchEventType type);
     void on_lease_renewed(Ticket ticket, Rc rc);
 
-    bool is_finished() const noexcept { return step_ == Step::finished; }
     bool is_waiting() const noexcept { return is_idle(); }
     const std::string& node() const noexcept { return node_; }  // name of the own node; "": not known
-    std::int64_t czxid() const noexcept { return czxid_; }
 
 protected:
-    enum class Step : std::uint8_t {
-        idle,
-        awaiting_session,  // never connected so far
-        backing_off,       // the connection broke; until the retry timer
-        looking,           // try: list before anything is written
-        creating,
-        checking_parent,  // created; the answer of exists(directory) is on its way
-        making_directory,
-        syncing,         // outcome unknown: the server catches up …
-        searching,       // … lists …
-        checking_owner,  // … and tells whose node that is
-        listing,
-        setting_watch,
-        waiting,
-        renewing_lease,
-        beyond,   // at the head; a subclass goes on
-        leaving,  // answered; the outcome of the create is still to come
-        finished
-    };
-    enum class Known : std::uint8_t { none, perhaps, created };
-
     // ---- what a subclass replaces ----
     /// Nobody is before the own node: by an answer to the present ticket or, with `again`, by an event since.
     virtual void at_head(bool again);
@@ -133,44 +110,25 @@ protected:
     virtual void send_create_request(const std::string& prefix) { port_.create(next_ticket(), prefix); }
     /// The one before us is gone, but others may be.
     virtual void look_again();
-    /// Connected, and the session is the one that the knowledge is about.
-    virtual void go_on();
-    virtual bool is_idle() const noexcept { return step_ == Step::waiting; }        // no request is open
-    virtual bool outcome_open() const noexcept { return step_ == Step::creating; }  // the answer decides what to delete
-    virtual void drop_watches() { port_.unwatch(); }
-    virtual void give_up_nodes();
     virtual void own_node_missing();
-    virtual void forget_node();
+    void go_on() override;
+    bool is_idle() const noexcept override { return step_ == Step::waiting; }
+    bool outcome_open() const noexcept override { return step_ == Step::creating; }
+    void drop_watches() override { port_.unwatch(); }
+    void give_up_nodes() override;
+    void forget_nodes() override;
 
     // ---- what it may use ----
     void send_create();
     void send_list();
-    void attempt_failed();
-    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step.
-    void trouble(Rc rc, const char* what);
-    void fail(Errc error, std::string detail);
-    void leave(Ended how, Errc error = {}, std::string detail = {});
-    void finish();
     bool may_make_directory();
-    Ticket next_ticket() noexcept { return ++ticket_; }
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
-    bool same_session() const { return node_incarnation_ == port_.incarnation(); }
 
-    AcquirePort& port_;
     const QueueSpec& spec_;
-    const Patience patience_;
-    Step step_ = Step::idle;
-    Known known_ = Known::none;
-    Outage outage_;
-    Ticket ticket_ = 0;
-    std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
-    std::int64_t node_session_ = 0;
-    std::int64_t czxid_ = 0;
-    std::string identity_;  // "_c_<uuid>-" of the present create; "": none yet
     std::string node_;
 
 private:
-    void resume();
+    void forget_attempt() override;
+    void answer(Ended how, Errc error, std::string detail) override;
     void send_make_directory();
     void send_watch();
     void send_renewal();
@@ -183,10 +141,7 @@ private:
     void predecessor_gone();
 
     bool only_predecessor_ = false;  // the watched node was the only one before us
-    bool checking_ = false;          // a check of the own node was sent right before the list …
-    bool checked_ = false;           // … and was answered well
-    bool fast_grant_ = false;        // nothing but round trips since the create: its commit may be lease enough
-    std::uint16_t directory_attempts_ = 0;
+    bool checking_ = false;          // a check of the own node was sent right before the list
     std::string predecessor_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/lock_options.hpp>
@@ -11,7 +12,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "core/acquire/acquire_fsm.hpp"
+#include "core/operation/retrying_fsm.hpp"
 
 namespace zkrecipes::internal {
 
@@ -36,14 +37,25 @@ public:
     virtual void answer(Ended how, Errc error, std::string detail) = 0;  // once
 };
 
+enum class DowngradeStep : std::uint8_t {
+    idle,
+    awaiting_session,
+    backing_off,
+    leaving,
+    finished,
+    creating,
+    looking,  // created; the answer of exists is on its way
+    renewing_lease
+};
+
 /// Takes a share for who holds the lock alone, so that no writer gets in between when the latter is given up: makes a
 /// reader's node with the number of the own writer's node. It needs no place in the queue, since its place is known,
-/// and waits for nobody. Pure, as AcquireFsm is.
+/// and waits for nobody.
 ///
 /// The name of the node is ours to choose and used once. So after an unknown outcome the same transaction is simply
 /// sent again: "exists already" says that it had happened; the check, that the writer's node was there in between. Both
 /// nodes belong to one session and end with it.
-class DowngradeFsm final : public OperationFsm {
+class DowngradeFsm final : public RetryingFsm<DowngradePort, DowngradeStep> {
 public:
     struct Spec {
         std::string base;  // of readers
@@ -53,13 +65,7 @@ public:
     DowngradeFsm(DowngradePort& port, Spec spec, Patience patience);
 
     void start() override;
-    void deadline() override;
-    void stop() override;
-    void on_timer() override;
-
-    // ---- the session; what was sent is answered, also when the connection breaks ----
     void on_session_lost() override;
-    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, Instant sent_at);
@@ -69,34 +75,22 @@ public:
     const std::string& node() const noexcept { return node_; }  // name of the new node; "": not chosen yet
 
 private:
-    enum class Step : std::uint8_t {
-        idle,
-        backing_off,  // the connection broke, or is away; until the retry timer
-        creating,
-        looking,  // created; the answer of exists is on its way
-        renewing_lease,
-        leaving,  // answered; the outcome of the create is still to come
-        finished
-    };
-    enum class Known : std::uint8_t { none, perhaps, created };
+    enum class Known : std::uint8_t { none, unknown, created };
+
+    // RetryingFsm
+    void resume() override;
+    void answer(Ended how, Errc error, std::string detail) override { port_.answer(how, error, std::move(detail)); }
+    bool outcome_open() const noexcept override { return step_ == Step::creating; }
+    void forget_nodes() override { known_ = Known::none; }
+    void clean_up() override;
 
     void send_create();
     void grant_or_renew();
-    void attempt_failed();
-    void trouble(Rc rc, const char* what);
+    void handle_error(Rc rc, const char* what);
     void fail_lost(const char* why);
-    void leave(Ended how, Errc error = {}, std::string detail = {});
-    void clean_up();
-    void finish();
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
 
-    DowngradePort& port_;
     const Spec spec_;
-    const Patience patience_;
-    Step step_ = Step::idle;
     Known known_ = Known::none;
-    Outage outage_;
-    Ticket ticket_ = 0;
     std::uint64_t incarnation_ = 0;  // whose nodes both are
     std::int64_t czxid_ = 0;
     std::string identity_;

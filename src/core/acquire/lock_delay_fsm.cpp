@@ -21,7 +21,7 @@ std::optional<HolderMark> read_holder_mark(std::string_view data) {
 }
 
 LockDelayFsm::LockDelayFsm(LockDelayPort& port, std::chrono::milliseconds delay, Patience patience)
-    : port_(port), delay_(delay), patience_(patience) {}
+    : RetryingFsm(port, patience), delay_(delay) {}
 
 void LockDelayFsm::queue_up() {
     own_ = {};
@@ -37,25 +37,26 @@ void LockDelayFsm::on_acquired(std::int64_t token) {
     marked_ = false;
     outage_ = {};
     step_ = Step::idle;
-    late_ ? leave(Ended::timed_out) : go();
+    late_ ? leave(Ended::timed_out) : resume();
 }
 
-void LockDelayFsm::go() {
+/// Also where no server can be asked: whether the hold is lost, our own clock tells.
+void LockDelayFsm::resume() {
     if (!port_.held()) return lose();
     if (!port_.connected()) return attempt_failed();
     step_ = Step::reading;
-    port_.read(++ticket_);
+    port_.read(next_ticket());
 }
 
 void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
     if (!current(ticket, Step::reading)) return;
     if (rc == Rc::no_node) return lose();  // the directory is gone, and our node with it
-    if (meaning(rc) != Meaning::done) return trouble(rc, "get");
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "get");
     outage_.answered();
     const auto last = read_holder_mark(data);
     if (!last) {
-        return leave(
-            Ended::failed, Errc::bad_data,
+        return fail(
+            Errc::bad_data,
             "the data of the lock directory say something else than who held last; a lock with a delay needs them "
             "for itself");
     }
@@ -63,7 +64,7 @@ void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const 
     if (*last == own_ && marked_) return port_.held() ? leave(Ended::granted) : lose();
     const bool vanished = last->held && last->token != own_.token && last->token != waited_for_;
     if (!vanished) return send_mark();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::timed_out);
     waited_for_ = last->token;
     step_ = Step::delaying;
     port_.note_delay();
@@ -74,7 +75,7 @@ void LockDelayFsm::send_mark() {
     if (!port_.held()) return lose();
     if (!port_.connected()) return attempt_failed();
     step_ = Step::marking;
-    port_.mark(++ticket_, write_holder_mark(own_), version_);
+    port_.mark(next_ticket(), write_holder_mark(own_), version_);
 }
 
 void LockDelayFsm::on_marked(Ticket ticket, Rc rc, std::size_t refused_at) {
@@ -84,23 +85,23 @@ void LockDelayFsm::on_marked(Ticket ticket, Rc rc, std::size_t refused_at) {
     if (rc == Rc::ok) return port_.held() ? leave(Ended::granted) : lose();
     if (meaning(rc) == Meaning::refused && refused_at == 0) return lose();  // the own node is gone
     // Somebody has written in between, or the directory was made anew.
-    if (rc == Rc::bad_version || rc == Rc::no_node) return go();
-    trouble(rc, "set");
+    if (rc == Rc::bad_version || rc == Rc::no_node) return resume();
+    handle_error(rc, "set");
 }
 
 void LockDelayFsm::on_timer() {
-    if (step_ == Step::backing_off) return go();
+    if (step_ == Step::backing_off) return resume();
     if (step_ == Step::delaying) send_mark();
 }
 
 // While the queue has not answered yet, it has the same deadline and is told the same of the session.
 
-void LockDelayFsm::deadline() { step_ == Step::queueing ? void(late_ = true) : leave(Ended::timed_out); }
+void LockDelayFsm::deadline() { step_ == Step::queueing ? void(late_ = true) : RetryingFsm::deadline(); }
 
-void LockDelayFsm::stop() { step_ == Step::queueing ? port_.leave_queue() : leave(Ended::stopped); }
+void LockDelayFsm::stop() { step_ == Step::queueing ? port_.leave_queue() : RetryingFsm::stop(); }
 
 void LockDelayFsm::on_closed(Errc why, std::string detail) {
-    if (step_ != Step::queueing) leave(Ended::failed, why, std::move(detail));
+    if (step_ != Step::queueing && !is_over()) fail(why, std::move(detail));
 }
 
 void LockDelayFsm::on_session_lost() {
@@ -108,43 +109,23 @@ void LockDelayFsm::on_session_lost() {
     if (step_ == Step::delaying || step_ == Step::backing_off) lose();
 }
 
-void LockDelayFsm::attempt_failed() {
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    const auto delay = outage_.failed(port_.now(), port_.random(),
-                                      [this](const RetryState& state) { return port_.next_delay(state); });
-    if (!delay) return leave(Ended::failed, Errc::connection_lost, outage_.gave_up());
-    step_ = Step::backing_off;
-    port_.start_timer(*delay);
-}
-
-void LockDelayFsm::trouble(Rc rc, const char* what) {
-    switch (meaning(rc)) {
-        case Meaning::not_done:
-        case Meaning::unknown:
-        case Meaning::session_over: return attempt_failed();
-        case Meaning::done:
-        case Meaning::refused:
-        case Meaning::failed: break;
-    }
-    leave(Ended::failed, error_of(rc), std::string(what) + " of the lock directory was answered: " + to_string(rc));
+void LockDelayFsm::handle_error(Rc rc, const std::string& what) {
+    RetryingFsm::handle_error(rc, what + " of the lock directory");
 }
 
 void LockDelayFsm::lose() {
     if (step_ == Step::finished) return;
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::timed_out);
     port_.stop_timer();
     port_.give_back(false);
     queue_up();
 }
 
-void LockDelayFsm::leave(Ended how, Errc error, std::string detail) {
-    if (step_ == Step::finished) return;
-    port_.stop_timer();
+void LockDelayFsm::clean_up() {
     const bool marked = marked_ || step_ == Step::marking;
-    step_ = Step::finished;
-    if (how != Ended::granted && own_.held) port_.give_back(marked);
-    port_.answer(how, error, std::move(detail));
-    port_.finished();
+    if (own_.held) port_.give_back(marked);
 }
+
+void LockDelayFsm::answer(Ended how, Errc error, std::string detail) { port_.answer(how, error, std::move(detail)); }
 
 }  // namespace zkrecipes::internal

@@ -50,6 +50,18 @@ public:
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
 };
 
+enum class LockDelayStep : std::uint8_t {
+    idle,
+    awaiting_session,
+    backing_off,
+    leaving,
+    finished,
+    queueing,
+    reading,
+    delaying,
+    marking
+};
+
 /// Comes to the head of the queue and then, before the lock is used, waits if the last holder has vanished, and writes
 /// down that we hold.
 ///
@@ -62,7 +74,7 @@ public:
 /// 4. On release one transaction: the data say that we gave back, the own node is deleted. Both or none: a former
 ///    holder that comes back late does not write over a later one.
 /// Whoever gives up in 2 writes nothing, so the next one waits in its turn.
-class LockDelayFsm final : public OperationFsm {
+class LockDelayFsm final : public RetryingFsm<LockDelayPort, LockDelayStep> {
 public:
     LockDelayFsm(LockDelayPort& port, std::chrono::milliseconds delay, Patience patience);
 
@@ -70,7 +82,6 @@ public:
     void deadline() override;
     void stop() override;
     void on_timer() override;
-    void on_connected() override { outage_.connected(); }
     void on_session_lost() override;
     void on_closed(Errc why, std::string detail) override;
 
@@ -80,29 +91,23 @@ public:
     void on_marked(Ticket ticket, Rc rc, std::size_t refused_at);
 
 private:
-    enum class Step : std::uint8_t { idle, queueing, backing_off, reading, delaying, marking, finished };
+    // RetryingFsm
+    void resume() override;
+    void answer(Ended how, Errc error, std::string detail) override;
+    void clean_up() override;
 
     void queue_up();
-    void go();
     void send_mark();
-    void attempt_failed();
     void lose();
-    void trouble(Rc rc, const char* what);
-    void leave(Ended how, Errc error = {}, std::string detail = {});
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+    void handle_error(Rc rc, const std::string& what);
 
-    LockDelayPort& port_;
     const std::chrono::milliseconds delay_;
-    const Patience patience_;
-    Step step_ = Step::idle;
-    Ticket ticket_ = 0;
     bool late_ = false;  // the deadline passed while the queue had not answered yet
     // Of what was acquired last:
     HolderMark own_;  // token 0: nothing is acquired
     std::int32_t version_ = 0;
     std::int64_t waited_for_ = 0;  // token of the one that vanished
     bool marked_ = false;          // perhaps
-    Outage outage_;
 };
 
 }  // namespace zkrecipes::internal

@@ -15,7 +15,7 @@ constexpr const char* kTooManyWatches =
 }  // namespace
 
 MultiAcquireFsm::MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience)
-    : port_(port), spec_(spec), patience_(patience), nodes_(spec.members.size()), standing_(spec.members.size()) {}
+    : QueueingFsm(port, patience), spec_(spec), nodes_(spec.members.size()), standing_(spec.members.size()) {}
 
 Ticket MultiAcquireFsm::begin(Step step, std::size_t answers) {
     step_ = step;
@@ -25,122 +25,37 @@ Ticket MultiAcquireFsm::begin(Step step, std::size_t answers) {
 
 // ---- begin, connection, end ---------------------------------------------------------------------------------------
 
-void MultiAcquireFsm::start() {
-    if (port_.connected()) return resume();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    if (port_.incarnation() == 0) {
-        step_ = Step::awaiting_session;  // nothing has failed yet: only the deadline limits the wait
-    } else {
-        attempt_failed();
-    }
-}
-
-void MultiAcquireFsm::resume() {
-    // Knowledge of nodes is worth nothing in another session: the servers delete, or have deleted, them (H3).
-    const bool former = known_ != Known::none && node_incarnation_ != port_.incarnation();
-    if (former) forget_nodes();
+void MultiAcquireFsm::go_on() {
     switch (known_) {
         case Known::none:
-            if (patience_ == Patience::try_once && step_ == Step::idle) {
+            if (once() && step_ == Step::idle) {
                 const Ticket ticket = begin(Step::looking, size());
                 for (std::size_t i = 0; i < size(); ++i) port_.list(ticket, i);
                 return;
             }
             return send_create();
-        case Known::perhaps: return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
+        case Known::unknown: return port_.sync(begin(Step::syncing, 1));  // lists alone could miss the nodes
         case Known::created: look_anew(); return send_places();
     }
 }
 
-void MultiAcquireFsm::attempt_failed() {
-    port_.unwatch();
-    next_ticket();  // whatever is still to be answered belongs to the past
-    fast_grant_ = checked_ = false;
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
-    const auto delay = outage_.failed(port_.now(), port_.random(),
-                                      [this](const RetryState& state) { return port_.next_delay(state); });
-    if (!delay) return fail(Errc::connection_lost, outage_.gave_up());
-    step_ = Step::backing_off;
-    port_.start_timer(*delay);
-}
-
-void MultiAcquireFsm::on_timer() {
-    if (step_ != Step::backing_off) return;
-    if (port_.connected()) return resume();
-    attempt_failed();
-}
-
-void MultiAcquireFsm::on_connected() {
-    if (step_ == Step::awaiting_session) return resume();
-    if (step_ == Step::waiting) {  // nobody told us that the connection had been away (H19)
-        port_.unwatch();
-        resume();
-    }
-}
-
-void MultiAcquireFsm::on_suspended() {
-    // Whoever has sent a request learns it from the answer, which comes in any case.
-    if (step_ == Step::waiting) attempt_failed();
-}
-
-void MultiAcquireFsm::on_session_lost() {
-    switch (step_) {
-        case Step::finished:
-        case Step::idle:
-        case Step::awaiting_session: return;
-        case Step::leaving: return finish();  // what may have been created ends with the session
-        case Step::backing_off: return forget_nodes();
-        default: break;
-    }
-    if (known_ != Known::none) port_.note("session lost while waiting: going to the back of the queues");
-    forget_nodes();
-    step_ = Step::idle;  // no answer is of interest any more, not even that of a create
-    attempt_failed();
-}
-
-void MultiAcquireFsm::on_closed(Errc why, std::string detail) {
-    if (step_ == Step::finished) return;
-    forget_nodes();  // the session deletes its nodes
-    if (step_ == Step::leaving) return finish();
-    step_ = Step::idle;
-    leave(Ended::failed, why, std::move(detail));
-}
-
-void MultiAcquireFsm::deadline() {
-    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::timed_out);
-}
-
-void MultiAcquireFsm::stop() {
-    if (step_ != Step::leaving && step_ != Step::finished) leave(Ended::stopped);
+void MultiAcquireFsm::give_up_nodes() {
+    if (known_ == Known::created) port_.delete_nodes(nodes_);
+    if (known_ == Known::unknown) port_.delete_by_identity(identity_);
 }
 
 void MultiAcquireFsm::fail(Errc error, std::string detail, std::optional<std::size_t> member) {
-    leave(Ended::failed, error, std::move(detail), member);
+    about_ = member;
+    QueueingFsm::fail(error, std::move(detail));
 }
 
-void MultiAcquireFsm::leave(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) {
-    port_.unwatch();
-    port_.stop_timer();
-    if (step_ == Step::creating) {
-        // The caller has its answer now. Whether there are nodes to delete, only the answer of the create can tell
-        // (H6, H51).
-        step_ = Step::leaving;
-        return port_.answer(how, error, std::move(detail), member);
-    }
-    if (how != Ended::granted && node_incarnation_ == port_.incarnation()) {
-        if (known_ == Known::created) port_.delete_nodes(nodes_);
-        if (known_ == Known::perhaps) port_.delete_by_identity(identity_);
-    }
-    known_ = Known::none;
-    step_ = Step::finished;
-    port_.answer(how, error, std::move(detail), member);
-    port_.finished();
+void MultiAcquireFsm::forget_attempt() {
+    QueueingFsm::forget_attempt();
+    about_.reset();
 }
 
-void MultiAcquireFsm::finish() {
-    known_ = Known::none;
-    step_ = Step::finished;
-    port_.finished();
+void MultiAcquireFsm::answer(Ended how, Errc error, std::string detail) {
+    port_.answer(how, error, std::move(detail), about_);
 }
 
 // ---- step 1: one transaction --------------------------------------------------------------------------------------
@@ -176,7 +91,7 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::st
     step_ = Step::idle;
     if (what == Meaning::done) return take_nodes(paths, sent_at);
     if (what == Meaning::unknown || what == Meaning::session_over) {
-        known_ = Known::perhaps;
+        known_ = Known::unknown;
         return attempt_failed();
     }
     if (rc == Rc::no_node) {
@@ -188,7 +103,7 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::st
         return fail(Errc::sequence_exhausted,
                     "the server hands out the same number again; delete the idle lock directory", member);
     }
-    trouble(rc, "create", member);
+    handle_error(rc, "create", member);
 }
 
 void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant sent_at) {
@@ -206,21 +121,12 @@ void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant 
 /// False: this was the end.
 bool MultiAcquireFsm::check_numbers() {
     for (std::size_t i = 0; i < size(); ++i) {
-        const std::string pattern[] = {spec_.members[i].base};
-        const auto parsed = parse_queue_name(nodes_[i], pattern);
-        if (!parsed || !nodes_[i].starts_with(identity_)) {
-            fail(Errc::protocol, "the server named the new node " + nodes_[i], i);
+        bool many = false;
+        if (auto problem = check_name(nodes_[i], identity_, spec_.members[i].base, many)) {
+            fail(problem->error, std::move(problem->detail), i);
             return false;
         }
-        const bool used_up = parsed->sequence >= kSequenceLimit || parsed->sequence < 0;
-        if (used_up) {
-            fail(Errc::sequence_exhausted,
-                 "the next number is " + format_sequence(parsed->sequence) +
-                     "; delete the lock directory while nobody uses it",
-                 i);
-            return false;
-        }
-        if (parsed->sequence >= kSequenceWarning) port_.running_out(i);
+        if (many) port_.running_out(i);
     }
     return true;
 }
@@ -229,11 +135,11 @@ void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const 
     if (ticket != ticket_) return;
     if (step_ == Step::finding_missing) {
         if (rc == Rc::no_node) missing_.push_back(member);
-        if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "exists", member);
+        if (rc != Rc::no_node && meaning(rc) != Meaning::done) return handle_error(rc, "exists", member);
         if (--open_ == 0) make_missing();
     } else if (step_ == Step::reading_parents) {
         if (rc == Rc::no_node) return own_node_missing();
-        if (meaning(rc) != Meaning::done) return trouble(rc, "exists", member);
+        if (meaning(rc) != Meaning::done) return handle_error(rc, "exists", member);
         // One child: ours, if the last change of the children was our transaction, or if our node proves to be there
         // later on. What that transaction was, we are about to ask.
         if (stat.num_children == 1) {
@@ -262,7 +168,7 @@ void MultiAcquireFsm::on_directory(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::making_directories)) return;
     // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
     if (rc != Rc::ok && rc != Rc::node_exists && rc != Rc::no_node) {
-        return trouble(rc, "making the lock directory", member);
+        return handle_error(rc, "making the lock directory", member);
     }
     if (--open_ == 0) send_create();
 }
@@ -271,7 +177,7 @@ void MultiAcquireFsm::on_directory(Ticket ticket, std::size_t member, Rc rc) {
 
 void MultiAcquireFsm::on_synced(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::syncing)) return;
-    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    if (rc != Rc::ok && rc != Rc::no_node) return handle_error(rc, "sync");
     send_search();
 }
 
@@ -328,7 +234,7 @@ void MultiAcquireFsm::send_places() {
 void MultiAcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!current(ticket, Step::placing)) return;
     if (rc == Rc::no_node) return own_node_missing();
-    if (meaning(rc) != Meaning::done) return trouble(rc, "exists", 0);
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "exists", 0);
     // One transaction, and so one owner and one czxid.
     if (stat.ephemeral_owner != node_session_) return foreign_nodes();
     known_ = Known::created;
@@ -341,7 +247,7 @@ void MultiAcquireFsm::on_children(Ticket ticket, std::size_t member, Rc rc, cons
     const Step step = step_;
     const bool in_queue = step == Step::placing || step == Step::renewing_lease;
     if (!in_queue && step != Step::looking && step != Step::searching) return;
-    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "list", member);
+    if (rc != Rc::ok && rc != Rc::no_node) return handle_error(rc, "list", member);
     if (rc == Rc::no_node && in_queue) return own_node_missing();
     const MemberQueue& queue = spec_.members[member];
     if (step == Step::looking) {  // no directory: nobody there
@@ -371,7 +277,7 @@ void MultiAcquireFsm::apply(std::size_t member, const QueuePosition& position) {
         case QueuePosition::Kind::missing: return own_node_missing();
         case QueuePosition::Kind::held: standing.state = State::clear; break;
         case QueuePosition::Kind::wait:
-            if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+            if (once()) return leave(Ended::timed_out);
             standing.state = State::blocked;
             standing.predecessor = position.predecessor;
             standing.certain = position.only_predecessor;
@@ -418,7 +324,8 @@ void MultiAcquireFsm::send_watches() {
 
 void MultiAcquireFsm::on_watching(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::setting_watches)) return;
-    if (rc != Rc::no_node && meaning(rc) != Meaning::done) return trouble(rc, "watching the one before us", member);
+    if (rc != Rc::no_node && meaning(rc) != Meaning::done)
+        return handle_error(rc, "watching the one before us", member);
     if (rc == Rc::no_node) predecessor_gone(member);  // between the list and the watch, and no watch was left (H15)
     --open_;
     settle_watches();
@@ -472,7 +379,7 @@ void MultiAcquireFsm::send_renewal() {
 void MultiAcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::renewing_lease)) return;
     if (rc == Rc::no_node) return own_node_missing();
-    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "check");
     checked_ = true;
     if (--open_ == 0) decide();
 }
@@ -484,7 +391,7 @@ void MultiAcquireFsm::own_node_missing() {
     port_.note("an own lock node was deleted by somebody else: going to the back of the queues");
     port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
     forget_nodes();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::timed_out);
     send_create();
 }
 
@@ -504,16 +411,9 @@ void MultiAcquireFsm::forget_nodes() {
     czxid_ = 0;
 }
 
-void MultiAcquireFsm::trouble(Rc rc, const char* what, std::optional<std::size_t> member) {
-    switch (meaning(rc)) {
-        case Meaning::not_done:
-        case Meaning::unknown:
-        case Meaning::session_over: return attempt_failed();
-        case Meaning::done:
-        case Meaning::refused:
-        case Meaning::failed: break;
-    }
-    fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc), member);
+void MultiAcquireFsm::handle_error(Rc rc, const char* what, std::optional<std::size_t> member) {
+    about_ = member;
+    QueueingFsm::handle_error(rc, what);
 }
 
 }  // namespace zkrecipes::internal

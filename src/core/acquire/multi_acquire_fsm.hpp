@@ -12,7 +12,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "core/acquire/acquire_fsm.hpp"
+#include "core/acquire/queueing_fsm.hpp"
 #include "core/queue/queue_rule.hpp"
 
 namespace zkrecipes::internal {
@@ -65,27 +65,34 @@ struct MultiQueueSpec {
     bool create_parents = true;
 };
 
+enum class MultiAcquireStep : std::uint8_t {
+    idle,
+    awaiting_session,
+    backing_off,
+    leaving,
+    finished,
+    looking,  // try: list before anything is written
+    creating,
+    reading_parents,  // created; the answers of exists are on their way
+    finding_missing,  // not created; the same answers tell which directories are missing
+    making_directories,
+    syncing,    // outcome unknown: the server catches up …
+    searching,  // … and lists
+    placing,    // whose nodes they are, and where they stand
+    setting_watches,
+    waiting,
+    renewing_lease
+};
+
 /// Stands in several queues at once until it comes first in all of them, or gives up without leaving anything behind.
-/// Pure, as AcquireFsm, and with the same table of what to do on each (re)connect: one transaction makes all nodes or
-/// none, so that what is known of one of them (none, perhaps created, created) is known of all.
+/// One transaction makes all nodes or none, so that what is known of one of them is known of all.
 ///
 /// What comes after the own nodes is done for all members at the same time, each time one round trip: exists of the
 /// directories, lists of those where there is company, watches of all that stand in the way; when these are gone, one
 /// committed check of all own nodes, with a list where somebody else may have come first meanwhile.
-class MultiAcquireFsm final : public OperationFsm {
+class MultiAcquireFsm final : public QueueingFsm<MultiAcquirePort, MultiAcquireStep> {
 public:
     MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience);
-
-    void start() override;
-    void deadline() override;
-    void stop() override;
-    void on_timer() override;
-
-    // ---- the session ----
-    void on_connected() override;
-    void on_suspended() override;
-    void on_session_lost() override;
-    void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
     /// `paths`: of the new nodes. `refused`: whose create was refused; the number of members: not known.
@@ -99,31 +106,10 @@ public:
     void on_watch_fired(Ticket ticket, std::size_t member, WatchEventType type);
     void on_lease_renewed(Ticket ticket, Rc rc);
 
-    bool is_finished() const noexcept { return step_ == Step::finished; }
     bool is_waiting() const noexcept { return step_ == Step::waiting; }
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }  // "": not known
-    std::int64_t czxid() const noexcept { return czxid_; }
 
 private:
-    enum class Step : std::uint8_t {
-        idle,
-        awaiting_session,  // never connected so far
-        backing_off,       // the connection broke; until the retry timer
-        looking,           // try: list before anything is written
-        creating,
-        reading_parents,  // created; the answers of exists are on their way
-        finding_missing,  // not created; the same answers tell which directories are missing
-        making_directories,
-        syncing,    // outcome unknown: the server catches up …
-        searching,  // … and lists
-        placing,    // whose nodes they are, and where they stand
-        setting_watches,
-        waiting,
-        renewing_lease,
-        leaving,  // answered; the outcome of the create is still to come
-        finished
-    };
-    enum class Known : std::uint8_t { none, perhaps, created };
     /// Where one of the own nodes stands, by the last look.
     struct Standing {
         enum class State : std::uint8_t { to_list, clear, blocked } state = State::to_list;
@@ -133,8 +119,17 @@ private:
     };
     using State = Standing::State;
 
+    // QueueingFsm
+    void go_on() override;
+    void forget_attempt() override;
+    void answer(Ended how, Errc error, std::string detail) override;
+    bool is_idle() const noexcept override { return is_waiting(); }
+    bool outcome_open() const noexcept override { return step_ == Step::creating; }
+    void drop_watches() override { port_.unwatch(); }
+    void give_up_nodes() override;
+    void forget_nodes() override;
+
     std::size_t size() const noexcept { return spec_.members.size(); }
-    void resume();
     void send_create();
     void take_nodes(const std::vector<std::string>& paths, Instant sent_at);
     bool check_numbers();
@@ -153,33 +148,15 @@ private:
     bool any(State state) const;
     void own_node_missing();
     void foreign_nodes();
-    void forget_nodes();
-    void attempt_failed();
-    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step.
-    void trouble(Rc rc, const char* what, std::optional<std::size_t> member = {});
+    // With whom it is about.
+    void handle_error(Rc rc, const char* what, std::optional<std::size_t> member = {});
     void fail(Errc error, std::string detail, std::optional<std::size_t> member = {});
-    void leave(Ended how, Errc error = {}, std::string detail = {}, std::optional<std::size_t> member = {});
-    void finish();
     /// A new phase, in which `answers` are waited for.
     Ticket begin(Step step, std::size_t answers);
-    Ticket next_ticket() noexcept { return ++ticket_; }
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
 
-    MultiAcquirePort& port_;
     const MultiQueueSpec& spec_;
-    const Patience patience_;
-    Step step_ = Step::idle;
-    Known known_ = Known::none;
-    bool checked_ = false;     // the own nodes were checked right now
-    bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
-    std::uint16_t directory_attempts_ = 0;
-    Outage outage_;
-    Ticket ticket_ = 0;
-    std::size_t open_ = 0;                // answers that the present step waits for
-    std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
-    std::int64_t node_session_ = 0;
-    std::int64_t czxid_ = 0;  // 0: not known yet
-    std::string identity_;    // "_c_<uuid>-" of the present create; "": none yet
+    std::size_t open_ = 0;              // answers that the present step waits for
+    std::optional<std::size_t> about_;  // whom an error is about
     std::vector<std::string> nodes_;
     std::vector<Standing> standing_;
     std::vector<std::size_t> missing_;  // members without a directory

@@ -80,7 +80,7 @@ void SemaphoreFsm::drop_watches() {
 void SemaphoreFsm::give_up_nodes() {
     AcquireFsm::give_up_nodes();
     if (taken_ == Taken::yes) lease_port_.delete_leases(leases_);
-    const bool perhaps = taken_ == Taken::perhaps || doubtful_;
+    const bool perhaps = taken_ == Taken::unknown || doubtful_;
     if (perhaps) lease_port_.delete_leases_by_identity(identity_);
 }
 
@@ -91,8 +91,8 @@ void SemaphoreFsm::own_node_missing() {
     AcquireFsm::own_node_missing();
 }
 
-void SemaphoreFsm::forget_node() {
-    AcquireFsm::forget_node();
+void SemaphoreFsm::forget_nodes() {
+    AcquireFsm::forget_nodes();
     taken_ = Taken::no;
     doubtful_ = false;
     leases_.clear();
@@ -112,23 +112,23 @@ void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const No
     if (ticket != ticket_) return;
     if (at(ticket, Head::asking)) {
         if (rc == Rc::no_node) return refuse_wanted();
-        if (rc != Rc::ok) return trouble(rc, "reading the leases");
+        if (rc != Rc::ok) return handle_error(rc, "reading the leases");
         step_ = Step::idle;
         return AcquireFsm::go_on();
     }
     if (step_ == Step::looking && first_looked_) {
         if (rc == Rc::no_node) return AcquireFsm::on_first_look(true, queue_exists_);
         if (rc == Rc::ok) return AcquireFsm::on_first_look(enough(stat), queue_exists_);
-        return trouble(rc, "reading the leases");
+        return handle_error(rc, "reading the leases");
     }
     if (!at(ticket, Head::looking)) return;
     if (rc == Rc::no_node) {
         if (may_make_directory()) lease_port_.make_leases(go_to(Head::making_leases));
         return;
     }
-    if (rc != Rc::ok) return trouble(rc, "reading the leases");
+    if (rc != Rc::ok) return handle_error(rc, "reading the leases");
     if (enough(stat)) return send_take();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::timed_out);
     if (!lease_port_.may_watch_leases()) {
         return fail(Errc::budget_exceeded,
                     "this session watches as many nodes as ZooKeeper survives; use another Session for more");
@@ -175,7 +175,7 @@ void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
     if (!at(ticket, Head::making_leases)) return;
     // no_node: an ancestor was reaped in between; the next look says so again, and is counted.
     if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_look();
-    trouble(rc, "making the directory of the leases");
+    handle_error(rc, "making the directory of the leases");
 }
 
 void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat) {
@@ -183,7 +183,7 @@ void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat)
     if (rc == Rc::no_node) return send_look();
     if (meaning(rc) != Meaning::done) {
         drop_watches();
-        return trouble(rc, "watching the leases");
+        return handle_error(rc, "watching the leases");
     }
     if (enough(stat)) {  // between the look and the watch
         drop_watches();
@@ -235,11 +235,11 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant se
     step_ = Step::idle;  // whatever comes now, the outcome is not open any more
     head_ = Head::none;
     if (open) {
-        taken_ = Taken::perhaps;
+        taken_ = Taken::unknown;
         return attempt_failed();
     }
     if (what == Meaning::refused) return on_taking_refused(rc, refused);
-    if (what != Meaning::done) return trouble(rc, "taking the leases");
+    if (what != Meaning::done) return handle_error(rc, "taking the leases");
     taken_ = Taken::yes;
     known_ = Known::none;  // the place in the queue went with the same transaction
     lease_port_.left_queue();
@@ -256,7 +256,7 @@ void SemaphoreFsm::on_taking_refused(Rc rc, TakingStep refused) {
         return fail(Errc::protocol, "a lease with a new name is there already");
     // The number was changed since it was read, or the directory was deleted.
     if (rc == Rc::bad_version || rc == Rc::no_node) return send_look();
-    trouble(rc, "taking the leases");
+    handle_error(rc, "taking the leases");
 }
 
 void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
@@ -271,7 +271,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
         return AcquireFsm::go_on();
     }
     if (meaning(rc) != Meaning::done) {
-        return trouble(rc, "exists");
+        return handle_error(rc, "exists");
     }
     const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
     if (foreign) {
@@ -280,12 +280,12 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
         if (same_session()) {
             lease_port_.delete_leases_by_identity(identity_);
             // It may be why the transaction did not happen: then our place in the queue is still there.
-            if (taken_ == Taken::perhaps) port_.delete_node(node_);
+            if (taken_ == Taken::unknown) port_.delete_node(node_);
         }
-        forget_node();
+        forget_nodes();
         return attempt_failed();
     }
-    if (recovering && taken_ == Taken::perhaps) {
+    if (recovering && taken_ == Taken::unknown) {
         taken_ = Taken::yes;
         known_ = Known::none;
         lease_port_.left_queue();
@@ -297,7 +297,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
 
 void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
     if (!at(ticket, Head::syncing)) return;
-    if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc, "sync");
+    if (rc != Rc::ok && rc != Rc::no_node) return handle_error(rc, "sync");
     lease_port_.find_lease(go_to(Head::finding), leases_.front());
 }
 
@@ -310,15 +310,15 @@ void SemaphoreFsm::grant_or_renew_leases() {
 void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
     if (!at(ticket, Head::renewing_leases)) return;
     if (rc == Rc::no_node) return leases_gone();
-    if (meaning(rc) != Meaning::done) return trouble(rc, "check");
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "check");
     grant_or_renew_leases();
 }
 
 void SemaphoreFsm::leases_gone() {
     port_.note("a lease was deleted by somebody else before it was held: going to the back of the queue");
     lease_port_.delete_leases(leases_);  // the others
-    forget_node();
-    if (patience_ == Patience::try_once) return leave(Ended::timed_out);
+    forget_nodes();
+    if (once()) return leave(Ended::timed_out);
     send_create();
 }
 

@@ -85,7 +85,7 @@ private:
         renewing_leases
     };
     /// What is known of the leases of `leases_`, all of them, since one transaction makes them.
-    enum class Taken : std::uint8_t { no, perhaps, yes };
+    enum class Taken : std::uint8_t { no, unknown, yes };
 
     // AcquireFsm
     void at_head(bool again) override;
@@ -99,7 +99,7 @@ private:
     void drop_watches() override;
     void give_up_nodes() override;
     void own_node_missing() override;
-    void forget_node() override;
+    void forget_nodes() override;
 
     bool at(Ticket ticket, Head head) const noexcept { return current(ticket, Step::beyond) && head_ == head; }
     Ticket go_to(Head head);

@@ -10,8 +10,8 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/error.hpp>
 
+#include "core/operation/operation_fsm.hpp"
 #include "core/operation/reservation.hpp"
-#include "core/operation/retrying_fsm.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {

@@ -1,55 +1,151 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/retry_policy.hpp>
 
-#include "base/runtime.hpp"
+#include "client/result.hpp"
+#include "core/operation/operation_fsm.hpp"
+#include "core/operation/types.hpp"
+#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
-/// What the state machine of every operation asks of its surroundings. A protocol adds its requests; each request is
-/// answered by the function named beside it, exactly once, never from inside the request, with the ticket that it was
-/// given.
-class OperationPort {
+/// What the state machines of all operations have in common: when to begin, when to try again and when to give up. The
+/// protocol goes on in resume(), from what it knows, each time that a server can be asked.
+///
+/// `Steps` names the steps of the protocol and, first, these: idle, awaiting_session (never connected so far),
+/// backing_off (the connection broke, or is away; until the retry timer), leaving (answered; the outcome of a write is
+/// still to come), finished. Pure: it owns no clock, thread or connection.
+template <class Port, class Steps>
+class RetryingFsm : public OperationFsm {
 public:
-    virtual ~OperationPort() = default;
-    virtual bool connected() const = 0;
-    virtual std::uint64_t incarnation() const = 0;  // of the session; 0: there was none yet
-    virtual std::int64_t session_id() const = 0;
-    virtual Instant now() const = 0;
-    virtual std::uint64_t random() = 0;
-    virtual std::string new_uuid() = 0;
-    virtual std::optional<std::chrono::milliseconds> next_delay(const RetryState& state) = 0;  // of the retry policy
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;                             // on_timer
-    virtual void stop_timer() = 0;
-    /// After the one answer, once: nothing of this operation is open any more, no node, no request that matters, no
-    /// timer, no watch.
-    virtual void finished() = 0;
-};
+    void start() override {
+        if (port_.connected()) return resume();
+        // Before the first connect there is nothing that could have failed: only the deadline limits the wait. In an
+        // outage a new call is as badly off as those that were caught by it, and the policy applies.
+        await_connection();
+    }
+    void deadline() override {
+        if (!is_over()) leave(Ended::timed_out);
+    }
+    void stop() override {
+        if (!is_over()) leave(Ended::stopped);
+    }
+    void on_timer() override {
+        if (step_ == Step::backing_off) port_.connected() ? resume() : attempt_failed();
+    }
+    void on_connected() override {
+        outage_.connected();
+        if (step_ == Step::awaiting_session) return resume();
+        // Nobody told us that the connection had been away; a watch may have been left on the other server (H19).
+        if (!is_idle()) return;
+        drop_watches();
+        resume();
+    }
+    void on_suspended() override {
+        // Whoever has sent a request learns it from the answer, which comes in any case.
+        if (is_idle()) attempt_failed();
+    }
+    void on_closed(Errc why, std::string detail) override {
+        if (step_ == Step::finished) return;
+        forget_nodes();  // the session deletes its nodes
+        if (step_ == Step::leaving) return finish();
+        step_ = Step::idle;
+        leave(Ended::failed, why, std::move(detail));
+    }
 
-/// What the state machine of every operation is told. Pure: it owns no clock, thread or connection.
-class OperationFsm {
-public:
-    OperationFsm() = default;
-    OperationFsm(const OperationFsm&) = delete;
-    OperationFsm& operator=(const OperationFsm&) = delete;
-    virtual ~OperationFsm() = default;
+    bool is_finished() const noexcept { return step_ == Step::finished; }
 
-    virtual void start() = 0;
-    virtual void deadline() = 0;
-    virtual void stop() = 0;
-    virtual void on_timer() = 0;
+protected:
+    using Step = Steps;
 
-    // ---- the session; each request is answered, also when the connection breaks ----
-    virtual void on_connected() {}
-    virtual void on_suspended() {}
-    virtual void on_session_lost() {}
-    virtual void on_closed(Errc why, std::string detail) = 0;
+    RetryingFsm(Port& port, Patience patience) : port_(port), patience_(patience) {}
+
+    // ---- the protocol ----
+    /// Connected: goes on from what is known.
+    virtual void resume() = 0;
+    /// The one answer.
+    virtual void answer(Ended how, Errc error, std::string detail) = 0;
+    virtual bool is_idle() const noexcept { return false; }       // no request is open; it waits for an event
+    virtual bool outcome_open() const noexcept { return false; }  // the answer decides what to delete
+    virtual void drop_watches() {}
+    virtual void forget_nodes() {}    // their session is over
+    virtual void clean_up() {}        // it ends without what was asked for: deletes what was made
+    virtual void forget_attempt() {}  // it has failed
+    /// The one attempt of a call that waits for nobody has failed.
+    virtual void attempt_was_the_only_one() { leave(Ended::timed_out); }
+    virtual void policy_gave_up(const std::string& why) { leave(Ended::failed, Errc::connection_lost, why); }
+
+    // ---- what it may use ----
+    bool once() const noexcept { return patience_ == Patience::try_once; }
+    bool is_over() const noexcept { return step_ == Step::leaving || step_ == Step::finished; }
+    Ticket next_ticket() noexcept { return ++ticket_; }
+    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
+
+    void await_connection() {
+        if (once()) return attempt_was_the_only_one();
+        if (port_.incarnation() != 0) return attempt_failed();
+        step_ = Step::awaiting_session;
+    }
+
+    void attempt_failed() {
+        drop_watches();
+        next_ticket();  // whatever is still to be answered belongs to the past
+        forget_attempt();
+        if (once()) return attempt_was_the_only_one();
+        const auto delay = outage_.failed(port_.now(), port_.random(),
+                                          [this](const RetryState& state) { return port_.next_delay(state); });
+        if (!delay) return policy_gave_up(outage_.gave_up());
+        step_ = Step::backing_off;
+        port_.start_timer(*delay);
+    }
+
+    /// Deals with an answer that is neither done nor a refusal that has a meaning at this step: it is sent again, as
+    /// far as the policy goes on, or the operation fails.
+    void handle_error(Rc rc, const std::string& what) {
+        switch (meaning(rc)) {
+            case Meaning::not_done:
+            case Meaning::unknown:
+            case Meaning::session_over: return attempt_failed();
+            case Meaning::done:
+            case Meaning::refused:
+            case Meaning::failed: break;
+        }
+        fail(error_of(rc), what + " was answered: " + to_string(rc));
+    }
+
+    void fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }
+
+    void leave(Ended how, Errc error = {}, std::string detail = {}) {
+        drop_watches();
+        port_.stop_timer();
+        if (outcome_open()) {
+            // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
+            // until then somebody must stay behind (H6, H51).
+            step_ = Step::leaving;
+            return answer(how, error, std::move(detail));
+        }
+        if (how != Ended::granted) clean_up();
+        step_ = Step::finished;
+        answer(how, error, std::move(detail));
+        port_.finished();
+    }
+
+    /// After the answer, when the outcome of the write is known.
+    void finish() {
+        step_ = Step::finished;
+        port_.finished();
+    }
+
+    Port& port_;
+    const Patience patience_;
+    Step step_ = Step::idle;
+    Ticket ticket_ = 0;
+    Outage outage_;
 };
 
 }  // namespace zkrecipes::internal

@@ -7,21 +7,16 @@ namespace zkrecipes::internal {
 using What = CommitPort::What;
 
 CommitFsm::CommitFsm(CommitPort& port, Mark mark, Patience patience)
-    : port_(port), has_mark_(mark == Mark::yes), once_(patience == Patience::try_once) {}
+    : RetryingFsm(port, patience), has_mark_(mark == Mark::yes) {}
 
 // ---- begin, connection --------------------------------------------------------------------------------------------
 
 void CommitFsm::start() {
-    if (port_.connected()) return go();
-    if (!port_.all_held()) return fail_lost();
-    if (!once_ && port_.incarnation() == 0) {
-        step_ = Step::awaiting_session;  // before the first connect nothing has failed yet
-    } else {
-        attempt_failed();
-    }
+    if (!port_.connected() && !port_.all_held()) return fail_lost();
+    RetryingFsm::start();
 }
 
-void CommitFsm::go() {
+void CommitFsm::resume() {
     const bool held = port_.all_held();
     if (!held && mark_ == Known::none) return fail_lost();
     if (has_mark_ && !port_.reserve_mark()) {
@@ -35,27 +30,14 @@ void CommitFsm::go() {
 void CommitFsm::send(What what) {
     what_ = what;
     step_ = Step::sent;
-    port_.send(++ticket_, what);
+    port_.send(next_ticket(), what);
 }
 
-void CommitFsm::attempt_failed() {
-    if (once_) return give_up(How::timed_out, "the connection broke before the answer came");
-    const auto delay = outage_.failed(port_.now(), port_.random(),
-                                      [this](const RetryState& state) { return port_.next_delay(state); });
-    if (!delay) {
-        if (mark_ != Known::none) return fail_unknown(outage_.gave_up() + " before it was found out");
-        return fail(Errc::connection_lost, outage_.gave_up() + "; nothing was written");
-    }
-    step_ = Step::backing_off;
-    port_.start_timer(*delay);
-}
+void CommitFsm::attempt_was_the_only_one() { give_up(How::timed_out, "the connection broke before the answer came"); }
 
-void CommitFsm::on_timer() {
-    if (step_ == Step::backing_off) port_.connected() ? go() : attempt_failed();
-}
-
-void CommitFsm::on_connected() {
-    if (step_ == Step::awaiting_session) go();
+void CommitFsm::policy_gave_up(const std::string& why) {
+    if (mark_ != Known::none) return fail_unknown(why + " before it was found out");
+    fail(Errc::connection_lost, why + "; nothing was written");
 }
 
 void CommitFsm::on_session_lost() {
@@ -71,10 +53,7 @@ void CommitFsm::on_closed(Errc why, std::string detail) {
     if (step_ == Step::finished) return;
     const bool unknown = step_ == Step::sent || mark_ != Known::none;
     mark_ = Known::none;  // it ends with the session
-    if (step_ == Step::leaving) {
-        step_ = Step::finished;
-        return port_.finished();
-    }
+    if (step_ == Step::leaving) return finish();
     step_ = Step::idle;
     unknown ? fail_unknown("the session was closed before the answer came") : fail(why, std::move(detail));
 }
@@ -89,9 +68,8 @@ void CommitFsm::on_answer(Ticket ticket, Rc rc, std::size_t refused_at) {
     const bool asked_before = mark_ != Known::none;  // an earlier request of ours may have made it, or has
     settle_mark(rc, refused_at);
     if (step_ == Step::leaving) {
-        clean_up();
-        step_ = Step::finished;
-        return port_.finished();
+        drop_mark();
+        return finish();
     }
     step_ = Step::idle;
     switch (meaning(rc)) {
@@ -129,18 +107,18 @@ void CommitFsm::settle_mark(Rc rc, std::size_t refused_at) {
                 if (rc == Rc::no_node) mark_ = Known::none;
             } else if (refused_at != 0) {
                 mark_ = Known::none;  // the create of the mark itself was all right: it is not there
-            } else if (rc == Rc::node_exists && mark_ == Known::perhaps) {
+            } else if (rc == Rc::node_exists && mark_ == Known::unknown) {
                 mark_ = Known::there;
             }
             return;
         case Meaning::not_done: return;
-        case Meaning::unknown: mark_ = Known::perhaps; return;
+        case Meaning::unknown: mark_ = Known::unknown; return;
         case Meaning::session_over: mark_ = Known::none; return;
     }
 }
 
 void CommitFsm::refused(Rc rc) {
-    if (mark_ == Known::perhaps || what_ == What::which_mark) {
+    if (mark_ == Known::unknown || what_ == What::which_mark) {
         // The mark cannot be made any more, for another reason than that it is there.
         return fail_unknown("what could have told was made impossible by somebody else");
     }
@@ -157,7 +135,7 @@ void CommitFsm::lost_answer(Rc rc) {
 // ---- the end ------------------------------------------------------------------------------------------------------
 
 void CommitFsm::give_up(How how, const char* unknown_because) {
-    if (step_ == Step::leaving || step_ == Step::finished) return;
+    if (is_over()) return;
     if (step_ == Step::sent || mark_ != Known::none) return fail_unknown(unknown_because);
     leave({how});
 }
@@ -175,19 +153,12 @@ void CommitFsm::fail_unknown(const std::string& because) {
 }
 
 void CommitFsm::leave(CommitEnd end) {
-    port_.stop_timer();
-    if (step_ == Step::sent && has_mark_) {
-        // The caller has its answer now. Whether there is a mark to delete, only that of the servers can tell.
-        step_ = Step::leaving;
-        return port_.answer(std::move(end));
-    }
-    clean_up();
-    step_ = Step::finished;
-    port_.answer(std::move(end));
-    port_.finished();
+    end_ = std::move(end);
+    if (!outcome_open()) drop_mark();
+    RetryingFsm::leave(Ended::failed);  // or not: `end_` says it
 }
 
-void CommitFsm::clean_up() {
+void CommitFsm::drop_mark() {
     if (mark_ == Known::none || port_.incarnation() != incarnation_) return;
     mark_ == Known::there ? port_.delete_mark() : port_.delete_mark_if_any();
     mark_ = Known::none;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/retry_policy.hpp>
@@ -13,7 +14,6 @@
 #include "client/client.hpp"
 #include "core/operation/retrying_fsm.hpp"
 #include "core/operation/types.hpp"
-#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
@@ -54,7 +54,9 @@ public:
     virtual void answer(CommitEnd end) = 0;  // once
 };
 
-/// Sends one guarded transaction, and never one that may happen twice. Pure, as AcquireFsm is.
+enum class CommitStep : std::uint8_t { idle, awaiting_session, backing_off, leaving, finished, sent };
+
+/// Sends one guarded transaction, and never one that may happen twice.
 ///
 /// A transaction is sent while what it requires is held by our own clock, and the servers check the same. Sent again
 /// without further ado is only what was surely not executed. When the answer is lost there are two cases:
@@ -66,7 +68,7 @@ public:
 ///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out. Its
 ///   own answer can be lost as well: the mark that the next one meets may be that one, and so it is asked which it is.
 ///   The session ends: so does the mark, and the outcome stays unknown.
-class CommitFsm final : public OperationFsm {
+class CommitFsm final : public RetryingFsm<CommitPort, CommitStep> {
 public:
     enum class Mark { no, yes };
     CommitFsm(CommitPort& port, Mark mark, Patience patience);
@@ -74,10 +76,8 @@ public:
     void start() override;
     void deadline() override;
     void stop() override;
-    void on_timer() override;
 
-    // ---- the session; what was sent is answered, also when the connection breaks ----
-    void on_connected() override;
+    // ---- the session ----
     void on_session_lost() override;
     void on_closed(Errc why, std::string detail) override;
 
@@ -86,20 +86,17 @@ public:
     void on_answer(Ticket ticket, Rc rc, std::size_t refused_at);
 
 private:
-    enum class Step : std::uint8_t {
-        idle,
-        awaiting_session,  // there has been none yet
-        backing_off,       // the connection broke, or is away; until the retry timer
-        sent,
-        leaving,  // answered; whether there is a mark to delete is still to come
-        finished
-    };
-    enum class Known : std::uint8_t { none, perhaps, there };
+    enum class Known : std::uint8_t { none, unknown, there };
 
     using How = CommitEnd::How;
-    void go();
+    // RetryingFsm
+    void resume() override;
+    void answer(Ended, Errc, std::string) override { port_.answer(std::move(end_)); }
+    bool outcome_open() const noexcept override { return step_ == Step::sent && has_mark_; }
+    void attempt_was_the_only_one() override;
+    void policy_gave_up(const std::string& why) override;
+
     void send(CommitPort::What what);
-    void attempt_failed();
     void give_up(How how, const char* unknown_because);
     void fail(Errc error, std::string detail);
     void fail_lost();
@@ -109,18 +106,14 @@ private:
     void lost_answer(Rc rc);
     void leave(CommitEnd end);
     void settle_mark(Rc rc, std::size_t refused_at);
-    void clean_up();
+    void drop_mark();
 
-    CommitPort& port_;
     const bool has_mark_;
-    const bool once_;
-    Step step_ = Step::idle;
     Known mark_ = Known::none;
     CommitPort::What what_ = CommitPort::What::all;  // was sent last
     bool alone_perhaps_ = false;                     // the mark may be one that was sent alone
-    Ticket ticket_ = 0;
-    std::uint64_t incarnation_ = 0;  // in which it was sent
-    Outage outage_;
+    std::uint64_t incarnation_ = 0;                  // in which it was sent
+    CommitEnd end_;
 };
 
 }  // namespace zkrecipes::internal

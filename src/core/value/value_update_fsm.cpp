@@ -40,43 +40,22 @@ void ValueUpdateFsm::send_write() {
         return request(Request::directory);
     }
     step_ = Step::writing;
-    port_.write(++ticket_, write_);
+    port_.write(next_ticket(), write_);
 }
 
 void ValueUpdateFsm::request(Request request) {
     request_ = request;
-    if (!port_.connected()) {
-        if (spec_.once || port_.incarnation() != 0) return attempt_failed();
-        step_ = Step::awaiting_session;  // before the first connect nothing has failed yet
-        return;
-    }
+    if (!port_.connected()) return await_connection();
     if (request == Request::look) {
         step_ = Step::looking;
-        port_.look(++ticket_, rule_.looks_fresh());
+        port_.look(next_ticket(), rule_.looks_fresh());
     } else {
         step_ = Step::making_directory;
-        port_.make_directory(++ticket_, directory_);
+        port_.make_directory(next_ticket(), directory_);
     }
 }
 
-void ValueUpdateFsm::attempt_failed() {
-    if (spec_.once) return end(How::nothing);
-    const auto delay = outage_.failed(port_.now(), port_.random(),
-                                      [this](const RetryState& state) { return port_.next_delay(state); });
-    if (!delay) return fail(Errc::connection_lost, outage_.gave_up() + "; nothing was written");
-    step_ = Step::backing_off;
-    port_.start_timer(*delay);
-}
-
-void ValueUpdateFsm::on_timer() {
-    if (step_ == Step::pausing) return follow(next_);
-    if (step_ == Step::backing_off) request(request_);
-}
-
-void ValueUpdateFsm::on_connected() {
-    outage_.connected();
-    if (step_ == Step::awaiting_session) request(request_);
-}
+void ValueUpdateFsm::on_timer() { step_ == Step::pausing ? follow(next_) : RetryingFsm::on_timer(); }
 
 // ---- answers ------------------------------------------------------------------------------------------------------
 
@@ -148,7 +127,7 @@ void ValueUpdateFsm::conflict(ValueUpdateRule::Step next) {
                                            "; nothing was written; allow more attempts, or give a lock");
     }
     step_ = Step::locking;
-    port_.lock(++ticket_);
+    port_.lock(next_ticket());
 }
 
 void ValueUpdateFsm::on_locked(Ticket ticket, LockEnd end_of_lock) {
@@ -199,12 +178,10 @@ void ValueUpdateFsm::fail(Error error) {
 }
 
 void ValueUpdateFsm::leave(ValueUpdateEnd answer) {
-    if (step_ == Step::finished) return;
-    step_ = Step::finished;
-    port_.stop_timer();
+    if (is_over()) return;
+    end_ = std::move(answer);
     if (std::exchange(locked_, false)) port_.unlock();
-    port_.answer(std::move(answer));
-    port_.finished();
+    RetryingFsm::leave(Ended::failed);  // or not: `end_` says it
 }
 
 }  // namespace zkrecipes::internal

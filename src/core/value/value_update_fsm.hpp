@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/retry_policy.hpp>
@@ -12,7 +13,6 @@
 #include "client/client.hpp"
 #include "core/operation/retrying_fsm.hpp"
 #include "core/operation/types.hpp"
-#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
@@ -113,8 +113,21 @@ public:
     virtual void answer(ValueUpdateEnd end) = 0;  // once
 };
 
+enum class ValueUpdateStep : std::uint8_t {
+    idle,
+    awaiting_session,
+    backing_off,
+    leaving,
+    finished,
+    looking,
+    writing,
+    making_directory,
+    pausing,  // after a conflict
+    locking
+};
+
 /// Changes the data of one node as a rule says, and never on top of something that the rule has not seen: it looks,
-/// writes on the condition that the node is still as it was, and looks again where it was not. Pure, as AcquireFsm is.
+/// writes on the condition that the node is still as it was, and looks again where it was not.
 ///
 /// Writes are commits (commit_fsm.hpp): one of which the answer was lost is not sent again, but with a mark that shows
 /// whether it has happened; otherwise the change ends with outcome_unknown. What is refused has not happened, so
@@ -123,13 +136,14 @@ public:
 /// Conflicts go on as long as their policy says; then, where there is a lock, under that: those who change it under the
 /// lock do not disturb each other. The condition is checked there, too, since nobody is obliged to use the lock; so
 /// nothing depends on its being held.
-class ValueUpdateFsm final : public OperationFsm {
+class ValueUpdateFsm final : public RetryingFsm<ValueUpdatePort, ValueUpdateStep> {
 public:
     struct Spec {
         bool make_directories = true;
         bool once = false;  // the deadline has passed already: one attempt, which waits for nobody
     };
-    ValueUpdateFsm(ValueUpdatePort& port, ValueUpdateRule& rule, Spec spec) : port_(port), rule_(rule), spec_(spec) {}
+    ValueUpdateFsm(ValueUpdatePort& port, ValueUpdateRule& rule, Spec spec)
+        : RetryingFsm(port, spec.once ? Patience::try_once : Patience::wait), rule_(rule), spec_(spec) {}
 
     void start() override;
     void deadline() override;
@@ -137,7 +151,6 @@ public:
     void on_timer() override;
 
     // ---- the session ----
-    void on_connected() override;
     void on_closed(Errc why, std::string detail) override;
 
     // ---- answers ----
@@ -147,25 +160,19 @@ public:
     void on_locked(Ticket ticket, LockEnd end);
 
 private:
-    enum class Step : std::uint8_t {
-        idle,
-        awaiting_session,  // there has been none yet
-        backing_off,       // no server, until the retry timer
-        looking,
-        writing,
-        making_directory,
-        pausing,  // after a conflict
-        locking,
-        finished
-    };
+    using How = ValueUpdateEnd::How;
     /// What needs a connection that a commit does not look after.
     enum class Request : std::uint8_t { look, directory };
 
-    using How = ValueUpdateEnd::How;
+    // RetryingFsm
+    void resume() override { request(request_); }
+    void answer(Ended, Errc, std::string) override { port_.answer(std::move(end_)); }
+    void attempt_was_the_only_one() override { end(How::nothing); }
+    void policy_gave_up(const std::string& why) override { fail(Errc::connection_lost, why + "; nothing was written"); }
+
     void follow(const ValueUpdateRule::Step& step);
     void send_write();
     void request(Request request);
-    void attempt_failed();
     /// Whether the answer says something. If not, the request is sent again later, or this has failed.
     bool usable(Rc rc, const char* what);
     void refused(Errc why);
@@ -174,21 +181,17 @@ private:
     void fail(Errc error, std::string detail);
     void fail(Error error);
     void leave(ValueUpdateEnd end);
-    bool current(Ticket ticket, Step step) const noexcept { return ticket == ticket_ && step_ == step; }
 
-    ValueUpdatePort& port_;
     ValueUpdateRule& rule_;
     const Spec spec_;
-    Step step_ = Step::idle;
-    Ticket ticket_ = 0;
     Request request_ = Request::look;  // was sent last, or is to be
     ValueWrite write_;                 // was sent last
     ValueUpdatePort::Directory directory_{};
     int directories_made_ = 0;
     ValueUpdateRule::Step next_;  // after the pause, or with the lock
     bool locked_ = false;
-    Outage outage_;
     Outage conflicts_;
+    ValueUpdateEnd end_;
 };
 
 }  // namespace zkrecipes::internal

@@ -231,6 +231,17 @@ TEST(AcquireFsmTest, AnUnknownCreateIsAdoptedInTheSameSession) {  // H1
     expect_clean(w);
 }
 
+TEST(AcquireFsmTest, AfterABreakOfTheConnectionTheOwnCreateIsNoLeaseAnyMore) {
+    AcquireWorld w;
+    w.plans = {{1, Fault::lost_before}};
+    w.fsm.start();
+    w.run();
+    EXPECT_TRUE(w.lease_fresh);
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "list", "renew"));
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(AcquireFsmTest, AnUnknownCreateThatDidNotHappenIsRepeated) {
     AcquireWorld w;
     w.plans = {{0, Fault::lost_before}};

@@ -270,6 +270,18 @@ TEST(LockDelayFsmTest, AfterALossInTheDelayTheNextHoldIsUsedWithoutAnythingOfThe
     EXPECT_EQ(world.data, kOwn);
 }
 
+TEST(LockDelayFsmTest, AHoldThatIsLostWhileNoServerCanBeAskedBeginsAgainInTheQueueAtOnce) {
+    DelayWorld world(kGivenBack);
+    world.is_connected = false;
+    world.fsm.start();
+    ASSERT_TRUE(world.timer);
+    world.is_held = false;
+    world.timer = false;
+    world.fsm.on_timer();
+    EXPECT_EQ(world.restarts, 1);
+    EXPECT_FALSE(world.timer);
+}
+
 TEST(LockDelayFsmTest, ADeadlineThatPassesInTheQueueHoldsForAGrantThatComesLate) {
     DelayWorld world(kGivenBack);
     world.entered = true;  // the queue does not answer at once

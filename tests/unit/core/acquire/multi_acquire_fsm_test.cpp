@@ -202,6 +202,27 @@ TEST(MultiAcquireFsmTest, AnUnknownTransactionThatHappenedIsAdoptedAsAWhole) {
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, AfterABreakOfTheConnectionTheOwnTransactionIsNoLeaseAnyMore) {
+    World w({"lock-", "lock-"});
+    w.plans = {{1, Fault::lost_before}};
+    w.fsm.start();
+    w.run();
+    EXPECT_TRUE(w.lease_fresh);
+    EXPECT_THAT(w.trace, ElementsAre("multi", "exists", "exists", "look", "list", "list", "check"));
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(MultiAcquireFsmTest, APolicyThatGivesUpIsNotAboutTheMemberWhoseReadBrokeLast) {
+    World w({"lock-", "lock-"});
+    w.attempts_allowed = 0;
+    w.plans = {{2, Fault::lost_before}};
+    w.fsm.start();
+    w.run();
+    EXPECT_EQ(w.errc, Errc::connection_lost);
+    EXPECT_FALSE(w.about);
+}
+
 TEST(MultiAcquireFsmTest, AnUnknownTransactionThatDidNotHappenIsRepeated) {
     World w({"lock-", "lock-"});
     w.plans = {{0, Fault::lost_before}};

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/operation/retrying_fsm.hpp"
+#include "core/operation/operation_fsm.hpp"
 
 namespace zkrecipes::internal {
 
