@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,8 +11,8 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/error.hpp>
 
-#include "base/wait_event.hpp"
-#include "session/common/backoff.hpp"
+#include "core/operation/operation.hpp"
+#include "core/operation/retrying_fsm.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -19,12 +20,51 @@ namespace zkrecipes::internal {
 /// So many requests of one operation at the same time at most: a queue may have ten thousand nodes.
 inline constexpr std::size_t kInFlight = 64;
 
+/// What a ReadFsm asks of its surroundings.
+class ReadPort : public virtual OperationPort {
+public:
+    virtual void begin() = 0;     // connected; whatever was collected before is void
+    virtual void clean_up() = 0;  // takes watches back
+    virtual void answer(Ended how, Errc error, std::string detail) = 0;
+};
+
+enum class ReadStep : std::uint8_t { idle, awaiting_session, backing_off, leaving, finished, reading };
+
+/// Begins again whenever the connection breaks.
+class ReadFsm final : public RetryingFsm<ReadPort, ReadStep> {
+public:
+    using RetryingFsm::once;
+    ReadFsm(ReadPort& port, Patience patience) : RetryingFsm(port, patience) {}
+
+    // A request on its way is answered in any case; a watch that is waited for is not.
+    void on_suspended() override {
+        if (step_ == Step::reading) attempt_failed();
+    }
+    void on_session_lost() override { on_suspended(); }
+
+    /// Tells the answers of one beginning from those of an earlier one.
+    Ticket round() const noexcept { return ticket_; }
+    /// As ReadOp::usable.
+    bool usable(Rc rc, const char* request, const std::string& path);
+    void end(Ended how, Errc error = {}, std::string detail = {}) {
+        if (!is_over()) leave(how, error, std::move(detail));
+    }
+
+private:
+    void resume() override {
+        step_ = Step::reading;
+        port_.begin();
+    }
+    void answer(Ended how, Errc error, std::string detail) override { port_.answer(how, error, std::move(detail)); }
+    void drop_watches() override { port_.clean_up(); }
+};
+
 /// Reads (and other things that may be done twice) for people: one or more requests that start again from the beginning
 /// when the connection breaks, within one deadline and as long as the retry policy goes on.
 ///
 /// A subclass sends requests from begin() and passes every answer through guard(), which drops those of a former
 /// beginning; it ends with done() or fail(). Everything but run() happens under the session lock.
-class ReadOp : public SessionObserver, public std::enable_shared_from_this<ReadOp> {
+class ReadOp : public Operation, public ReadPort {
 public:
     enum class Outcome { done, timed_out, stopped };
 
@@ -37,65 +77,43 @@ public:
 
 protected:
     ReadOp(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path)
-        : operation_(operation), user_path_(std::move(user_path)), core_(std::move(core)) {}
+        : Operation(std::move(core), operation), user_path_(std::move(user_path)) {}
 
-    virtual void begin() = 0;   // connected; whatever was collected before is void
-    virtual void clean_up() {}  // take watches back
-    virtual void at_end() {}    // however it ends; give back what was made
+    void begin() override = 0;
+    void clean_up() override {}
+    virtual void at_end() {}  // however it ends; give back what was made
 
     SessionCore& core() const noexcept { return *core_; }
-    void done();
-    void timed_out() { end(Outcome::timed_out); }
+    void done() { fsm_->end(Ended::granted); }
+    void timed_out() { fsm_->end(Ended::timed_out); }
     /// One attempt was asked for: a deadline that had passed already.
-    bool once() const noexcept { return once_; }
-    void fail(Errc error, std::string detail);
+    bool once() const noexcept { return fsm_->once(); }
+    void fail(Errc error, std::string detail) { fsm_->end(Ended::failed, error, std::move(detail)); }
     /// Whether the request was executed and answered in a way that has a meaning to the caller (done or refused). If
     /// not, this begins again later, or fails.
-    bool usable(Rc rc, const char* request, const std::string& path);
+    bool usable(Rc rc, const char* request, const std::string& path) { return fsm_->usable(rc, request, path); }
 
     /// Wraps an answer: not called any more once this has begun again or ended.
     template <class Answer>
     auto guard(Answer answer) {
-        return [self = shared_from_this(), round = round_, answer = std::move(answer)](auto&&... values) {
-            if (self->round_ == round && !self->over_) answer(std::forward<decltype(values)>(values)...);
-        };
+        return answered([this, round = fsm_->round(), answer = std::move(answer)](auto&&... values) mutable {
+            if (fsm_->round() == round) answer(std::forward<decltype(values)>(values)...);
+        });
     }
 
-    const char* const operation_;
     const std::string user_path_;
 
 private:
-    void on_connected(bool same_session) override;
-    void on_suspended() override;
-    void on_session_lost() override;
-    void on_closed(const Error& why) override;
-    void start(Deadline deadline);
-    void broken();
-    void end(Outcome outcome, std::optional<Error> error = {});
-    void tell();
-
-    struct Later;
-    struct StopLater {
-        Later* later;
-        void operator()() const;
+    struct Result {
+        Outcome outcome = Outcome::done;
+        std::optional<Error> error;
     };
+    auto maker();
+    OperationFsm& machine() noexcept override { return *fsm_; }
+    void answer(Ended how, Errc error, std::string detail) override;
 
-    std::shared_ptr<SessionCore> core_;  // null when over
-    WaitEvent event_;
-    std::shared_ptr<Later> later_;
-    std::uint64_t round_ = 0;
-    bool started_ = false;
-    bool stopped_early_ = false;
-    bool over_ = false;
-    bool once_ = false;
-    bool observing_ = false;
-    bool in_backoff_ = false;
-    bool waiting_for_session_ = false;
-    Outage outage_;
-    TimerId deadline_timer_ = 0;
-    TimerId retry_timer_ = 0;
-    Outcome outcome_ = Outcome::done;
-    std::optional<Error> error_;
+    std::optional<ReadFsm> fsm_;  // when it runs
+    std::function<void(Result)> done_;
 };
 
 }  // namespace zkrecipes::internal
