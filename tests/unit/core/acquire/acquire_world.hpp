@@ -1,7 +1,5 @@
 #pragma once
 
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,22 +9,13 @@
 
 #include "core/acquire/acquire_fsm.hpp"
 #include "core/queue/node_name.hpp"
-#include "support/fault_table.hpp"
-#include "unit/core/operation/operation_world.hpp"
+#include "unit/core/acquire/queue_world.hpp"
 
 namespace zkrecipes::internal {
 
-/// One lock directory, one client that runs AcquireFsm, and a connection that breaks when told to: just enough of
-/// ZooKeeper to decide for every order of events whether the protocol ends well. No clock, no threads: the test pumps.
-class AcquireWorld : public AcquirePort, public OperationWorld {
+/// One lock directory, and one client that runs AcquireFsm.
+class AcquireWorld : public AcquirePort, public QueueWorld {
 public:
-    static constexpr std::int64_t kOther = 77;  // session of everybody else
-
-    struct Node {
-        std::int64_t owner = 0;
-        std::int64_t czxid = 0;
-    };
-
     /// What the contender is: of a mutex, or of one side of a lock with shares.
     enum class Contender { mutex, writer, reader, kazoo_mutex, kazoo_reader };
 
@@ -47,8 +36,6 @@ protected:
     }
 
 public:
-    AcquireWorld(const AcquireWorld&) = delete;
-
     static const char* base_of(Contender contender) {
         switch (contender) {
             case Contender::mutex: return "lock-";
@@ -103,92 +90,12 @@ public:
         return result;
     }
 
-    // ---- the connection ----
-    void suspend() {
-        if (!is_connected) return;
-        is_connected = false;
-        if (suspended_first) fsm.on_suspended();
-        drop_pending(Rc::connection_loss);
-        if (!suspended_first) fsm.on_suspended();
-    }
-    virtual void reconnect() {
-        if (is_connected || is_closed) return;
-        is_connected = true;
-        fsm.on_connected();
-        if (missed) {  // the client sets its watches again, and a node that is gone fires at once
-            const Ticket ticket = *missed;
-            missed.reset();
-            fsm.on_watch_fired(ticket, WatchEventType::deleted);
-        }
-    }
-    void expire() {
-        is_connected = false;
-        const std::int64_t old = session;
-        ++session;
-        if (suspended_first) {
-            lose();
-            drop_pending(Rc::session_expired);
-        } else {
-            drop_pending(Rc::session_expired);
-            lose();
-        }
-        if (lingering) return;  // the servers have not noticed yet
-        delete_nodes_of(old);
-    }
-    virtual void delete_nodes_of(std::int64_t owner) {
+    void delete_nodes_of(std::int64_t owner) override {
         for (const auto& name : mine()) {
             if (children[name].owner == owner) remove(name);
         }
     }
-    void close() {
-        is_closed = true;
-        is_connected = false;
-        drop_pending(Rc::closed);
-        fsm.on_closed(Errc::closed, "closed");
-        delete_nodes_of(session);
-    }
-
-    // ---- running ----
-    /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
-    bool pump() {
-        if (!pending.empty()) {
-            const int index = executed++;
-            const Fault fault = fault_at(plans, index);
-            auto request = std::move(pending.front());
-            pending.pop_front();
-            play(std::move(request), fault);
-            return true;
-        }
-        if (!is_connected && !is_closed) {
-            if (stay_away > 0)
-                --stay_away;
-            else {
-                reconnect();
-                return true;
-            }
-        }
-        if (timer) {
-            timer = false;
-            clock += last_delay;
-            fsm.on_timer();
-            return true;
-        }
-        if (!script.empty()) {
-            auto next = std::move(script.front());
-            script.pop_front();
-            next();
-            return true;
-        }
-        return false;
-    }
-    /// Until nothing happens any more; then the reaper does its work.
-    void run() {
-        for (int i = 0; i < 10'000 && pump(); ++i) {
-        }
-        flush_reaper();
-    }
-    virtual void flush_reaper() {
-        if (is_closed) return;
+    void flush_reaper() override {
         for (const auto& name : reaped_nodes) {
             const auto it = children.find(name);
             if (it != children.end() && it->second.owner != kOther) remove(name);
@@ -285,10 +192,7 @@ public:
             fsm.on_watching(t, rc);
         });
     }
-    void unwatch() override {
-        watched.clear();
-        missed.reset();
-    }
+    void unwatch() override { forget_watches(); }
     void renew_lease(Ticket t, const std::string& name) override {
         trace.push_back("renew");
         send([this, t, name](bool run, Rc rc) {
@@ -335,65 +239,25 @@ public:
     bool exists = true;
     std::map<std::string, Node> children;
     std::int32_t next_sequence = 0;
-    std::int64_t zxid = 100, pzxid = 100;
-    bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
-    bool lingering = false;       // nodes of an expired session stay for a while
-    bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
-    int reap_directory = 0;
-    std::optional<Rc> create_answer, list_answer;
-    std::function<void()> before_watch;
-    std::deque<std::function<void()>> script;
-    PlannedFaults plans;
-
-    std::vector<std::string> trace, watches_asked, reaped_nodes, reaped_identities;
+    std::int64_t pzxid = 100;
+    std::vector<std::string> reaped_nodes;
     std::vector<std::pair<std::string, std::int64_t>> holds;
-    int created = 0, writes = 0, notes = 0, warnings = 0;
-    std::optional<Ended> ended;  // none yet
-    Errc errc{};
-    std::string text, watched;
+    std::string watched;
     bool double_grant = false;
 
 protected:
-    using Request = std::function<void(bool executed, Rc rc)>;
-
-    void send(Request request) { pending.push_back(std::move(request)); }
-    virtual void lose() {
-        lease_fresh = false;
+    OperationFsm& machine() override { return fsm; }
+    void fire_missed_watches() override {
+        if (const auto ticket = std::exchange(missed, std::nullopt)) {
+            fsm.on_watch_fired(*ticket, WatchEventType::deleted);
+        }
+    }
+    void forget_watches() override {
         watched.clear();
         missed.reset();
-        fsm.on_session_lost();
     }
 
 private:
-    void play(Request request, Fault fault) {
-        switch (fault) {
-            case Fault::none: return request(true, Rc::ok);
-            case Fault::lost_before:
-            case Fault::lost_after: return break_connection(std::move(request), fault == Fault::lost_after, false);
-            case Fault::expired_before:
-            case Fault::expired_after: return break_connection(std::move(request), fault == Fault::expired_after, true);
-            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
-            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
-            case Fault::closed: pending.push_front(std::move(request)); return close();
-        }
-    }
-    void break_connection(Request request, bool run, bool with_session) {
-        if (with_session && run)
-            request(true, Rc::connection_loss);
-        else
-            pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
-        if (with_session)
-            expire();
-        else
-            suspend();
-    }
-    void drop_pending(Rc rc) {
-        auto dropped = std::move(pending);
-        pending.clear();
-        for (auto& request : dropped) request(false, rc);
-    }
-
-    std::deque<Request> pending;
     Ticket watch_ticket = 0;
     std::optional<Ticket> missed;
 };

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -11,20 +10,13 @@
 
 #include "core/acquire/multi_acquire_fsm.hpp"
 #include "core/queue/node_name.hpp"
-#include "unit/core/acquire/acquire_world.hpp"
+#include "unit/core/acquire/queue_world.hpp"
 
 namespace zkrecipes::internal {
 
-/// As AcquireWorld, for MultiAcquireFsm: several lock directories, one client that enters them together, and a
-/// connection that breaks when told to. No clock, no threads: the test pumps.
-class MultiAcquireWorld : public MultiAcquirePort, public OperationWorld {
+/// Several lock directories, and one client that runs MultiAcquireFsm.
+class MultiAcquireWorld : public MultiAcquirePort, public QueueWorld {
 public:
-    static constexpr std::int64_t kOther = AcquireWorld::kOther;
-
-    struct Node {
-        std::int64_t owner = 0;
-        std::int64_t czxid = 0;
-    };
     struct Directory {
         bool exists = true;
         std::map<std::string, Node> children;
@@ -39,7 +31,6 @@ public:
     explicit MultiAcquireWorld(std::vector<std::string> bases = {"lock-", "lock-", "lock-"},
                                Patience patience = Patience::wait)
         : spec(spec_of(bases)), dirs(bases.size()), fsm(*this, spec, patience) {}
-    MultiAcquireWorld(const MultiAcquireWorld&) = delete;
 
     // ---- what the others do ----
     std::string other_enters(std::size_t member, char who = 'a', const std::string& base = "lock-") {
@@ -86,88 +77,15 @@ public:
         return std::any_of(dirs.begin(), dirs.end(), [](const auto& d) { return !d.watched.empty(); });
     }
 
-    // ---- the connection ----
-    void suspend() {
-        if (!is_connected) return;
-        is_connected = false;
-        if (suspended_first) fsm.on_suspended();
-        drop_pending(Rc::connection_loss);
-        if (!suspended_first) fsm.on_suspended();
-    }
-    void reconnect() {
-        if (is_connected || is_closed) return;
-        is_connected = true;
-        fsm.on_connected();
-        for (std::size_t i = 0; i < dirs.size(); ++i) {
-            if (const auto ticket = std::exchange(dirs[i].missed, std::nullopt)) {
-                fsm.on_watch_fired(*ticket, i, WatchEventType::deleted);
-            }
-        }
-    }
-    void expire() {
-        is_connected = false;
-        const std::int64_t old = session;
-        ++session;
-        if (suspended_first) {
-            lose();
-            drop_pending(Rc::session_expired);
-        } else {
-            drop_pending(Rc::session_expired);
-            lose();
-        }
-        if (!lingering) delete_nodes_of(old);
-    }
-    void delete_nodes_of(std::int64_t owner) {
+    void delete_nodes_of(std::int64_t owner) override {
         for (const auto& [member, name] : mine()) {
             if (dirs[member].children[name].owner == owner) remove(member, name);
         }
     }
-    void close() {
-        is_closed = true;
-        is_connected = false;
-        drop_pending(Rc::closed);
-        fsm.on_closed(Errc::closed, "closed");
-        delete_nodes_of(session);
-    }
-
-    // ---- running ----
-    /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
-    bool pump() {
-        if (!pending.empty()) {
-            const int index = executed++;
-            auto request = std::move(pending.front());
-            pending.pop_front();
-            play(std::move(request), fault_at(plans, index));
-            return true;
-        }
-        if (!is_connected && !is_closed && stay_away-- <= 0) {
-            reconnect();
-            return true;
-        }
-        // The reaper deletes what it was given, on whichever connection: a set that begins again may stand behind it.
-        if (is_connected && flush_reaper()) return true;
-        if (timer) {
-            timer = false;
-            clock += std::chrono::milliseconds(10);
-            fsm.on_timer();
-            return true;
-        }
-        if (script.empty()) return false;
-        auto next = std::move(script.front());
-        script.pop_front();
-        next();
-        return true;
-    }
-    /// Until nothing happens any more; then the reaper does its work.
-    void run() {
-        for (int i = 0; i < 10'000 && pump(); ++i) {
-        }
-        flush_reaper();
-    }
-    /// False: there was nothing to do.
-    bool flush_reaper() {
+    void flush_reaper() override { clean_between(); }
+    /// The reaper deletes what it was given, on whichever connection: a set that begins again may stand behind it.
+    bool clean_between() override {
         bool deleted = false;
-        if (is_closed) return deleted;
         for (const auto& [member, name] : mine()) {
             const bool by_name = std::find(reaped.begin(), reaped.end(), std::pair(member, name)) != reaped.end();
             const bool by_identity = std::any_of(reaped_identities.begin(), reaped_identities.end(),
@@ -270,12 +188,7 @@ public:
             fsm.on_watching(t, m, rc);
         });
     }
-    void unwatch() override {
-        for (auto& dir : dirs) {
-            dir.watched.clear();
-            dir.missed.reset();
-        }
-    }
+    void unwatch() override { forget_watches(); }
     void renew_lease(Ticket t, const std::vector<std::string>& names) override {
         trace.push_back("check");
         send([this, t, names](bool run, Rc rc) {
@@ -358,65 +271,28 @@ public:
     std::vector<Directory> dirs;
     MultiAcquireFsm fsm;
 
-    std::int64_t zxid = 100;
-    bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
-    bool lingering = false;       // nodes of an expired session stay for a while
-    bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
-    int reap_directory = 0;
-    std::optional<Rc> create_answer, list_answer;
     std::optional<std::int64_t> owner_shown;  // once, instead of the true one
-    std::function<void()> before_watch, before_parents;
-    std::deque<std::function<void()>> script;
-    PlannedFaults plans;
-
-    std::vector<std::string> trace, watches_asked, reaped_identities;
+    std::function<void()> before_parents;
     std::vector<std::pair<std::size_t, std::string>> reaped;
     std::vector<std::pair<std::vector<std::string>, std::int64_t>> holds;
-    int created = 0, writes = 0, notes = 0, warnings = 0;
-    std::optional<Ended> ended;  // none yet
-    Errc errc{};
-    std::string text;
     std::optional<std::size_t> about;
     bool bad_grant = false;
 
-private:
-    using Request = std::function<void(bool executed, Rc rc)>;
-
-    void send(Request request) { pending.push_back(std::move(request)); }
-    void play(Request request, Fault fault) {
-        switch (fault) {
-            case Fault::none: return request(true, Rc::ok);
-            case Fault::lost_before:
-            case Fault::lost_after: return break_connection(std::move(request), fault == Fault::lost_after, false);
-            case Fault::expired_before:
-            case Fault::expired_after: return break_connection(std::move(request), fault == Fault::expired_after, true);
-            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
-            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
-            case Fault::closed: pending.push_front(std::move(request)); return close();
+protected:
+    OperationFsm& machine() override { return fsm; }
+    void fire_missed_watches() override {
+        for (std::size_t i = 0; i < dirs.size(); ++i) {
+            if (const auto ticket = std::exchange(dirs[i].missed, std::nullopt)) {
+                fsm.on_watch_fired(*ticket, i, WatchEventType::deleted);
+            }
         }
     }
-    void break_connection(Request request, bool run, bool with_session) {
-        if (with_session && run)
-            request(true, Rc::connection_loss);
-        else
-            pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
-        if (with_session)
-            expire();
-        else
-            suspend();
+    void forget_watches() override {
+        for (auto& dir : dirs) {
+            dir.watched.clear();
+            dir.missed.reset();
+        }
     }
-    void lose() {
-        lease_fresh = false;
-        unwatch();
-        fsm.on_session_lost();
-    }
-    void drop_pending(Rc rc) {
-        auto dropped = std::move(pending);
-        pending.clear();
-        for (auto& request : dropped) request(false, rc);
-    }
-
-    std::deque<Request> pending;
 };
 
 }  // namespace zkrecipes::internal

@@ -55,13 +55,9 @@ public:
     }
 
     // ---- AcquireWorld ----
-    void reconnect() override {
-        AcquireWorld::reconnect();
-        if (is_connected && missed_leases) {
-            const Ticket ticket = *missed_leases;
-            missed_leases.reset();
-            semaphore.on_leases_changed(ticket);
-        }
+    void fire_missed_watches() override {
+        AcquireWorld::fire_missed_watches();
+        if (const auto ticket = std::exchange(missed_leases, std::nullopt)) semaphore.on_leases_changed(*ticket);
     }
     void delete_nodes_of(std::int64_t owner) override {
         AcquireWorld::delete_nodes_of(owner);
@@ -71,7 +67,6 @@ public:
     }
     void flush_reaper() override {
         AcquireWorld::flush_reaper();
-        if (is_closed) return;
         for (const auto& name : my_leases()) {
             for (const auto& reaped : reaped_leases) {
                 if (name == reaped) remove_lease(name);
