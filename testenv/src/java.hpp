@@ -5,7 +5,7 @@
 
 namespace zkrecipes::testenv::internal {
 
-/// Which Java runs which ZooKeeper.
+/// The Java program and the ZooKeeper jars.
 struct Java {
     std::string program;
     std::string class_path;

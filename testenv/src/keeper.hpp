@@ -12,13 +12,12 @@
 
 namespace zkrecipes::testenv::internal {
 
-/// The process that owns everything which must not outlive this one: servers, their data, claimed addresses.
+/// The process that owns everything that must not outlive this process: servers, their data, claimed addresses.
 ///
-/// It is a second run of this program's executable that never reaches main (see keeper_process.cpp), the parent of all
-/// servers, and it watches this process through a pidfd and the other end of a socket. When this process is gone,
-/// however it went, the keeper kills the servers, removes their files and leaves. The servers in turn die with the
-/// keeper (PR_SET_PDEATHSIG; the keeper has one thread, so "parent thread" and "parent process" are the same thing
-/// there).
+/// It runs the same executable but never reaches main (see keeper_process.cpp). It is the parent of all servers, and
+/// watches this process through a pidfd and a socket. When this process ends, for any reason, the keeper kills the
+/// servers, removes their files and exits. The servers in turn die with the keeper (PR_SET_PDEATHSIG; the keeper has
+/// one thread, so its parent thread is its parent process).
 class Keeper {
 public:
     /// The keeper of this process, started at the first use. After a fork without exec the child gets its own.
@@ -33,14 +32,14 @@ public:
     /// Starts a program. The pid stays that process's (as a zombie) until reap(), so it may be signalled at any time
     /// before.
     [[nodiscard]] pid_t spawn(const Spawn& what);
-    /// Collects a process that has ended; waits for it if it has not. Returns its wait status.
+    /// Reaps a process; waits until it has ended. Returns its wait status.
     int reap(pid_t pid);
 
-    /// Claims a loopback address in this network namespace; false when somebody has it already.
+    /// Claims a loopback address in this network namespace; false if it is taken.
     [[nodiscard]] bool claim(const std::string& address);
     void release(const std::string& address);
 
-    /// Lets the keeper go now, with all that it still keeps, and waits until it is gone.
+    /// Ends the keeper with everything that it owns, and waits for its end.
     void finish();
 
     /// A directory that is removed with the keeper, on /dev/shm when possible.
@@ -60,7 +59,7 @@ private:
     pid_t served_ = 0;
 };
 
-/// A loopback address of our own, free again when the object goes.
+/// A loopback address that this object claims until its destruction.
 class AddressClaim {
 public:
     AddressClaim() = default;
@@ -85,7 +84,7 @@ private:
 /// that whoever links the client of the keeper links the keeper too.
 extern const char* const keeper_variable;
 
-/// $ZKRECIPES_TESTENV_KEEP: somebody wants to look at the files afterwards.
+/// Whether $ZKRECIPES_TESTENV_KEEP is set: the files stay for inspection.
 [[nodiscard]] bool keep_files();
 
 }  // namespace zkrecipes::testenv::internal

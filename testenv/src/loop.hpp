@@ -13,11 +13,11 @@
 
 namespace zkrecipes::testenv::internal {
 
-/// The one thread of all gates of a process. Everything that gates own is guarded by its mutex, which it holds while it
-/// calls handlers. Lives as long as somebody holds it.
+/// The thread of all gates of a process. Its mutex guards everything that gates own, and it holds the mutex while it
+/// calls handlers. It lives as long as a shared pointer to it.
 class Loop {
 public:
-    /// Something with moments at which it wants to be called.
+    /// An object that wants to be called at certain times.
     class Timed {
     public:
         virtual ~Timed() = default;
@@ -41,7 +41,7 @@ public:
     void unwatch(std::uint64_t token, int fd);
     void add(Timed* timed) { timed_.insert(timed); }
     void remove(Timed* timed) { timed_.erase(timed); }
-    /// Looks at next_due() again.
+    /// Reads next_due() again.
     void wake();
 
 private:

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 [[nodiscard]] bool write_all(int fd, const void* data, std::size_t size, Clock::time_point deadline);
 [[nodiscard]] bool read_all(int fd, void* data, std::size_t size, Clock::time_point deadline);
 
-/// What a server says to a four-letter word; nothing when it does not answer in time or not at all.
+/// The answer of a server to a four-letter word; empty if it does not answer in time.
 [[nodiscard]] std::optional<std::string> four_letter_word(const Endpoint& endpoint, const std::string& word,
                                                           Clock::time_point deadline);
 

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -130,7 +132,7 @@ int status(const std::string& name, bool json) {
     const auto answer = ask_supervisor(state_directory(name, false), json ? "json" : "status");
     if (!answer || answer->rfind("ok ", 0) != 0) {
         if (json) {
-            std::cout << R"({"name":")" << name << R"(","running":false})" << '\n';
+            std::cout << boost::json::serialize(boost::json::object{{"name", name}, {"running", false}}) << '\n';
         } else {
             std::cout << name << ": not running (start it with: zkenv start)\n";
         }
@@ -162,32 +164,34 @@ int run(int argc, char** argv) {
     bool json = false;
     int server = 0;
     const auto named = [&](CLI::App* sub) {
-        sub->add_option("--name", options.name, "Which environment, when there are several")->capture_default_str();
+        sub->add_option("--name", options.name, "Name of the environment")->capture_default_str();
         return sub;
     };
-    auto* start_command = named(app.add_subcommand("start", "Start it and print its connect string"));
-    start_command->add_option("--servers", options.servers, "How many servers: 1, 3 or 5")
+    auto* start_command = named(app.add_subcommand("start", "Starts the servers and prints their connect string"));
+    start_command->add_option("--servers", options.servers, "Number of servers: 1, 3 or 5")
         ->capture_default_str()
         ->check(CLI::IsMember({1, 3, 5}));
-    start_command->add_option("--tick-ms", options.tick_ms, "Length of a tick; the shortest session timeout is two")
+    start_command
+        ->add_option("--tick-ms", options.tick_ms, "Length of a tick; the shortest session timeout is two ticks")
         ->capture_default_str()
         ->check(CLI::Range(10, 60'000));
-    start_command->add_option("--pid", options.pid, "Stop it when this process has ended, however it ended")
+    start_command->add_option("--pid", options.pid, "Stops the servers when this process has ended")
         ->check(CLI::PositiveNumber);
     auto* supervise_command = named(app.add_subcommand("supervise")->group(""));  // what start runs
     supervise_command->add_option("--servers", options.servers);
     supervise_command->add_option("--tick-ms", options.tick_ms);
     supervise_command->add_option("--pid", options.pid);
-    auto* stop_command = named(app.add_subcommand("stop", "Stop it and remove all that it wrote"));
-    auto* status_command = named(app.add_subcommand("status", "Tell whether it runs, and how"));
-    status_command->add_flag("--json", json, "For programs");
+    auto* stop_command = named(app.add_subcommand("stop", "Stops the servers and removes their files"));
+    auto* status_command = named(app.add_subcommand("status", "Shows whether the servers run, and their state"));
+    status_command->add_flag("--json", json, "Prints JSON");
     std::vector<std::pair<CLI::App*, std::string>> faults;
-    for (const auto& [verb, help] : {std::pair{"kill", "Kill a server (kill -9)"},
-                                     std::pair{"revive", "Start a killed server again, on the same data"},
-                                     std::pair{"freeze", "Freeze a server: it keeps its connections and says nothing"},
-                                     std::pair{"thaw", "Let a frozen server go on"}}) {
+    for (const auto& [verb, help] :
+         {std::pair{"kill", "Kills a server (SIGKILL)"},
+          std::pair{"revive", "Starts a killed server with the same data"},
+          std::pair{"freeze", "Freezes a server: it keeps its connections but does not answer"},
+          std::pair{"thaw", "Continues a frozen server"}}) {
         auto* fault = named(app.add_subcommand(verb, help));
-        fault->add_option("SERVER", server, "Its number, from 1; \"status\" lists them")->required();
+        fault->add_option("SERVER", server, "Number of the server, from 1; \"status\" lists them")->required();
         faults.emplace_back(fault, verb);
     }
     try {

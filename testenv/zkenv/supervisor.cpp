@@ -9,6 +9,9 @@
 #include <unistd.h>
 #include <csignal>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -87,7 +90,7 @@ public:
     Supervisor(const EnvironmentOptions& options, std::string directory)
         : options_(options), directory_(std::move(directory)), servers_(options), listener_(listen_for_commands()) {}
 
-    /// `patron`: a pidfd, or -1.
+    /// `patron`: a pidfd of the process with which the servers end, or -1.
     void run(int signals, int patron) {
         while (!stopping_) {
             pollfd watched[] = {{listener_.get(), POLLIN, 0}, {signals, POLLIN, 0}, {patron, POLLIN, 0}};
@@ -104,7 +107,7 @@ public:
         }
     }
 
-    /// Leaves nothing behind. Whoever asked for it sees the end of its connection when this process has gone.
+    /// Removes everything. The client that asked for it sees the end of its connection when this process has ended.
     static void clean_up(const std::string& directory) {
         try {
             internal::Keeper::instance().finish();
@@ -200,19 +203,19 @@ private:
         return out.str();
     }
 
-    // No text in it needs escaping: names are checked, the rest are addresses, numbers and our own words, and the
-    // directory is one of /dev/shm, /tmp and $TMPDIR.
     std::string json() {
-        std::ostringstream out;
-        out << R"({"name":")" << options_.name << R"(","running":true,"supervisor":)" << ::getpid()
-            << R"(,"connect_string":")" << servers_.connect_string() << R"(","servers":[)";
+        boost::json::array servers;
         for (int i = 0; i < servers_.size(); ++i) {
-            out << (i == 0 ? "" : ",") << R"({"number":)" << i + 1 << R"(,"endpoint":")"
-                << servers_.at(i).connect_string() << R"(","state":")" << servers_.state(i) << R"(","pid":)"
-                << servers_.at(i).pid() << "}";
+            servers.push_back({{"number", i + 1},
+                               {"endpoint", servers_.at(i).connect_string()},
+                               {"state", servers_.state(i)},
+                               {"pid", servers_.at(i).pid()}});
         }
-        out << "]}";
-        return out.str();
+        return boost::json::serialize(boost::json::object{{"name", options_.name},
+                                                          {"running", true},
+                                                          {"supervisor", ::getpid()},
+                                                          {"connect_string", servers_.connect_string()},
+                                                          {"servers", std::move(servers)}});
     }
 
     EnvironmentOptions options_;
@@ -223,7 +226,7 @@ private:
     bool stopping_ = false;
 };
 
-/// Of the process with which we end.
+/// A pidfd of the process with which the servers end.
 UniqueFd open_patron(int pid) {
     UniqueFd patron(pid == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)));
     if (pid != 0 && !patron) {
@@ -232,7 +235,7 @@ UniqueFd open_patron(int pid) {
     return patron;
 }
 
-/// What "zkenv stop" removes; nobody is there to call it.
+/// Removes what "zkenv stop" would remove.
 void remove_state(const std::string& directory) {
     try {
         const UniqueFd lock = lock_state(directory);

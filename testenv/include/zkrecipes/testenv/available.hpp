@@ -4,7 +4,7 @@
 
 namespace zkrecipes::testenv {
 
-/// Why no server can be started here, with what to install; empty when one can.
+/// Why no server can start on this machine, and what to install; empty: a server can start.
 [[nodiscard]] std::string why_unavailable();
 
 }  // namespace zkrecipes::testenv

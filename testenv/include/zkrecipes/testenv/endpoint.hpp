@@ -5,7 +5,7 @@
 
 namespace zkrecipes::testenv {
 
-/// An IPv4 address and a port. Servers and gates live on loopback addresses of their own (127.a.b.c).
+/// An IPv4 address and a port. Each server and gate has its own loopback address (127.a.b.c).
 struct Endpoint {
     std::string address;
     std::uint16_t port = 0;

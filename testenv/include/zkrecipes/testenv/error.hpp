@@ -5,13 +5,13 @@
 
 namespace zkrecipes::testenv {
 
-/// Something that the test environment could not do; the text says what and, where a person can act, how.
+/// The test environment failed. The text says what failed and, if possible, the remedy.
 class Error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// Java or the ZooKeeper jars are not there. The text says what to install; tests skip on it.
+/// Java or the ZooKeeper jars are missing. The text says what to install. Tests are skipped then.
 class MissingDependency : public Error {
 public:
     using Error::Error;

@@ -6,7 +6,7 @@
 
 namespace zkrecipes::testenv {
 
-/// What a request asks for; the numbers are ZooKeeper's.
+/// The type of a request, with ZooKeeper's numbers.
 enum class Opcode : std::int32_t {
     connect = -10,  ///< the handshake (servers call the same thing "create session")
     close_session = -11,
@@ -44,7 +44,7 @@ enum class Opcode : std::int32_t {
 
 /// "create", "get_data" … or "opcode 77".
 [[nodiscard]] std::string to_string(Opcode opcode);
-/// The request changes the tree (a multi always counts).
+/// Whether the request changes the tree. A multi always counts.
 [[nodiscard]] bool is_write(Opcode opcode);
 
 /// One operation inside a multi.
@@ -53,7 +53,7 @@ struct SubRequest {
     std::string path;
 };
 
-/// What ZooKeeper knows about a node.
+/// The stat of a node.
 struct Stat {
     std::int64_t czxid = 0;
     std::int64_t mzxid = 0;
@@ -68,7 +68,7 @@ struct Stat {
     std::int64_t pzxid = 0;
 };
 
-/// ZooKeeper's error numbers that tests meet.
+/// The ZooKeeper error numbers that tests use.
 namespace zk_error {
 inline constexpr int ok = 0;
 inline constexpr int connection_loss = -4;

@@ -12,7 +12,7 @@
 
 namespace zkrecipes::testenv {
 
-/// The server said no; code() is ZooKeeper's number (zk_error).
+/// The server answered with an error; code() is ZooKeeper's number (zk_error).
 class RawError : public Error {
 public:
     RawError(int code, const std::string& what) : Error(what), code_(code) {}
@@ -26,7 +26,7 @@ struct RawClientOptions {
     std::chrono::milliseconds session_timeout{10'000};
     std::chrono::milliseconds connect_within{30'000};  ///< for the constructor and for each new connection
     std::chrono::milliseconds answer_within{30'000};
-    /// A request on a broken connection first makes a new one, for the same session. Watches are not set again.
+    /// A request on a broken connection first opens a new one for the same session. Watches are not set again.
     bool reconnect = true;
     std::int64_t session_id = 0;  ///< take over this session
     std::string password;
@@ -41,9 +41,9 @@ enum class CreateMode {
     container = 4
 };
 
-/// A small ZooKeeper client that shares nothing with the library under test: an outside observer with a session of its
-/// own. It speaks the protocol itself, each call waits for its answer, a background thread reads and pings. May be used
-/// by several threads. Answers with an error throw RawError, except where a missing node is an answer.
+/// A small ZooKeeper client that shares no code with the library under test: an independent observer with its own
+/// session. It implements the protocol itself. Each call waits for its answer; a background thread reads and pings.
+/// Several threads may use it. An answer with an error throws RawError, except where a missing node is a valid answer.
 class RawClient {
 public:
     struct Node {
@@ -51,7 +51,7 @@ public:
         Stat stat;
     };
     struct Created {
-        std::string path;  ///< as made, with the number of a sequential node
+        std::string path;  ///< the created path, with the number of a sequential node
         std::int64_t czxid = 0;
     };
     struct Reply {
@@ -67,7 +67,7 @@ public:
     explicit RawClient(const std::string& connect_string, RawClientOptions options = {});
     RawClient(RawClient&&) noexcept;
     RawClient& operator=(RawClient&&) noexcept;
-    /// Closes the session if it can.
+    /// Closes the session if possible.
     ~RawClient();
 
     [[nodiscard]] std::int64_t session_id() const;
@@ -79,9 +79,9 @@ public:
     [[nodiscard]] std::optional<Node> get(const std::string& path, bool watch = false);
     [[nodiscard]] std::optional<std::vector<std::string>> children(const std::string& path, bool watch = false);
     Created create(const std::string& path, const std::string& data = "", CreateMode mode = CreateMode::persistent);
-    /// Makes the node and its ancestors where they are missing.
+    /// Creates the node and its ancestors if they are missing.
     void make_path(const std::string& path);
-    /// False when there is no such node.
+    /// False if there is no such node.
     bool remove(const std::string& path, int version = -1);
     void remove_tree(const std::string& path);
     Stat set(const std::string& path, const std::string& data, int version = -1);
@@ -89,20 +89,20 @@ public:
     [[nodiscard]] std::optional<WatchEvent> next_event(
         std::chrono::milliseconds within = std::chrono::milliseconds(30'000));
 
-    /// Any request, its body as on the wire. The answer may be an error; throws when the connection is lost
+    /// Sends any request, with its body as on the wire. The answer may be an error. Throws if the connection is lost
     /// (zk_error::connection_loss).
     Reply request(Opcode opcode, const std::string& body = {});
-    /// The same without waiting. A lost connection is an answer too, with the error zk_error::connection_loss: executed
-    /// or not.
+    /// The same without waiting. A lost connection is an answer with the error zk_error::connection_loss; the request
+    /// may have been executed.
     [[nodiscard]] std::future<Reply> send(Opcode opcode, const std::string& body = {});
     /// Bodies of requests for request() and send().
     [[nodiscard]] static std::string create_body(const std::string& path, const std::string& data, int flags);
     [[nodiscard]] static std::string path_watch_body(const std::string& path, bool watch);
 
-    /// A new connection for the same session; RawError session_expired when the session is over.
+    /// Opens a new connection for the same session. Throws RawError session_expired if the session has ended.
     void reconnect();
-    void close();    ///< Ends the session. Harmless when it is over or the server does not answer.
-    void abandon();  ///< Drops the connection and says nothing: the session lives until its timeout.
+    void close();    ///< Ends the session. No effect if it has ended or the server does not answer.
+    void abandon();  ///< Drops the connection silently: the session lives until its timeout.
 
 private:
     struct State;

@@ -4,8 +4,8 @@
 
 namespace zkrecipes::testenv {
 
-/// A directory for the files of a test. It is removed with this object or, whatever is in it, when this process has
-/// ended without destroying it, be it by SIGKILL. In memory (/dev/shm) where that is possible. Throws Error.
+/// A directory for the files of a test, in memory (/dev/shm) if possible. It is removed with this object, or when the
+/// process ends without destroying the object, even by SIGKILL. Throws Error.
 class Scratch {
 public:
     Scratch();
@@ -14,7 +14,7 @@ public:
     Scratch& operator=(const Scratch&) = delete;
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    /// Path of a file in it.
+    /// The path of a file in the directory.
     [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
 private:

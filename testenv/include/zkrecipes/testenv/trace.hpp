@@ -9,7 +9,7 @@
 
 namespace zkrecipes::testenv {
 
-/// One message that a gate saw, or a connection that came or went.
+/// A message that passed a gate, or the start or end of a connection.
 struct Record {
     enum class Kind { connected, request, reply, event, disconnected };
 
@@ -24,7 +24,7 @@ struct Record {
     std::int64_t zxid = 0;  ///< of a reply
     int error = 0;          ///< of a reply
     bool forwarded = true;  ///< false: a fault kept it from its receiver
-    /// Requests: when the gate read it. Replies and events: when the gate handed them on.
+    /// For requests the time when the gate read it; for replies and events the time when the gate forwarded it.
     std::chrono::steady_clock::time_point time;
 };
 
@@ -32,16 +32,16 @@ struct Record {
 [[nodiscard]] std::string to_string(const Record& record);
 [[nodiscard]] std::string to_string(const std::vector<Record>& trace);
 
-/// How many requests a gate saw, by opcode. Requests that a fault kept from the server count as well: the client sent
-/// them.
+/// The number of requests at a gate, by opcode. Requests that a fault kept from the server count as well, since the
+/// client sent them.
 class Counts {
 public:
     [[nodiscard]] std::uint64_t operator[](Opcode opcode) const;
-    /// All requests but pings and the handshake.
+    /// All requests except pings and the handshake.
     [[nodiscard]] std::uint64_t total() const;
     /// Requests that change the tree.
     [[nodiscard]] std::uint64_t writes() const;
-    /// All requests that change nothing, but pings and the handshake.
+    /// All requests that change nothing, except pings and the handshake.
     [[nodiscard]] std::uint64_t reads() const { return total() - writes(); }
     [[nodiscard]] std::uint64_t pings() const { return (*this)[Opcode::ping]; }
     void add(Opcode opcode) { ++by_opcode_[opcode]; }
@@ -55,10 +55,10 @@ private:
 
 [[nodiscard]] Counts count(const std::vector<Record>& trace);
 
-/// How often a session waited for an answer before it sent more: a request belongs to the round trip after the latest
-/// one whose reply (or whose event) had been handed on before the request was seen. Pings, reads of the root and the
-/// handshake do not count. Give the gate a delay towards the client first: without one, a quick server's reply can
-/// overtake the second of two requests that were sent back to back, which would then look like two round trips.
+/// The number of round trips of a session, that is how often it waited for an answer before it sent more. A request
+/// belongs to the round trip after the latest one whose reply or event was forwarded before the request arrived. Pings,
+/// reads of the root and the handshake do not count. First set a delay towards the client: otherwise a quick reply can
+/// arrive before the second of two requests that were sent back to back, which would then look like two round trips.
 [[nodiscard]] int round_trips(const std::vector<Record>& trace, std::int64_t session);
 
 }  // namespace zkrecipes::testenv

@@ -11,13 +11,12 @@
 namespace zkrecipes::testenv {
 
 struct EnsembleOptions {
-    /// At least 1. One server is the leader of itself, two need each other, an even number survives no more deaths than
-    /// the odd one below.
+    /// At least 1. An even number survives no more failures than the odd number below it.
     int servers = 3;
-    /// For every member. Note the defaults: a tick of 100 ms. Stock ZooKeeper has tick 2000 ms, init limit 10, sync
-    /// limit 5: stock().
+    /// The options of every member. The default tick is 100 ms. ZooKeeper's sample configuration has tick 2000 ms, init
+    /// limit 10, sync limit 5: see stock().
     ServerOptions server;
-    /// The members reach each other through gates, so that they can be cut off from each other: isolate(), partition().
+    /// The members connect to each other through gates, which isolate() and partition() can cut.
     bool gated_links = false;
 
     /// Tick, init and sync limits as in ZooKeeper's sample configuration, sessions from two ticks to twenty.
@@ -43,7 +42,7 @@ public:
     /// The leader that a quorum follows now; nothing while there is none. A deposed leader that has not noticed yet
     /// does not count when a newer one answers.
     [[nodiscard]] std::optional<int> leader() const;
-    /// Some running, not isolated member that is not the leader.
+    /// A running member that is neither isolated nor the leader.
     [[nodiscard]] int follower() const;
     /// Waits for a leader and until all members that run, are not frozen and not cut off serve; returns the leader.
     /// Throws Error.
@@ -51,27 +50,27 @@ public:
 
     void stop(int i);
     void kill(int i);
-    /// Kills it if it runs, starts it again on the same data and address, and waits until it serves (if there is a
-    /// quorum for it).
+    /// Kills the member if it runs, starts it with the same data and address, and waits until it serves (if there is a
+    /// quorum).
     void restart(int i);
     void freeze(int i);
     void thaw(int i);
 
-    /// Cuts a member off from all others, with gated_links only. It still hears its clients, and answers them until it
-    /// notices (after syncLimit ticks). Nothing is reset: packets between the members just do not arrive.
+    /// Cuts a member off from all others; needs gated_links. It still answers its clients until it notices (after
+    /// syncLimit ticks). No connection is reset: packets between the members are lost.
     void isolate(int i);
     /// Cuts all links between the members of the two groups.
     void partition(const std::set<int>& group, const std::set<int>& others);
-    /// What `from` sends to `to` does not arrive.
+    /// Packets from `from` to `to` are lost.
     void cut_link(int from, int to);
     /// Opens all links of this member.
     void heal(int i);
     /// Opens all links.
     void heal();
 
-    /// Ends a session at once, at the leader or any member that serves.
+    /// Ends a session immediately, at the leader or another member that serves.
     void expire_session(std::int64_t session_id, const std::string& password) const;
-    /// The ends of all logs, for a failed test.
+    /// The last lines of all logs, for a failed test.
     [[nodiscard]] std::string log_tails(int lines = 20) const;
 
 private:

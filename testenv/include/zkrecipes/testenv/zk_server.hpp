@@ -11,8 +11,7 @@
 
 namespace zkrecipes::testenv {
 
-/// How a server is set up. The defaults are a server that notices things quickly: tick 100 ms, sessions from 200 ms to
-/// 60 s.
+/// The configuration of a server. By default it reacts quickly: tick 100 ms, session timeouts from 200 ms to 60 s.
 struct ServerOptions {
     std::string name = "server";
     std::chrono::milliseconds tick_time{100};
@@ -24,24 +23,24 @@ struct ServerOptions {
     std::map<std::string, std::string> java_properties;  ///< -Dname=value, for example znode.container.checkIntervalMs
     std::vector<std::string> java_flags;                 ///< further JVM flags
     std::vector<std::string> config_lines;               ///< further lines of zoo.cfg
-    std::vector<std::string> launcher;                   ///< put before java, for example {"faketime", "-f", "+1h"}
-    std::vector<std::string> environment;                ///< "NAME=value"
+    std::vector<std::string> launcher;     ///< prefix of the java command, for example {"faketime", "-f", "+1h"}
+    std::vector<std::string> environment;  ///< "NAME=value"
 
     std::string address;     ///< loopback address; empty: a free one
     std::uint16_t port = 0;  ///< client port; 0: 2181, or another if a process has taken it on all addresses
     std::chrono::milliseconds ready_within{120'000};
 
-    int id = 0;                             ///< member of an ensemble: its number
-    std::vector<std::string> quorum_lines;  ///< member of an ensemble: the server.N lines
+    int id = 0;                             ///< the number of this member of an ensemble
+    std::vector<std::string> quorum_lines;  ///< the server.N lines of an ensemble
     bool deferred = false;                  ///< the constructor does not start it
 };
 
-/// A real ZooKeeper server in a process of its own, on a loopback address of its own, with its data in memory.
+/// A real ZooKeeper server in its own process, on its own loopback address, with its data in memory.
 ///
-/// The constructor returns when the server answers; it throws MissingDependency when there is no Java or no ZooKeeper,
-/// and Error, with the end of the server's log, when it does not come up. The server never outlives this process, even
-/// if that is killed; its files and its address go with it. Not thread-safe, except that four_letter() and the getters
-/// may be called from any thread.
+/// The constructor returns when the server answers. It throws MissingDependency if Java or ZooKeeper is missing, and
+/// Error with the end of the server's log if the server does not start. The server never outlives this process, even if
+/// the process is killed; its files and its address disappear with it. Not thread-safe, but four_letter() and the
+/// getters may be called from any thread.
 class ZkServer {
 public:
     explicit ZkServer(ServerOptions options = {});
@@ -49,50 +48,50 @@ public:
     ZkServer& operator=(ZkServer&&) noexcept;
     ~ZkServer();
 
-    /// Starts the stopped or killed server on the same data and address and waits until it answers. No effect when it
+    /// Starts the stopped or killed server with the same data and address and waits until it answers. No effect if it
     /// runs.
     void start();
-    /// Starts the process only.
+    /// Starts the process without waiting.
     void launch();
     /// Waits until it serves clients.
     void wait_ready();
 
-    void stop();     ///< SIGTERM; the process is gone on return.
-    void kill();     ///< SIGKILL; the process is gone on return.
-    void freeze();   ///< SIGSTOP; all its threads stand still on return. Its connections stay open.
+    void stop();     ///< SIGTERM; the process has ended on return.
+    void kill();     ///< SIGKILL; the process has ended on return.
+    void freeze();   ///< SIGSTOP; all its threads are stopped on return. Its connections stay open.
     void thaw();     ///< SIGCONT
     void restart();  ///< kill(), then start().
-    /// Forgets all nodes and sessions. The server must not be running.
+    /// Deletes all nodes and sessions. The server must not be running.
     void wipe_data();
 
     [[nodiscard]] bool running() const;
-    /// It answers clients now (a member of an ensemble: it belongs to a quorum as far as it knows).
+    /// Whether it answers clients now. A member of an ensemble then also believes that it belongs to a quorum.
     [[nodiscard]] bool serving() const;
     [[nodiscard]] int pid() const;
     [[nodiscard]] const Endpoint& endpoint() const;
     [[nodiscard]] std::string connect_string() const { return endpoint().str(); }
     [[nodiscard]] const ServerOptions& options() const;
 
-    /// What it answers to "srvr", "wchs", "wchp", "cons", "mntr", "dump" … Throws Error when it does not answer within
-    /// the limit.
+    /// Its answer to "srvr", "wchs", "wchp", "cons", "mntr", "dump" … Throws Error if it does not answer within the
+    /// limit.
     [[nodiscard]] std::string four_letter(const std::string& word,
                                           std::chrono::milliseconds within = std::chrono::milliseconds(5000)) const;
-    /// "standalone", "leader", "follower"; empty when it does not serve.
+    /// "standalone", "leader" or "follower"; empty if it does not serve.
     [[nodiscard]] std::string mode() const;
-    /// Watches that its clients have set.
+    /// The number of watches that its clients have set.
     [[nodiscard]] std::int64_t watch_count() const;
-    /// Client connections that have a session.
+    /// The number of client connections with a session.
     [[nodiscard]] int connection_count() const;
 
-    /// Ends a session at once: a second handle with its id and password (16 bytes) closes it. Its ephemeral nodes are
-    /// gone on return.
+    /// Ends a session immediately: a second handle with its id and password (16 bytes) closes it. Its ephemeral nodes
+    /// are deleted on return.
     void expire_session(std::int64_t session_id, const std::string& password) const;
 
     /// Standard output and error of all its runs so far.
     [[nodiscard]] std::string log() const;
     [[nodiscard]] std::string log_tail(int lines = 40) const;
     [[nodiscard]] const std::string& directory() const;
-    /// Has only the server's address been claimed; members of an ensemble need each other's before any of them starts.
+    /// Only claims the address: the members of an ensemble need each other's addresses before any of them starts.
     void set_quorum(int id, std::vector<std::string> lines);
 
 private:
