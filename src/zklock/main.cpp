@@ -56,24 +56,24 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::elect:
         case Command::hold: break;
     }
-    // Before anything of our own is open, or the number given to --events might stand for that.
+    // First: a descriptor that zklock opens could get the number that --events names.
     EventLog events(options.events);
     if (events.wanted()) inheritance.withhold(events.fd());
-    // Signals are blocked before the session makes its threads, which inherit it: only the main thread gets them.
+    // Blocks the signals before the session starts its threads, which inherit the mask: only the main thread gets them.
     Signals signals;
     if (options.command == Command::hold) return hold_command(options, console, events, signals);
     return run_command(options, console, inheritance, events, signals);
 }
 
-/// Installed with the set-user-id or set-group-id bit or with capabilities, zklock would read and write files, and send
-/// signals, with rights that its caller does not have. (AT_SECURE alone may mean a security module.)
+/// With the set-user-id bit, the set-group-id bit or capabilities, zklock would read and write files and send signals
+/// with rights that its caller does not have. AT_SECURE alone may mean a security module.
 bool has_rights_of_its_own() {
     if (::getauxval(AT_SECURE) == 0) return false;
     return ::getuid() != ::geteuid() || ::getgid() != ::getegid() ||
            ::getxattr("/proc/self/exe", "security.capability", nullptr, 0) > 0;
 }
 
-/// A write to a reader that is gone is an error that we speak of, and not our end.
+/// Makes a write without a reader fail with an error that zklock reports, instead of ending zklock.
 void block_sigpipe() {
     sigset_t pipe;
     ::sigemptyset(&pipe);
@@ -92,8 +92,8 @@ int dispatch_in_words(const Options& options, Console& console, Inheritance& inh
     } catch (const Error& error) {
         throw failure_of(error, options);
     } catch (const std::system_error& error) {
-        throw Failure(kOsError, "the operating system refused something that zklock needs: " + error.code().message() +
-                                    "; look at the limits of processes and open files (ulimit -u, ulimit -n)");
+        throw Failure(kOsError, "the operating system refused a resource: " + error.code().message() +
+                                    "; check the limits on processes and open files (ulimit -u, ulimit -n)");
     }
 }
 
@@ -113,8 +113,9 @@ int parse_and_dispatch(int argc, char** argv, Run& run, Inheritance& inheritance
 
 int run_main(int argc, char** argv) {
     if (has_rights_of_its_own()) {
-        std::cerr << "zklock: refuses to run with more rights than its caller has: remove the set-user-id or "
-                     "set-group-id bit, or the capabilities, of the program file\n";
+        std::cerr
+            << "zklock: refuses to run with more rights than its caller: remove the set-user-id bit, the set-group-id "
+               "bit or the capabilities of the program file\n";
         return kNoPermission;
     }
     if (!fill_standard_descriptors()) {

@@ -23,7 +23,7 @@ NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
 MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
 CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
 COLUMNS = 100
-NOT_WRAPPED_YET = ("CHANGELOG.md", "docs/zklock.md")
+NOT_WRAPPED_YET = ("CHANGELOG.md",)
 ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 

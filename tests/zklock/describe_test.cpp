@@ -123,7 +123,7 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     view.participants.erase(view.participants.begin());
     EXPECT_EQ(state_of(view), "held (1 lease)");
     EXPECT_EQ(state_of({"/l", {}, true}), "free");
-    EXPECT_EQ(state_of({"/l", {}, false}), "free (no such path: not used of late, or mistyped)");
+    EXPECT_EQ(state_of({"/l", {}, false}), "free (no such path: not used recently, or mistyped)");
     EXPECT_EQ(state_of(LockView{"/l", {foreign()}, true, true, 4}), "free");
 }
 

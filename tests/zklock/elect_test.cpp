@@ -55,7 +55,7 @@ TEST_F(ZklockElectTest, TheNextCandidateRunsWhenTheLeaderEnds) {
     second->signal(SIGTERM);
     EXPECT_EQ(second->wait(), 128 + SIGTERM);
     EXPECT_EQ(leader({}).code, 75);
-    EXPECT_EQ(leader({}).out, lock() + ": nobody leads\n");
+    EXPECT_EQ(leader({}).out, lock() + ": no leader\n");
 }
 
 TEST_F(ZklockElectTest, TheCommandIsDeadBeforeAnotherLeadsAndRunsAgainWhenLeadershipReturns) {

@@ -37,7 +37,7 @@ TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLock) {
     EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
     EXPECT_EQ(holder->wait(), 79) << holder->err();
     EXPECT_THAT(holder->err(), HasSubstr("lost " + lock()));
-    EXPECT_EQ(last_reason(), "no server confirmed it in time");
+    EXPECT_EQ(last_reason(), "no server confirmed the lock in time");
     const auto stopping = events_named(scratch_ / "events", "stopping");
     EXPECT_EQ(stopping.at(0)["signal"], SIGTERM);
     EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "lost");
@@ -180,7 +180,7 @@ TEST_P(ZklockFaultTest, BreakStopsTheCommandAndLetsTheNextOneIn) {
     };
     const Outcome refused = break_with({"--holder"});
     EXPECT_EQ(refused.code, 64);
-    EXPECT_THAT(refused.err, HasSubstr("needs --yes"));
+    EXPECT_THAT(refused.err, HasSubstr("use --yes"));
     EXPECT_THAT(refused.out, HasSubstr(node)) << "it says whom it would have hit";
     EXPECT_EQ(break_with({"--node", "nobody", "--yes"}).code, 65);
     EXPECT_EQ(queue_length(), 1u);

@@ -95,7 +95,7 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
     Outcome outcome = zklock({"ls", "--connect", connect_string(), root()});
     EXPECT_EQ(outcome.code, 77);
     EXPECT_THAT(outcome.out, HasSubstr(lock() + "\theld by "));
-    EXPECT_THAT(outcome.err, HasSubstr("not complete: an access list forbids reading " + path("secret")));
+    EXPECT_THAT(outcome.err, HasSubstr("incomplete: an access list forbids reading " + path("secret")));
     EXPECT_THAT(outcome.err, HasSubstr("--auth-file"));
     outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
     EXPECT_EQ(outcome.code, 77);
@@ -107,8 +107,8 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
         outcome = zklock({"status", "--connect", connect_string(), about});
         EXPECT_EQ(outcome.code, 77);
         EXPECT_EQ(outcome.err, "zklock: " + about +
-                                   ": the access list of the nodes does not permit reading: name "
-                                   "credentials with --auth-file, or ask the owner of the nodes for the right\n");
+                                   ": the access list does not permit reading: use "
+                                   "--auth-file, or ask the owner of the nodes for access\n");
     }
     outcome = run({"-n", path("secret/lock"), "true"});
     EXPECT_EQ(outcome.code, 77);
@@ -119,7 +119,7 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
 TEST_F(ZklockLookTest, AMistypedPathIsNotCalledFree) {
     Outcome outcome = zklock({"status", "--connect", connect_string(), path("typo")});
     EXPECT_EQ(outcome.code, 0);
-    EXPECT_EQ(outcome.out, path("typo") + ": free (no such path: not used of late, or mistyped)\n");
+    EXPECT_EQ(outcome.out, path("typo") + ": free (no such path: not used recently, or mistyped)\n");
     outcome = zklock({"status", "--json", "--connect", connect_string(), path("typo")});
     EXPECT_EQ(Json::parse(outcome.out)["exists"], false);
     EXPECT_THAT(zklock({"ls", "--connect", connect_string(), path("typo")}).err, HasSubstr("no such path"));

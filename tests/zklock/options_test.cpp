@@ -75,7 +75,7 @@ TEST_F(OptionsTest, EverythingAfterTheLockIsTheCommandUntouched) {
 TEST_F(OptionsTest, AnOptionWithALoneEqualsSignDoesNotTakeTheLockForItsValue) {
     EXPECT_EQ(refusal({"--result=", "/l", "true"}).first, 64);
     EXPECT_THAT(refusal({"-v", "-w", "5", "--name=", "/l", "true"}).second,
-                StartsWith("--name= has no value; if the empty one is meant: --name ''"));
+                StartsWith("--name= has no value; for an empty value write --name ''"));
     EXPECT_EQ(refusal({"hold", "/l", "--meta", "a=b", "--prefix="}).first, 64);
     EXPECT_EQ(parse({"hold", "/l", "--prefix", ""}).prefix, "");
     EXPECT_THAT(parse({"-w", "5", "/l", "cmd", "--name=", "x"}).argv, ElementsAre("cmd", "--name=", "x"));
@@ -101,9 +101,9 @@ TEST_F(OptionsTest, AWrongCommandLineIsAnsweredWithWhatToWrite) {
         {{"/l", "-n", "true"}, "write zklock -n ... /l COMMAND"},
         {{"/l", "-n", "true"}, "zklock /l -- -n"},
         {{"elect", "/e", "--id", "x", "true"}, "write zklock elect --id ... /e COMMAND"},
-        {{"status", "-w", "5", "/l"}, "-w of zklock status (it is one of zklock run, hold, elect, wait)"},
+        {{"status", "-w", "5", "/l"}, "-w of zklock status (it is an option of zklock run, hold, elect, wait)"},
         {{"status", "-w", "5", "/l"}, "write: zklock status [--json] LOCK"},
-        {{"ls", "--holder"}, "it is one of zklock break"},
+        {{"ls", "--holder"}, "it is an option of zklock break"},
         {{"/a/", "true"}, "write /a"},
         {{"status", "//a//b/"}, "write /a/b"},
         {{"-L", "/a/", "--", "true"}, "write /a"},
@@ -209,12 +209,15 @@ TEST_F(OptionsTest, ALeaseIsOneOfN) {
     for (const char* number : {"0", "-1", "x", "4x", "", "2147483648"}) {
         const auto [code, text] = refusal({"-j", number, "/l", "true"});
         EXPECT_EQ(code, 64) << number;
-        EXPECT_THAT(text, HasSubstr("is not a number of leases"));
+        EXPECT_THAT(text, HasSubstr("is not a number of at least 1"));
     }
     for (const char* mode : {"-s", "-x", "--rw"}) {
-        EXPECT_THAT(refusal({"-j", "2", mode, "/l", "true"}).second, HasSubstr("leave them out")) << mode;
+        EXPECT_THAT(refusal({"-j", "2", mode, "/l", "true"}).second,
+                    HasSubstr("cannot be combined with -x, -s or --rw"))
+            << mode;
     }
-    EXPECT_THAT(refusal({"-j", "2", "--dialect", "kazoo", "/l", "true"}).second, HasSubstr("leave one of them out"));
+    EXPECT_THAT(refusal({"-j", "2", "--dialect", "kazoo", "/l", "true"}).second,
+                HasSubstr("cannot be combined with --dialect kazoo"));
     EXPECT_EQ(refusal({"status", "-j", "2", "/l"}).first, 64);
 }
 
@@ -234,9 +237,9 @@ TEST_F(OptionsTest, SeveralLocksAreASetAndTheCommandStandsBehindDashes) {
 
 TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
     const std::vector<std::pair<std::vector<const char*>, const char*>> wrong = {
-        {{"-L", "/a", "/b", "cmd"}, "another -L before each further lock"},
+        {{"-L", "/a", "/b", "cmd"}, "-L before every lock"},
         {{"-L", "/a", "/b", "--", "cmd"}, "write -- before the command"},
-        {{"hold", "-L", "/a", "/b"}, "\"-L /b\" too"},
+        {{"hold", "-L", "/a", "/b"}, "also \"-L /b\""},
         {{"-L", "/a"}, "the command is missing"},
         {{"-L", "/a", "--bogus", "--", "cmd"}, "unknown option --bogus"},
         {{"-L", "a", "--", "cmd"}, "not an absolute path"},
@@ -244,8 +247,8 @@ TEST_F(OptionsTest, WhatIsWrongWithASetIsSaidWithTheRemedy) {
         {{"-L", "/a", "-L", "/a:shared", "--", "cmd"}, "names /a twice"},
         {{"-L", "/a", "-s", "--", "cmd"}, "-L PATH:shared"},
         {{"-L", "/a", "--rw", "--", "cmd"}, "-L PATH:rw"},
-        {{"-L", "/a", "-j", "2", "--", "cmd"}, "another zklock around this one"},
-        {{"-L", "/a", "--dialect", "kazoo", "--", "cmd"}, "leave --dialect out"},
+        {{"-L", "/a", "-j", "2", "--", "cmd"}, "the command of a zklock -j"},
+        {{"-L", "/a", "--dialect", "kazoo", "--", "cmd"}, "kazoo has no sets of locks"},
         {{"--dialect", "zkpython", "/l", "cmd"}, "curator or kazoo"},
     };
     for (const auto& [arguments, remedy] : wrong) {
@@ -331,7 +334,7 @@ TEST_F(OptionsTest, NoServersAnywhereIsAConfigurationError) {
 TEST_F(OptionsTest, TlsIsRefusedWithTheRemedy) {
     const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
     EXPECT_EQ(code, 78);
-    EXPECT_THAT(text, HasSubstr("--tls-ca: this ZooKeeper client has no TLS"));
+    EXPECT_THAT(text, HasSubstr("--tls-ca: the ZooKeeper client has no TLS"));
     EXPECT_THAT(text, HasSubstr("stunnel"));
     ::setenv("ZKLOCK_TLS_CA", "x", 1);
     EXPECT_EQ(refusal({"status", "/l"}).first, 78);
@@ -468,8 +471,8 @@ TEST_F(OptionsTest, WhatASessionRefusesOfTheCommandLineIsWrongUsage) {
         {{"--connect", "a:99999", "/l", "c"}, "--connect: \"a:99999\": the port must be between 1 and 65535"},
         {{"--connect", "zk://a", "/l", "c"}, "--connect: \"zk://a\": leave out \"zk://\""},
         {{"--prefix", "/p/", "/l", "c"}, "--prefix: \"/p/\" cannot be used as a path: it ends with /"},
-        {{"--acl", "creator", "/l", "c"}, "--acl: creator needs credentials: name them with --auth-file"},
-        {{"--acl", "world:x:r", "/l", "c"}, "--acl: the scheme world has one id: write world:anyone:PERMISSIONS"},
+        {{"--acl", "creator", "/l", "c"}, "--acl: creator needs credentials: use --auth-file"},
+        {{"--acl", "world:x:r", "/l", "c"}, "--acl: the scheme world has only one id: write world:anyone:PERMISSIONS"},
     };
     for (const auto& [arguments, answer] : wrong) {
         const Options options = parse(arguments);

@@ -142,13 +142,13 @@ TEST(ProcessTableTest, ForksAreCounted) {
     ::waitpid(child, nullptr, 0);
 }
 
-/// What count_surely answers when the table holds `seen` and the machine has started `forks` processes, the last of
+/// What count_reliably answers when the table holds `seen` and the machine has started `forks` processes, the last of
 /// each for ever; and how often the table was read.
 std::pair<int, std::size_t> counted(const std::vector<int>& seen, const std::vector<std::uint64_t>& forks) {
     std::size_t scans = 0;
     std::size_t looks = 0;
-    const int found = count_surely([&] { return seen[std::min(scans++, seen.size() - 1)]; },
-                                   [&] { return forks[std::min(looks++, forks.size() - 1)]; });
+    const int found = count_reliably([&] { return seen[std::min(scans++, seen.size() - 1)]; },
+                                     [&] { return forks[std::min(looks++, forks.size() - 1)]; });
     return {found, scans};
 }
 

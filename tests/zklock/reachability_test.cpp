@@ -26,7 +26,7 @@ TEST(ReachabilityTest, SaysOfEachServerWhatIsWrong) {
     const std::string text =
         why_no_answer("127.0.0.1:1," + open + ",nosuchhost.invalid:2181,[::1]:1/chroot", std::chrono::seconds(10));
     EXPECT_THAT(text,
-                StartsWith("127.0.0.1:1: Connection refused; " + open + ": takes connections, but gives no session"));
+                StartsWith("127.0.0.1:1: Connection refused; " + open + ": accepts connections but gives no session"));
     EXPECT_THAT(text, HasSubstr("; nosuchhost.invalid:2181: the name does not resolve ("));
     EXPECT_THAT(text, HasSubstr("; [::1]:1: "));
 }

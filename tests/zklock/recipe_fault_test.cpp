@@ -46,7 +46,7 @@ TEST_P(ZklockRecipeFaultTest, TheCommandIsDeadBeforeAnotherHolds) {
     EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
     EXPECT_EQ(holder->wait(), 79) << holder->err();
     EXPECT_THAT(holder->err(), HasSubstr("lost " + lock()));
-    EXPECT_EQ(last_reason(), "no server confirmed it in time");
+    EXPECT_EQ(last_reason(), "no server confirmed the lock in time");
     EXPECT_TRUE(await([&] { return nodes() == 0; }));
 }
 

@@ -69,7 +69,7 @@ TEST_F(ZklockRecipeTest, AnotherNumberOfLeasesIs65AndSaysWhatToDo) {
         arguments.insert(arguments.begin(), how.begin(), how.end());
         const Outcome outcome = run(arguments);
         EXPECT_EQ(outcome.code, 65);
-        EXPECT_THAT(outcome.err, HasSubstr(lock() + " is a semaphore of 4 leases, and -j 3 asks"));
+        EXPECT_THAT(outcome.err, HasSubstr(lock() + " has 4 leases, not 3"));
         EXPECT_THAT(outcome.err, HasSubstr("use -j 4"));
         EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "error");
     }

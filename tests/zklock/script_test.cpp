@@ -84,7 +84,7 @@ TEST_P(ZklockScriptTest, CtrlZWhereNoShellCouldContinueTheJobFreezesNobody) {
         {GetParam(), "-c", command_line({lock(), "-c", "echo rea''dy; read line; echo got $line"}) + "; echo next"});
     ASSERT_TRUE(terminal.shows("ready"));
     terminal.type("\x1a");
-    ASSERT_TRUE(terminal.shows("the lock is lost unless it goes on within"));
+    ASSERT_TRUE(terminal.shows("the lock is lost unless it continues within"));
     terminal.type("one\n");
     ASSERT_TRUE(terminal.shows("got one"));
     EXPECT_EQ(terminal.wait(), 0);
@@ -153,7 +153,7 @@ protected:
                    " | cat\n");
         ASSERT_TRUE(shell.shows("ready"));
         shell.type("\x1a");
-        ASSERT_TRUE(shell.shows("the lock is lost unless it goes on within"));
+        ASSERT_TRUE(shell.shows("the lock is lost unless it continues within"));
         ASSERT_TRUE(shell.shows("Stopped"));
     }
     bool command_is(const std::string& state) {
@@ -200,7 +200,7 @@ TEST_F(ZklockTerminalTest, CtrlZStopsAWaiterAndAHoldAsAnyProgram) {
     shell.type("stty -echo; " + hold + "\n");
     ASSERT_TRUE(shell.shows("/_c_"));
     shell.type("\x1a");
-    ASSERT_TRUE(shell.shows("zklock is stopped; the lock is lost unless it goes on within"));
+    ASSERT_TRUE(shell.shows("zklock is stopped; the lock is lost unless it continues within"));
     ASSERT_TRUE(shell.shows("Stopped"));
     shell.type("bg; kill %1; wait %1; echo co''de=$?\n");
     EXPECT_TRUE(shell.shows("code=0"));

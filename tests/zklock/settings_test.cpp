@@ -108,7 +108,7 @@ TEST_F(SettingsTest, ALineThatMeansNothingIsNamed) {
         {"\n[other]\nconnect = a:1\n", "line 2: unknown section [other]"},
         {"prefix = \"/a\n", "line 1: the closing quote is missing"},
         {"prefix = \"/a\" b\n", "line 1: only a comment"},
-        {"connect = a:1\nprefix = /a\nconnect = b:1\n", "line 3: \"connect\" stands there twice"},
+        {"connect = a:1\nprefix = /a\nconnect = b:1\n", "line 3: \"connect\" is set twice"},
         {"= a:1\n", "line 1: unknown setting \"\""},
         {"connect = a:1\nconect = b:1\n", "line 2: unknown setting \"conect\""},
         {"config = /etc/other\n", "line 1: unknown setting \"config\""},

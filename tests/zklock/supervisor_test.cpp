@@ -23,7 +23,7 @@ const Action kSuspended{Action::report_suspended, 0, {}};
 const Action kResumed{Action::report_resumed, 0, {}};
 Action stopping(int signal) { return {Action::report_stopping, signal, {}}; }
 Action lost(const std::string& reason) { return {Action::report_lost, 0, reason}; }
-const char* const kUnconfirmed = "no server confirmed it in time";
+const char* const kUnconfirmed = "no server confirmed the lock in time";
 
 /// The lock was got at 0, by a write that was sent then: it is sure until 8 s.
 class SupervisorTest : public testing::Test {
@@ -36,7 +36,7 @@ protected:
     }
     /// A check that was sent at `sent` was committed.
     static Actions renewed(Supervisor& supervisor, Nanoseconds sent) {
-        return supervisor.sure_until(at(sent), at(sent + kLease));
+        return supervisor.lease_until(at(sent), at(sent + kLease));
     }
     static void end(Supervisor& supervisor, Nanoseconds when) {
         supervisor.leader_exited(at(when));
@@ -102,7 +102,7 @@ TEST_F(SupervisorTest, AfterAFreezeBeyondTheDeadlineTheFirstThingIsSigkill) {
 TEST_F(SupervisorTest, AfterAFreezeALateRenewalDoesNotHelp) {
     Supervisor supervisor = make();
     supervisor.tick(at(8s));
-    EXPECT_THAT(supervisor.sure_until(at(8s + 1ms), at(20s)), IsEmpty());
+    EXPECT_THAT(supervisor.lease_until(at(8s + 1ms), at(20s)), IsEmpty());
     EXPECT_EQ(supervisor.dead_by(), at(8s));
     end(supervisor, 9s);
     EXPECT_EQ(supervisor.end(), Supervisor::End::lost);
@@ -132,9 +132,9 @@ TEST_F(SupervisorTest, PauseFreezesAndThawsOnlyAfterACheckSentOnTheNewConnection
     Supervisor supervisor = make(OnSuspend::pause);
     EXPECT_THAT(supervisor.disconnected(at(1s)), ElementsAre(kSuspended, to_group(SIGSTOP)));
     // A check that was on its way when the connection broke proves nothing about now.
-    EXPECT_THAT(supervisor.sure_until(at(2s), at(900ms + kLease)), IsEmpty());
+    EXPECT_THAT(supervisor.lease_until(at(2s), at(900ms + kLease)), IsEmpty());
     EXPECT_THAT(supervisor.reconnected(at(4s)), IsEmpty());
-    EXPECT_THAT(supervisor.sure_until(at(4s), at(4s - 1ns + kLease)), IsEmpty());
+    EXPECT_THAT(supervisor.lease_until(at(4s), at(4s - 1ns + kLease)), IsEmpty());
     EXPECT_THAT(renewed(supervisor, 4s), ElementsAre(kResumed, to_group(SIGCONT)));
 }
 
@@ -277,7 +277,7 @@ TEST_F(SupervisorTest, AfterCtrlZTheLockIsCheckedBeforeTheCommandGoesOn) {
     Supervisor supervisor = make();
     EXPECT_THAT(supervisor.job_stopped(at(1s)), IsEmpty());
     EXPECT_THAT(supervisor.job_continued(at(3s)), IsEmpty());
-    EXPECT_THAT(supervisor.sure_until(at(3s), at(3s - 1ns + kLease)), IsEmpty());
+    EXPECT_THAT(supervisor.lease_until(at(3s), at(3s - 1ns + kLease)), IsEmpty());
     EXPECT_THAT(renewed(supervisor, 3s), ElementsAre(kResumed, to_group(SIGCONT)));
 }
 

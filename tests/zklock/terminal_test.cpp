@@ -88,7 +88,7 @@ TEST_F(ZklockTerminalTest, CtrlZAndFgStopAndContinueCommandAndLock) {
     shell.type("one\n");
     ASSERT_TRUE(shell.shows("got one"));
     shell.type("\x1a");
-    ASSERT_TRUE(shell.shows("the lock is lost unless it goes on within"));
+    ASSERT_TRUE(shell.shows("the lock is lost unless it continues within"));
     ASSERT_TRUE(shell.shows("Stopped"));
     shell.type("fg\n");
     shell.type("two\n");

@@ -71,7 +71,7 @@ private:
     bool only_operands_ = false;
 };
 
-/// Shows what to write, with COMMAND, of which CLI11 knows nothing.
+/// Prints the synopsis with COMMAND, which CLI11 does not know.
 class HelpFormatter final : public CLI::Formatter {
 public:
     explicit HelpFormatter(const Word& word) : word_(word) {}

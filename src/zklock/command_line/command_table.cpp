@@ -9,12 +9,12 @@ namespace {
 
 constexpr const char* kLockAndCommand =
     "\nLOCK     the lock: an absolute ZooKeeper path, such as /locks/deploy\n"
-    "COMMAND  what runs under the lock; everything after LOCK is passed on untouched\n";
+    "COMMAND  runs under the lock; everything after LOCK belongs to the command\n";
 constexpr const char* kElectionAndCommand =
     "\nELECTION the election: an absolute ZooKeeper path\n"
-    "COMMAND  what runs while this candidate leads; everything after ELECTION is passed on untouched\n";
+    "COMMAND  runs while this candidate leads; everything after ELECTION belongs to the command\n";
 
-/// How many characters must be put in, left out, replaced or swapped with the next one.
+/// The number of characters to insert, delete, replace or swap with the next one.
 std::size_t distance(const std::string& a, const std::string& b) {
     std::vector<std::size_t> older, last, row(b.size() + 1);
     std::iota(row.begin(), row.end(), 0);
@@ -31,7 +31,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
     return row.back();
 }
 
-/// With one slash wherever there is one.
+/// Replaces repeated slashes by one and removes a slash at the end.
 std::string tidy(const std::string& path) {
     std::string result;
     for (const char c : path) {
@@ -50,9 +50,9 @@ const std::vector<Word> kWords = {
      "zklock [run] [OPTIONS] -L LOCK[:shared] -L LOCK... -- COMMAND [ARG...]\n",
      kLockAndCommand, "Runs a command under a lock (the word may be left out)."},
     {"hold", Command::hold, "zklock hold [OPTIONS] (LOCK | -L LOCK...)\n", "",
-     "Holds a lock until stdin ends or a signal comes."},
+     "Holds a lock until stdin ends or a signal arrives."},
     {"elect", Command::elect, "zklock elect [OPTIONS] ELECTION [--] COMMAND [ARG...]\n", kElectionAndCommand,
-     "Runs a command whenever, and only while, this candidate is the leader."},
+     "Runs a command while this candidate is the leader."},
     {"status", Command::status, "zklock status [--json] LOCK\n", "",
      "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
     {"ls", Command::ls, "zklock ls [--json] [PREFIX]\n", "", "Lists the locks at and below a path."},
@@ -61,10 +61,10 @@ const std::vector<Word> kWords = {
     {"break", Command::break_lock, "zklock break LOCK (--holder | --node NODE | --all) [--yes]\n", "",
      "Takes a lock away from its holder by deleting its node."},
     {"leader", Command::leader, "zklock leader [--watch] [--json] ELECTION\n", "",
-     "Shows who leads, and who would next. Exits with 0, or with 75 if nobody leads."},
+     "Shows the leader and the candidates. Exits with 0, or with 75 if there is no leader."},
     {"ping", Command::ping, "zklock ping [--json]\n", "",
      "Connects, and shows the server, the session timeout and the client's features."},
-    {"help", Command::help, "zklock help [COMMAND]\n", "", "Shows this, or the options of a command."},
+    {"help", Command::help, "zklock help [COMMAND]\n", "", "Shows this help, or the options of a command."},
 };
 
 const Word* find_word(const std::string& text) {
@@ -91,7 +91,7 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 std::string did_you_mean(const std::string& typed, const std::vector<std::string>& known) {
-    // Of a short word two slips make any other.
+    // With two errors, a short word could be any other.
     const std::size_t most = std::min<std::size_t>(2, typed.size() / 3);
     std::size_t best = most + 1;
     std::string nearest;
@@ -112,7 +112,7 @@ void check_lock(const std::string& lock) {
         usage("\"" + lock + "\" is neither a command of zklock nor an absolute path" + did_you_mean(lock, words));
     }
     if (const std::string better = tidy(lock); better != lock) {
-        usage("\"" + lock + "\" has a slash too many: write " + better);
+        usage("\"" + lock + "\" has too many slashes: write " + better);
     }
 }
 

@@ -7,27 +7,27 @@
 
 namespace zkrecipes::zklock {
 
-/// A word that may stand first on the command line.
+/// A word that can begin the command line.
 struct Word {
     const char* text;
     Command command;
-    const char* synopsis;   ///< one line for each way to write it
-    const char* arguments;  ///< what the help says of what follows the options, if anything
+    const char* synopsis;   ///< one line for each form
+    const char* arguments;  ///< text of the help on the operands, or empty
     const char* summary;
 };
 extern const std::vector<Word> kWords;
 
-/// nullptr: there is no such command.
+/// nullptr: no such command.
 const Word* find_word(const std::string& text);
-/// What to write, of all commands.
+/// The synopsis of all commands.
 std::string synopsis();
 std::string general_help();
 
-/// With commas between them.
+/// Joins the parts with commas.
 std::string joined(const std::vector<std::string>& parts);
-/// `; did you mean "..."?` when one of `known` is `typed` with a slip or two in it, otherwise empty.
+/// `; did you mean "..."?` if one of `known` differs from `typed` by a typing error or two; otherwise empty.
 std::string did_you_mean(const std::string& typed, const std::vector<std::string>& known);
-/// Throws Failure when `lock` cannot be the path of a lock, and says what to write.
+/// Throws Failure if `lock` cannot be the path of a lock. The message says what to write.
 void check_lock(const std::string& lock);
 
 }  // namespace zkrecipes::zklock

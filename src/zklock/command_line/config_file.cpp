@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
 
 bool is_comment(std::string_view text) { return text.starts_with('#') || text.starts_with(';'); }
 
-/// Up to a comment behind a blank.
+/// The text before a comment.
 std::string_view without_comment(std::string_view text) {
     for (std::size_t i = 1; i < text.size(); ++i) {
         if (is_comment(text.substr(i)) && kBlanks.find(text[i - 1]) != std::string_view::npos) return text.substr(0, i);
@@ -36,7 +36,7 @@ std::string without_blanks_behind_commas(std::string_view text) {
     return result;
 }
 
-/// Else it may be part of a credential, in a file that was meant for --auth-file.
+/// Other text may be part of a credential, in a file that was meant for --auth-file.
 bool may_be_shown(const std::string& key) {
     return key.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos;
 }
@@ -67,7 +67,7 @@ public:
     }
     ConfigValue value_of(const std::string& key) const {
         ConfigValue found{value(), number_};
-        // It would hide what another file says; that there is no prefix is worth saying.
+        // An empty value would hide the value of another file. An empty prefix has a meaning.
         if (found.text.empty() && key != "prefix") refuse("\"" + key + "\" has no value");
         return found;
     }
@@ -88,7 +88,7 @@ private:
         const std::size_t end = value.find(value.front(), 1);
         if (end == std::string_view::npos) refuse("the closing quote is missing");
         const std::string_view rest = trim(value.substr(end + 1));
-        if (!rest.empty() && !is_comment(rest)) refuse("only a comment may stand behind the closing quote");
+        if (!rest.empty() && !is_comment(rest)) refuse("only a comment may follow the closing quote");
         return std::string(value.substr(1, end - 1));
     }
 
@@ -110,7 +110,7 @@ std::map<std::string, ConfigValue> read_config(std::string_view text, const std:
         const Line line(trim(one), path, ++number);
         if (line.empty() || line.is_section()) continue;
         const std::string key = line.key();
-        if (!values.try_emplace(key, line.value_of(key)).second) line.refuse("\"" + key + "\" stands there twice");
+        if (!values.try_emplace(key, line.value_of(key)).second) line.refuse("\"" + key + "\" is set twice");
     }
     return values;
 }

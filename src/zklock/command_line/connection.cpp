@@ -20,9 +20,9 @@ namespace {
 void refuse_tls(const Settings& settings) {
     for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
         if (const auto tls = settings.find(key)) {
-            throw Failure(kConfig, tls->origin +
-                                       ": this ZooKeeper client has no TLS; run a TLS side-car such as stunnel beside "
-                                       "zklock and connect to that");
+            throw Failure(
+                kConfig,
+                tls->origin + ": the ZooKeeper client has no TLS: run a TLS proxy such as stunnel and connect to it");
         }
     }
 }
@@ -50,7 +50,8 @@ std::string read_prefix(const Found& prefix) {
 
 std::vector<Auth> read_credentials(const Found& where) {
 #if !defined(__SANITIZE_ADDRESS__)  // it traces the process when it looks for leaks
-    // A core file, or another process of this user, must not tell them. The command is not affected: exec undoes it.
+    // Hides the credentials from core files and from other processes of this user. Exec undoes this, so the command is
+    // not affected.
     ::prctl(PR_SET_DUMPABLE, 0);
 #endif
     try {

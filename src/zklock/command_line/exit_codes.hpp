@@ -4,19 +4,18 @@
 
 namespace zkrecipes::zklock {
 
-/// What zklock exits with when it is not the command's own code: sysexits.h, timeout(1) and sh where they have a word
-/// for it.
+/// The exit codes of zklock itself. They follow sysexits.h, timeout(1) and sh where these define one.
 enum ExitCode : int {
     kOk = 0,
-    kDeclined = 1,       ///< break: the question was answered with no
+    kDeclined = 1,       ///< break: the user answered no
     kUsage = 64,         ///< EX_USAGE
-    kBadData = 65,       ///< EX_DATAERR: the lock directory holds something that zklock cannot use
+    kBadData = 65,       ///< EX_DATAERR: unusable data in the lock directory
     kUnavailable = 69,   ///< EX_UNAVAILABLE: no ZooKeeper
     kInternal = 70,      ///< EX_SOFTWARE
     kOsError = 71,       ///< EX_OSERR: fork, pipe
-    kCannotCreate = 73,  ///< EX_CANTCREAT: the lock path cannot be made
+    kCannotCreate = 73,  ///< EX_CANTCREAT: the path of the lock cannot be created
     kIoError = 74,       ///< EX_IOERR: standard output, --events or --result cannot be written
-    kBusy = 75,          ///< EX_TEMPFAIL: somebody else holds the lock
+    kBusy = 75,          ///< EX_TEMPFAIL: the lock is held
     kNoPermission = 77,  ///< EX_NOPERM
     kConfig = 78,        ///< EX_CONFIG
     kLost = 79,          ///< the lock was lost while the command ran

@@ -25,7 +25,7 @@ std::int32_t parse_lease_count(const std::string& text) {
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error == std::errc() && rest == end && value > 0) return value;
-    usage("-j: \"" + text + "\" is not a number of leases, at least 1");
+    usage("-j: \"" + text + "\" is not a number of at least 1");
 }
 
 int parse_exit_code(const std::string& option, const std::string& text) {
@@ -51,8 +51,7 @@ int parse_signal(const std::string& text) {
     usage("\"" + text + "\" is not a signal");
 }
 
-// A path may hold colons, but then it is said how it is wanted: a slip in the word behind the colon must not become
-// another lock.
+// A path that contains colons needs a mode: a typing error in the mode must not become part of the path.
 LockSpec parse_lock_spec(const std::string& text) {
     const std::size_t colon = text.rfind(':');
     const std::string path = text.substr(0, colon);
@@ -63,8 +62,8 @@ LockSpec parse_lock_spec(const std::string& text) {
     if (word == "shared") return {path, Mode::shared};
     if (word == "rw") return {path, Mode::writer};
     if (word == "exclusive") return {path, Mode::exclusive};
-    usage("-L: \":" + word + "\" is none of :shared, :rw and :exclusive; if it belongs to the path, write \"" + text +
-          ":exclusive\"");
+    usage("-L: unknown mode \":" + word +
+          "\": write :shared, :rw or :exclusive; if the colon belongs to the path, write \"" + text + ":exclusive\"");
 }
 
 }  // namespace zkrecipes::zklock

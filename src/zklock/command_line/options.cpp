@@ -18,18 +18,19 @@ namespace {
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-/// One run over the command line: CLI11 fills the texts, finish() makes them an Options.
+/// Parses the command line once: CLI11 fills in the texts, and finish() converts them to Options.
 class Parser {
 public:
     Parser(const Word& word, Options& options)
         : word_(word), options_(options), app_(word.summary, std::string("zklock ") + word.text) {
         options_.command = word.command;
         app_.formatter(help_formatter(word));
-        app_.add_flag("--version", version_, "Shows the version, with --json also the client's");
-        app_.add_flag("-v,--verbose", options_.verbose, "Says more; twice: each step");
-        app_.add_flag("-q,--quiet", options_.quiet, "Says nothing but errors in the command line");
-        app_.add_flag("--json", options_.json, "Speaks JSON");
-        app_.add_flag("--no-color", no_color_, "Shows no colours on a terminal");
+        app_.set_help_flag("-h,--help", "Prints this help");
+        app_.add_flag("--version", version_, "Prints the version; with --json also the client's");
+        app_.add_flag("-v,--verbose", options_.verbose, "Prints more; twice: every step");
+        app_.add_flag("-q,--quiet", options_.quiet, "Prints only errors in the command line");
+        app_.add_flag("--json", options_.json, "Prints JSON");
+        app_.add_flag("--no-color", no_color_, "Prints no colours");
         for (const Setting& setting : kSettings) add_setting(setting.key);
         add_options_of_command();
     }
@@ -49,8 +50,8 @@ public:
         const CommandLine line = read_words(arguments, finder(), runs());
         if (!line.lone_equals.empty()) {
             const std::string name = line.lone_equals.substr(0, line.lone_equals.size() - 1);
-            // CLI11 takes the next word, perhaps the lock, for the value of "--option=".
-            usage(line.lone_equals + " has no value; if the empty one is meant: " + name + " ''");
+            // CLI11 would use the next word, perhaps the lock, as the value of "--option=".
+            usage(line.lone_equals + " has no value; for an empty value write " + name + " ''");
         }
         std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
         try {
@@ -67,7 +68,7 @@ public:
             options_.command = Command::version;
             return;
         }
-        // Credentials may come from a pipe, and a signal before them.
+        // Before credentials are read, possibly from a pipe: a signal may end zklock during that.
         forget_result(options_.result);
         if (runs()) take_command(app_.remaining(), line);
         finish();
@@ -78,14 +79,14 @@ private:
     FindOption finder() const {
         return [this](const std::string& name) { return find(name); };
     }
-    /// The last line tells what to write.
+    /// Appends the synopsis.
     [[noreturn]] void refuse_and_show(const std::string& problem) const {
         std::string text = word_.synopsis;
         text.erase(text.find('\n'));
         usage(problem + "; write: " + text);
     }
 
-    /// What CLI11 does not take, in our own words.
+    /// Explains why CLI11 refused the command line.
     [[noreturn]] void refuse(const CommandLine& line, const std::vector<std::string>& words, const std::string& other) {
         if (!line.unknown.empty()) refuse_unknown(line.unknown);
         if (!line.without_value.empty()) {
@@ -110,7 +111,8 @@ private:
         if (runs() || command == Command::hold) add_waiting_options();
         if (runs()) add_run_options();
         if (command == Command::elect) add_election_options();
-        if (command == Command::leader) app_.add_flag("--watch", options_.watch, "Goes on, and shows each change");
+        if (command == Command::leader)
+            app_.add_flag("--watch", options_.watch, "Keeps running and prints each change");
         if (command == Command::wait) {
             app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
         }
@@ -119,7 +121,7 @@ private:
         if (runs()) {
             app_.prefix_command();
         } else if (command != Command::ping) {
-            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Where to look" : "Path of the lock");
+            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Path to search" : "Path of the lock");
         }
     }
 
@@ -128,18 +130,18 @@ private:
             for (const std::string& former : {options_.result, file}) forget_result(former);
             usage("--result was given twice");
         }
-        if (file.empty()) usage("--result needs a file: it was given an empty name");
+        if (file.empty()) usage("--result needs the name of a file");
         options_.result = file;
     }
 
     void add_setting(const std::string& key) {
         static const std::map<std::string, std::pair<const char*, const char*>> kTexts = {
             {"connect", {"HOSTS", "Servers: host:port,host:port[/path]"}},
-            {"prefix", {"PATH", "Put before every path"}},
-            {"session-timeout", {"DURATION", "After this time without contact the lock is free (15s)"}},
-            {"connect-timeout", {"DURATION", "How long the first connect may take (10s); 0: for ever"}},
+            {"prefix", {"PATH", "Prefix of every path"}},
+            {"session-timeout", {"DURATION", "The servers free the lock after this time without contact (15s)"}},
+            {"connect-timeout", {"DURATION", "Time limit for the first connection (10s); 0: none"}},
             {"auth-file", {"FILE", "Credentials, one scheme:credential per line; or fd:N"}},
-            {"acl", {"ACL", "Who may do what with our nodes: open, creator, SCHEME:ID:rwcda[,...]"}},
+            {"acl", {"ACL", "Access list of new nodes: open, creator, SCHEME:ID:rwcda[,...]"}},
             {"config", {"FILE", "Configuration file"}},
         };
         CLI::Option* option = app_.add_option("--" + key, settings_[key]);
@@ -152,37 +154,38 @@ private:
     }
 
     void add_lock_options() {
-        app_.add_flag("-x,-e,--exclusive", exclusive_, "Holds the lock alone (the default)");
-        app_.add_flag("-s,--shared", shared_, "Holds the lock beside others that share it");
-        app_.add_flag("--rw", read_write_, "Alone, as the writer of a read-write lock: for Curator's on the same path");
-        app_.add_option("-j,--count", count_, "Takes one of N leases: at most N hold the lock at a time")
+        app_.add_flag("-x,-e,--exclusive", exclusive_, "Takes the lock exclusively (the default)");
+        app_.add_flag("-s,--shared", shared_, "Shares the lock with other -s holders");
+        app_.add_flag("--rw", read_write_, "Takes the lock exclusively, as the writer of Curator's read-write lock");
+        app_.add_option("-j,--count", count_, "Takes one of N leases: limits the number of concurrent holders to N")
             ->type_name("N");
-        app_.add_option("-L,--lock", set_, "Instead of LOCK, repeated: takes all of these or none")
+        app_.add_option("-L,--lock", set_, "Instead of LOCK; repeatable: takes all of these locks or none")
             ->type_name("LOCK[:shared|:rw]")
             ->allow_extra_args(false);
-        app_.add_option("--dialect", dialect_, "Whose node names: curator (the default), kazoo")->type_name("WHOSE");
-        app_.add_option("--name", options_.name, "What status shows (the command's name)")->type_name("TEXT");
-        app_.add_option("--meta", meta_, "Shown by status; may be repeated")
+        app_.add_option("--dialect", dialect_, "Names of nodes: curator (the default), kazoo")->type_name("NAMES");
+        app_.add_option("--name", options_.name, "Name that status shows (the command's)")->type_name("TEXT");
+        app_.add_option("--meta", meta_, "Label that status shows; repeatable")
             ->type_name("KEY=VALUE")
             ->allow_extra_args(false);
     }
 
     void add_election_options() {
-        app_.add_option("--id", options_.id, "Who we are, as others see it (host:pid)")->type_name("TEXT");
-        app_.add_option("--layout", layout_, "Whose node names: latch (the default), selector, kazoo")
-            ->type_name("WHOSE");
+        app_.add_option("--id", options_.id, "Identity of this candidate (host:pid)")->type_name("TEXT");
+        app_.add_option("--layout", layout_, "Names of nodes: latch (the default), selector, kazoo")
+            ->type_name("NAMES");
     }
 
     void add_waiting_options() {
-        app_.add_flag("-n,--nonblock,--nb,--nonblocking", options_.nonblock, "Fails at once if the lock is held");
+        app_.add_flag("-n,--nonblock,--nb,--nonblocking", options_.nonblock, "Fails immediately if the lock is held");
         app_.add_option("-w,--timeout,--wait", wait_, "Gives up waiting after DURATION; 0 is -n")
             ->type_name("DURATION");
-        app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code when not acquired (75)")->type_name("N");
-        app_.add_option("--lost-exit-code", lost_, "Exit code when the lock was lost (79)")->type_name("N");
-        app_.add_flag("--no-create", no_create_, "Does not create the lock's directory");
-        app_.add_option("--progress", progress_, "The waiting line: auto, never, always")->type_name("WHEN");
-        app_.add_option("--events", options_.events, "Writes JSON Lines to a descriptor or file")->type_name("FD|FILE");
-        // At once, not when all is read: the result tells also of a command line that is refused behind it.
+        app_.add_option("-E,--conflict-exit-code", conflict_, "Exit code if the lock was not acquired (75)")
+            ->type_name("N");
+        app_.add_option("--lost-exit-code", lost_, "Exit code if the lock was lost (79)")->type_name("N");
+        app_.add_flag("--no-create", no_create_, "Does not create the path of the lock");
+        app_.add_option("--progress", progress_, "Progress line while waiting: auto, never, always")->type_name("WHEN");
+        app_.add_option("--events", options_.events, "Writes events as JSON Lines")->type_name("FD|FILE");
+        // Immediately, not after all options: the result also describes an error later in the command line.
         app_.add_option_function<std::string>(
                 "--result", [this](const std::string& file) { take_result(file); }, "Writes one JSON object at the end")
             ->type_name("FILE")
@@ -191,24 +194,25 @@ private:
 
     void add_run_options() {
         app_.add_option("-c,--command", shell_, "Runs STRING in ${SHELL:-/bin/sh}")->type_name("STRING");
-        app_.add_option("--signal", signal_, "What stops the command (TERM)")->type_name("SIGNAL");
-        app_.add_option("-k,--kill-after", kill_after_, "From that to KILL (a sixth of the session timeout)")
+        app_.add_option("--signal", signal_, "Signal that stops the command (TERM)")->type_name("SIGNAL");
+        app_.add_option("-k,--kill-after", kill_after_,
+                        "Time from that signal to KILL (a sixth of the session timeout)")
             ->type_name("DURATION");
-        app_.add_option("--on-suspend", on_suspend_, "When the connection breaks: ride, stop, pause (ride)")
+        app_.add_option("--on-suspend", on_suspend_, "If the connection breaks: ride, stop, pause (ride)")
             ->type_name("POLICY");
         app_.add_option("--min-hold", min_hold_, "Keeps the lock at least this long")->type_name("DURATION");
-        app_.add_option("--max-run", max_run_, "Stops the command after DURATION, exit code 124")
+        app_.add_option("--max-run", max_run_, "Stops the command after DURATION; exit code 124")
             ->type_name("DURATION");
     }
 
     void add_break_options() {
         app_.add_flag("--holder", options_.break_holder, "Removes the holder");
-        app_.add_flag("--all", options_.break_all, "Removes the holder and all who wait");
+        app_.add_flag("--all", options_.break_all, "Removes the holder and all waiters");
         app_.add_option("--node", options_.break_node, "Removes exactly this node")->type_name("NODE");
-        app_.add_flag("--yes", options_.yes, "Does not ask");
+        app_.add_flag("--yes", options_.yes, "Does not ask for confirmation");
     }
 
-    /// What is left when the options are read: LOCK [--] COMMAND, or LOCK -c STRING as flock has it.
+    /// Takes the words after the options: LOCK [--] COMMAND, or LOCK -c STRING as in flock.
     void take_command(std::vector<std::string> rest, const CommandLine& line) {
         const bool dashes = !rest.empty() && rest.front() == "--";
         if (dashes) {
@@ -236,7 +240,7 @@ private:
         take_words(std::move(rest), true);
     }
 
-    /// No command begins with a dash, or it is written after --.
+    /// A word with a dash is an option in the wrong place; a command of such a name is written after --.
     [[noreturn]] void refuse_option_after_lock(const std::string& option) const {
         const std::string command =
             word_.command == Command::run ? "zklock " : std::string("zklock ") + word_.text + " ";
@@ -245,15 +249,15 @@ private:
               option);
     }
 
-    /// What follows the locks.
+    /// Takes the words after the locks.
     void take_words(std::vector<std::string> rest, bool apart) {
         if (given("--command")) {
-            if (!rest.empty()) usage("-c and a command exclude each other: leave one of them out");
+            if (!rest.empty()) usage("-c cannot be combined with a command");
             return take_shell();
         }
         if (rest.empty()) refuse_and_show("the command is missing");
-        // Or a lock for which the -L was forgotten would be run as the command.
-        if (!apart) usage("with -L write -- before the command, and another -L before each further lock");
+        // Otherwise a lock without -L would run as the command.
+        if (!apart) usage("with -L, write -- before the command and -L before every lock");
         options_.argv = std::move(rest);
         if (options_.argv.front().empty()) usage("the command is empty");
     }
@@ -286,8 +290,7 @@ private:
         if (given("--lost-exit-code")) options_.lost_exit_code = parse_exit_code("--lost-exit-code", lost_);
         if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
-        if (options_.nonblock && options_.wait_limit > Nanoseconds(0))
-            usage("-n and -w exclude each other: leave one of them out");
+        if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n cannot be combined with -w");
         options_.create_parents = !no_create_;
         take_meta();
         take_progress();
@@ -296,19 +299,19 @@ private:
     }
 
     void take_locks() {
-        if (shared_ && (exclusive_ || read_write_)) usage("-s excludes -x and --rw: leave it or these out");
+        if (shared_ && (exclusive_ || read_write_)) usage("-s cannot be combined with -x or --rw");
         if (given("--dialect") && dialect_ != "curator" && dialect_ != "kazoo") {
-            usage("--dialect: curator or kazoo, not " + dialect_);
+            usage("--dialect must be curator or kazoo, not " + dialect_);
         }
         if (dialect_ == "kazoo") options_.dialect = Dialect::kazoo;
         if (given("--lock")) return take_set();
         Mode mode = shared_ ? Mode::shared : read_write_ ? Mode::writer : Mode::exclusive;
         if (given("--count")) {
             if (shared_ || exclusive_ || read_write_) {
-                usage("-j excludes -x, -s and --rw: a lease is held beside up to N - 1 others; leave them out");
+                usage("-j cannot be combined with -x, -s or --rw: up to N holders share a semaphore");
             }
             if (options_.dialect == Dialect::kazoo) {
-                usage("-j excludes --dialect kazoo, whose semaphore has other nodes: leave one of them out");
+                usage("-j cannot be combined with --dialect kazoo: kazoo's semaphore uses other nodes");
             }
             options_.leases = parse_lease_count(count_);
             mode = Mode::semaphore;
@@ -323,21 +326,25 @@ private:
         } else if (layout_ == "kazoo") {
             options_.layout = ElectionLayout::kazoo;
         } else if (given("--layout") && layout_ != "latch") {
-            usage("--layout: latch, selector or kazoo, not " + layout_);
+            usage("--layout must be latch, selector or kazoo, not " + layout_);
         }
     }
 
     void take_set() {
         if (!options_.lock.empty())
-            usage("LOCK and -L exclude each other: give all locks by -L, \"-L " + options_.lock + "\" too");
+            usage("LOCK and -L cannot be combined: write -L before every lock, also \"-L " + options_.lock + "\"");
         if (shared_ || exclusive_ || read_write_) {
-            usage("-L excludes -x, -s and --rw: say it of each lock, -L PATH, -L PATH:shared or -L PATH:rw");
+            usage(
+                "-L cannot be combined with -x, -s or --rw: write the mode of each lock behind its path, -L PATH, "
+                "-L PATH:shared or -L PATH:rw");
         }
         if (given("--count")) {
-            usage("-L excludes -j: take the lease by another zklock around this one, in this order everywhere");
+            usage(
+                "-L cannot be combined with -j: run this zklock as the command of a zklock -j, in this order "
+                "everywhere");
         }
         if (options_.dialect == Dialect::kazoo) {
-            usage("-L excludes --dialect kazoo: kazoo has no sets of locks; leave --dialect out, or take one lock");
+            usage("-L cannot be combined with --dialect kazoo: kazoo has no sets of locks");
         }
         options_.together = true;
         for (const std::string& text : set_) {
@@ -357,14 +364,15 @@ private:
             options_.meta[pair.substr(0, equals)] = pair.substr(equals + 1);
         }
         if (options_.name.empty() && !options_.argv.empty()) {
-            // Never more of the command line than this: arguments may be secrets, and status shows it to everybody.
+            // Only the name of the command: its arguments may be secrets, and everybody can see the status.
             options_.name = base_name(options_.argv.front());
         }
     }
 
     void take_progress() {
         if (progress_.empty() || progress_ == "auto") return;
-        if (progress_ != "never" && progress_ != "always") usage("--progress: auto, never or always, not " + progress_);
+        if (progress_ != "never" && progress_ != "always")
+            usage("--progress must be auto, never or always, not " + progress_);
         options_.progress = progress_ == "never" ? Progress::never : Progress::always;
     }
 
@@ -379,7 +387,7 @@ private:
         } else if (on_suspend_ == "pause") {
             options_.on_suspend = OnSuspend::pause;
         } else if (given("--on-suspend") && on_suspend_ != "ride") {
-            usage("--on-suspend: ride, stop or pause, not " + on_suspend_);
+            usage("--on-suspend must be ride, stop or pause, not " + on_suspend_);
         }
     }
 
@@ -391,7 +399,8 @@ private:
         read_connection(Settings(std::move(given)), options_);
         if (options_.kill_after && *options_.kill_after >= options_.session_timeout / 2) {
             usage("--kill-after must be less than half the session timeout (" +
-                  format_duration(options_.session_timeout) + "): the command has to be dead before the lock is free");
+                  format_duration(options_.session_timeout) +
+                  "): the command must be dead before the servers free the lock");
         }
     }
 
@@ -406,7 +415,7 @@ private:
          no_create_ = false;
 };
 
-/// One for each command.
+/// One parser for each command.
 std::vector<std::unique_ptr<Parser>> all_parsers(Options& unused) {
     std::vector<std::unique_ptr<Parser>> parsers;
     for (const Word& word : kWords) parsers.push_back(std::make_unique<Parser>(word, unused));
@@ -422,14 +431,14 @@ void Parser::refuse_unknown(const std::string& name) const {
     }
     const std::string problem = "unknown option " + name;
     if (!owners.empty()) {
-        refuse_and_show(problem + " of zklock " + word_.text + " (it is one of zklock " + joined(owners) + ")");
+        refuse_and_show(problem + " of zklock " + word_.text + " (it is an option of zklock " + joined(owners) + ")");
     }
     std::string hint = did_you_mean(name, long_options());
     if (hint.empty()) hint = did_you_mean(name, others);
     usage(problem + (hint.empty() ? std::string("; zklock help ") + word_.text + " shows the options" : hint));
 }
 
-/// The word may also follow options, as in "zklock --connect X ls": no lock has such a name.
+/// Options may precede the name of the command, as in "zklock --connect X ls": no lock has such a name.
 void put_word_first(std::vector<std::string>& arguments) {
     if (!arguments.front().starts_with('-')) return;
     Options unused;
@@ -455,7 +464,7 @@ void parse_options(int argc, const char* const* argv, Options& options) {
     if (arguments.empty()) usage("Usage:\n" + synopsis());
     put_word_first(arguments);
     const Word* word = find_word(arguments.front());
-    // A lock is an absolute path, so no lock can be mistaken for one of these.
+    // A lock is an absolute path, so it cannot be confused with a command.
     if (word) arguments.erase(arguments.begin());
     if (word && word->command == Command::help && !arguments.empty() && !arguments.front().starts_with('-')) {
         word = find_word(arguments.front());

@@ -18,8 +18,8 @@
 
 namespace zkrecipes::zklock {
 
-/// Ends zklock: what to say on stderr, the exit code, and the outcome for --result. The code does not tell it: -E and
-/// --lost-exit-code may name any.
+/// Ends zklock with a message, an exit code, and an outcome for --result. The code does not imply the outcome: -E and
+/// --lost-exit-code may set any code.
 struct Failure : std::runtime_error {
     Failure(int exit_code, const std::string& text, const char* result_outcome = "error")
         : std::runtime_error(text), code(exit_code), outcome(result_outcome) {}
@@ -34,24 +34,24 @@ struct Options {
     Command command = Command::run;
     std::string help_text;  ///< of Command::help
 
-    // Where ZooKeeper is, and who we are there.
+    // The servers and the credentials.
     std::string connect;
     std::string prefix;
     std::chrono::milliseconds session_timeout{15'000};
-    std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: for ever
+    std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: no limit
     std::vector<Auth> auth;
     std::vector<Acl> acl = Acl::open();
-    /// Of settings that the environment or a file gave, by key: where they stand, for what is found wrong later.
+    /// The places of settings from the environment or a file, by key, for later error messages.
     std::map<std::string, std::string> origins;
 
     // The lock.
-    std::string lock;             ///< ls: where to look; of a set: all of them, for people
-    std::vector<LockSpec> locks;  ///< run, hold: the one, or those that are taken together
+    std::string lock;             ///< ls: the path to search; of a set: all locks, for messages
+    std::vector<LockSpec> locks;  ///< run, hold: the lock, or the locks of the set
     bool together = false;        ///< as a set, by one transaction
-    std::int32_t leases = 0;      ///< Mode::semaphore: how many there are
+    std::int32_t leases = 0;      ///< Mode::semaphore: the number of leases
     Dialect dialect = Dialect::curator;
     ElectionLayout layout = ElectionLayout::latch;  ///< elect
-    std::string id;                                 ///< elect: who we are; empty: host:pid
+    std::string id;                                 ///< elect: the identity; empty: host:pid
     bool nonblock = false;
     std::optional<Nanoseconds> wait_limit;
     int conflict_exit_code = kBusy;
@@ -76,22 +76,22 @@ struct Options {
     std::string break_node;
     bool yes = false;
 
-    // What is shown.
+    // Output.
     int verbose = 0;
     bool quiet = false;
     bool json = false;
     bool color = true;
     bool names_only = false;  ///< ls --complete
-    bool watch = false;       ///< leader: until a signal comes
+    bool watch = false;       ///< leader: until a signal arrives
     Progress progress = Progress::automatic;
 };
 
-/// Throws Failure for a call that cannot be understood.
+/// Throws Failure for a wrong command line.
 [[noreturn]] void usage(const std::string& text);
 
-/// Reads the command line, the environment and the configuration files, in this order of precedence. Throws Failure;
-/// then `options` is what was understood before, --result among it. What a former run left there is forgotten then, and
-/// before any other file is read.
+/// Reads the command line, the environment and the configuration files, in this order of precedence. If it throws
+/// Failure, `options` has what was read before, including --result. It deletes the result of an earlier run before it
+/// reads any other file, also if it throws.
 void parse_options(int argc, const char* const* argv, Options& options);
 
 }  // namespace zkrecipes::zklock

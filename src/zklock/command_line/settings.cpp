@@ -49,13 +49,13 @@ std::string user_file() {
     return {};
 }
 
-/// Nothing more can be known of a file in a directory that may not be searched, such as the home of somebody else.
+/// A file also counts as missing if its directory cannot be searched, such as the home of another user.
 bool is_missing(const std::string& path) {
     struct stat status {};
     return ::lstat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES);
 }
 
-/// Up to its end. False: could not; errno says why.
+/// Reads up to the end. False: an error; errno says why.
 bool read_all(int file, std::string& text) {
     char buffer[4096];
     for (ssize_t size = 0; (size = ::read(file, buffer, sizeof buffer)) != 0;) {
@@ -65,8 +65,8 @@ bool read_all(int file, std::string& text) {
     return true;
 }
 
-/// A descriptor that becomes ours, and so is not the command's. In the place of stdin, stdout or stderr comes
-/// /dev/null, or what is opened next would be that.
+/// Takes a descriptor away from the command. /dev/null replaces stdin, stdout or stderr; otherwise the next file that
+/// is opened would get the number.
 UniqueFd take_over(int fd) {
     if (fd > STDERR_FILENO) return UniqueFd(fd);
     UniqueFd taken(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -90,8 +90,10 @@ void Settings::read_file(const std::string& path, bool must_exist) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::string text;
     if (!file || !read_all(file.get(), text)) {
-        throw Failure(kConfig, "cannot read the configuration file " + path + ": " + std::strerror(errno) +
-                                   "; what it says is not guessed, or zklock might ask other servers");
+        throw Failure(kConfig,
+                      "cannot read the configuration file " + path + ": " + std::strerror(errno) +
+                          "; zklock does not go on without it: another file could name another ensemble, and the "
+                          "lock would protect nothing");
     }
     files_.emplace_back(path, read_config(text, path));
 }
@@ -142,7 +144,7 @@ std::vector<Auth> read_auth_file(const std::string& where) {
         if (!line.empty() && line.back() == '\r') line.pop_back();
         if (line.empty() || line.front() == '#') continue;
         const std::size_t colon = line.find(':');
-        // The line itself is a secret: it is not repeated.
+        // The line is a secret: the message does not repeat it.
         const auto refuse = [&](const char* problem) {
             throw Failure(kConfig, "the auth file " + at_line(where, number) + ": " + problem);
         };

@@ -12,26 +12,26 @@
 
 namespace zkrecipes::zklock {
 
-/// What may stand in the environment or in a configuration file instead of on the command line.
+/// A setting that the environment or a configuration file can provide instead of the command line.
 struct Setting {
-    const char* key;                       ///< in a file, and "--key" as an option
-    std::vector<const char*> environment;  ///< first come, first served
+    const char* key;                       ///< the name in a file; "--key" as an option
+    std::vector<const char*> environment;  ///< in order of precedence
 };
 extern const std::vector<Setting> kSettings;
 
-/// A value, and where it comes from, for error messages: "--key", a variable, or "FILE, line N: key".
+/// A value and its origin, for error messages: "--key", a variable, or "FILE, line N: key".
 struct Found {
     std::string value;
     std::string origin;
-    int exit_code = kConfig;  ///< of a refusal; kUsage when the command line says it
+    int exit_code = kConfig;  ///< if the value is wrong; kUsage for the command line
 };
 
-/// Finds settings in the order: options, environment, --config, the user's file, the system's file. Each setting is
-/// looked up by itself, so that a file may give the servers and the environment the rest.
+/// Finds settings in the order: options, environment, --config, user's file, system's file. Each setting is looked up
+/// separately: for example a file names the servers, and the environment provides the rest.
 class Settings {
 public:
-    /// `options`: what the command line said, by key. Throws Failure 78 when a file is there and cannot be read: taken
-    /// for an empty one, it would let the next file choose the servers.
+    /// `options`: the settings of the command line, by key. Throws Failure 78 if an existing file cannot be read: if it
+    /// were ignored, the next file would choose the servers.
     explicit Settings(std::map<std::string, std::string> options);
     std::optional<Found> find(const std::string& key) const;
 

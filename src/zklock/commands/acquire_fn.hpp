@@ -11,9 +11,9 @@
 
 namespace zkrecipes::zklock {
 
-/// Asks for a lock, as acquire_async of the recipes does.
+/// Acquires a lock, with the parameters of acquire_async of the recipes.
 using AcquireFn = std::function<void(Deadline, std::stop_token, std::function<void(AcquireResult)>)>;
-/// In the mode that the options want.
+/// For the locks and modes in the options.
 AcquireFn acquire_fn(Session& session, const Options& options);
 
 }  // namespace zkrecipes::zklock

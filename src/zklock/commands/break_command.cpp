@@ -12,7 +12,7 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// A node goes by its name, by the path that status shows, or by the servers' path, which its holder is told.
+/// A node can be given by its name, by the path that status shows, or by the path on the servers (ZKLOCK_NODE).
 bool selected(const Options& options, const Participant& participant) {
     if (options.break_all) return true;
     if (options.break_holder) return participant.holder;
@@ -23,7 +23,7 @@ bool selected(const Options& options, const Participant& participant) {
     return false;
 }
 
-/// What is to be removed, for who decides.
+/// Describes the nodes to remove, for the confirmation.
 std::string shown(const std::vector<Participant>& victims) {
     const auto now = std::chrono::system_clock::now();
     std::string text;
@@ -33,7 +33,7 @@ std::string shown(const std::vector<Participant>& victims) {
                 hex(victim.session_id) + "\n";
         if (!victim.by_zkrecipes) {
             text +=
-                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one continues "
+                "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one goes on "
                 "as if it held the lock. Stop it first.\n";
         }
     }
@@ -43,9 +43,9 @@ std::string shown(const std::vector<Participant>& victims) {
 bool confirmed(const Options& options, const std::string& text, std::size_t count) {
     if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
         if (!options.quiet) print(text);
-        throw Failure(kUsage, "nothing was removed: without a terminal to ask at, break needs --yes");
+        throw Failure(kUsage, "nothing was removed: there is no terminal to ask at; use --yes");
     }
-    // Where the question is, also with --quiet, or with stdout in a file.
+    // On stderr with the question, also with --quiet, or with stdout in a file.
     std::cerr << text << "Remove " << (count == 1 ? "this node" : "these nodes") << "? [y/N] " << std::flush;
     std::string answer;
     std::getline(std::cin, answer);
@@ -76,9 +76,9 @@ int break_command(const Options& options, Console& console) {
         print(shown(victims));
     }
     for (const Participant& victim : victims) {
-        // Exactly this node, as it was seen: not whoever is first by now.
+        // Removes exactly the node that was shown, not the present holder.
         const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
-        if (!options.quiet) print((removed ? "removed " : "was gone already: ") + printable(node_path(victim)) + "\n");
+        if (!options.quiet) print((removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n");
     }
     return kOk;
 }

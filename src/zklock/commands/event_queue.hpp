@@ -14,12 +14,12 @@
 
 namespace zkrecipes::zklock {
 
-/// Where we stand in the queue.
+/// The position of this client in the queue of the lock.
 struct QueueView {
-    int position = 0;  ///< 1: holds, or is about to; 0: not known
+    int position = 0;  ///< 1: first in the queue; 0: not known
     int total = 0;
-    std::string holder;  ///< in words; empty: nobody
-    std::string path;    ///< of several locks, the one that this is about
+    std::string holder;  ///< a description; empty: none
+    std::string path;    ///< the lock that this is about; only of a set
 };
 
 struct StateChange {
@@ -27,16 +27,16 @@ struct StateChange {
     Instant at;
 };
 
-/// What other threads tell the main thread. They only put it here and make the descriptor readable; all decisions are
-/// made on the main thread.
+/// Events from other threads for the main thread. Posting only stores the event and makes the descriptor readable. The
+/// main thread makes all decisions.
 class EventQueue {
 public:
     struct Batch {
         std::vector<StateChange> states;
         std::optional<AcquireResult> acquired;
         std::optional<QueueView> queue;
-        std::optional<Instant> confirmed;  // our nodes were there when the servers were asked at this time
-        std::exception_ptr failure;        // of something that another thread did for us
+        std::optional<Instant> confirmed;  // our nodes existed at this time
+        std::exception_ptr failure;        // an error on another thread
         bool lost = false;                 // sticky
     };
 

@@ -21,17 +21,18 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// Whether stdin is our terminal while another group has it (`zklock hold LOCK &`). What is typed then is not for us.
+/// Whether stdin is the terminal and another group is in the foreground (`zklock hold LOCK &`). Input then belongs to
+/// that group.
 bool in_background() {
     const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
     return foreground >= 0 && foreground != ::getpgrp();
 }
 
-/// Throws away what stands on stdin. False: it has ended.
+/// Discards the input on stdin. False: stdin has ended.
 bool stdin_goes_on() {
     char buffer[4096];
     const ssize_t size = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    // EIO: put into the background at this moment (SIGTTIN, which would stop us, is blocked).
+    // EIO: zklock was put into the background at this moment. SIGTTIN, which would stop it, is blocked.
     return size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN || (errno == EIO && in_background())));
 }
 
@@ -49,13 +50,12 @@ std::string hold_text(const Options& options, const LockSession& lock) {
     return line;
 }
 
-/// What tells our caller that we hold. A reader that is slow is not waited for, as the lock has to be watched
-/// meanwhile.
+/// The output that tells the caller of the lock. Does not wait for a slow reader, because zklock must watch the lock.
 class Announcement {
 public:
     explicit Announcement(std::string text) : rest_(std::move(text)) {}
     bool pending() const noexcept { return !rest_.empty(); }
-    /// Throws Failure: nobody will ever be told.
+    /// Throws Failure if the output cannot be written.
     void write() {
         if (!pending()) return;
         const Written written = write_ready(STDOUT_FILENO, rest_);
@@ -68,8 +68,8 @@ private:
     std::string rest_;
 };
 
-/// Tells of a connection that broke, and that it is over: when a check that was sent on a new one has come back, as
-/// Supervisor has it for a command.
+/// Reports that the connection broke, and that it works again: a check on a new connection has succeeded, as in
+/// Supervisor.
 class Suspension {
 public:
     Suspension(const LockSession& lock, EventLog& events) : lock_(lock), events_(events) {}
@@ -80,13 +80,13 @@ public:
         if (change.state == SessionState::connected) {
             verify_after_ = change.at;
         } else if (!std::exchange(suspended_, true)) {
-            const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+            const Nanoseconds left = std::max(Nanoseconds(0), lock_.lease_until() - BootClock::now());
             events_.write("suspended", {{"lease_left_ms", left.count() / 1'000'000}});
         }
     }
     void look() {
         const Nanoseconds lease = Nanoseconds(lock_.info().timeout) * 2 / 3;
-        if (!suspended_ || !verify_after_ || lock_.sure_until() - lease < *verify_after_) return;
+        if (!suspended_ || !verify_after_ || lock_.lease_until() - lease < *verify_after_) return;
         suspended_ = false;
         events_.write("resumed", {});
     }
@@ -102,7 +102,7 @@ private:
 struct End {
     bool lost = false;
     int signal = 0;  // 0: stdin ended
-    /// Of this one zklock dies: somebody wants the script to end, or it is about zklock alone.
+    /// The signal of which zklock dies: it ends the script, or concerns zklock alone. 0: none.
     int death() const { return signal == SIGINT || signal == SIGQUIT || !Signals::passed_on(signal) ? signal : 0; }
 };
 
@@ -110,8 +110,8 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement&
     const UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     Suspension suspension(lock, events);
     for (;;) {
-        // Whoever relies on us is told when the lock stops being certain, not when somebody else has it.
-        const Instant until = lock.sure_until();
+        // The caller must hear of the loss when the lock is no longer guaranteed, not when another client has it.
+        const Instant until = lock.lease_until();
         if (until <= BootClock::now()) return {.lost = true};
         announcement.write();
         const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
@@ -162,7 +162,7 @@ int hold_command(const Options& options, Console& console, EventLog& events, Sig
             const End how = hold_on(lock, signals, events, announcement);
             if (!how.lost && how.signal == 0 && announcement.pending()) cannot_print(EAGAIN);
             return how;
-        } catch (const Failure&) {  // what nobody was told of is not held
+        } catch (const Failure&) {  // the caller does not know of the lock
             give_back(lock, events);
             throw;
         }

@@ -7,7 +7,7 @@
 
 namespace zkrecipes::zklock {
 
-/// `zklock hold`: holds the lock until stdin ends, or a signal comes. Answers the exit code; throws Failure,
+/// `zklock hold`: holds the lock until stdin ends or a signal arrives. Returns the exit code; throws Failure,
 /// Interrupted.
 int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals);
 

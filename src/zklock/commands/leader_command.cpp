@@ -39,14 +39,14 @@ void show(const Options& options, const std::vector<Participant>& candidates) {
               "\n");
         return;
     }
-    std::string text = options.lock + (candidates.empty() ? ": nobody leads\n" : ": led\n");
+    std::string text = options.lock + (candidates.empty() ? ": no leader\n" : ": led\n");
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         text += block(candidates[i], i == 0 ? "  leader   " : "  next " + std::to_string(i) + "   ", now);
     }
     print(text);
 }
 
-/// On the session's notifier thread: a reader that is slow is told the latest.
+/// Runs on the session's notifier thread: a slow reader gets the latest change.
 void show_change(const Options& options, const std::optional<Participant>& leader) {
     const auto now = std::chrono::system_clock::now();
     if (options.json) {
@@ -56,11 +56,11 @@ void show_change(const Options& options, const std::optional<Participant>& leade
     }
     print(timestamp_now() + " " +
           (leader ? "leader " + describe(*leader, now) + ", token " + std::to_string(leader->token)
-                  : std::string("nobody leads")) +
+                  : std::string("no leader")) +
           "\n");
 }
 
-/// Until a signal ends the process, or the servers refuse the session.
+/// Runs until a signal ends the process or the servers refuse the session.
 int watch(const Options& options, Session& session) {
     const auto event_queue = std::make_shared<EventQueue>();
     const auto states = session.watch_state([event_queue](SessionState state) { event_queue->post_state(state); });

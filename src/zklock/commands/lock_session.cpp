@@ -70,7 +70,7 @@ void LockSession::acquire() {
     check_negotiated();
     do {
         wait_for_grant();
-        // Lost between the servers' word and ours: nothing has started yet, so stand in line again.
+        // Lost again before zklock noticed the grant: nothing has started yet, so join the queue again.
     } while (!grant_.held());
     acquired_at_ = looked_at_ = BootClock::now();
     pause_ = Nanoseconds(0);
@@ -86,10 +86,11 @@ void LockSession::acquire() {
     merge(acquired, lock_fields(options_, nodes_));
     events_.write("acquired", acquired);
     events_.require_written();
-    console_.info("got " + options_.lock + " as " + joined(nodes_) + ", fencing token " + std::to_string(token_));
+    console_.info("acquired " + options_.lock + ": node " + joined(nodes_) + ", fencing token " +
+                  std::to_string(token_));
 }
 
-/// Waits for events, for a signal, or for the time. A signal that would end us is thrown.
+/// Waits for events, for a signal, or until the time. Throws Interrupted for a signal that would end zklock.
 EventQueue::Batch LockSession::await(std::optional<Instant> until) {
     for (;;) {
         timespec left{};
@@ -150,11 +151,11 @@ void LockSession::check_negotiated() const {
     const milliseconds timeout = session_->info().timeout;
     if (timeout.count() == 0) return;  // lost again already
     if (timeout != options_.session_timeout) {
-        console_.warning("asked for a session timeout of " + format_duration(options_.session_timeout) +
-                         ", the servers gave " + format_duration(timeout));
+        console_.warning("the servers changed the session timeout from " + format_duration(options_.session_timeout) +
+                         " to " + format_duration(timeout));
     }
     if (options_.kill_after && *options_.kill_after >= timeout / 2) {
-        throw Failure(kUsage, "--kill-after must be less than half the session timeout, and the servers gave only " +
+        throw Failure(kUsage, "--kill-after must be less than half the session timeout, which the servers limit to " +
                                   format_duration(timeout));
     }
 }
@@ -183,14 +184,14 @@ void LockSession::wait_for_grant() {
     } catch (const Error& error) {
         explain(error);
     } catch (const Interrupted&) {
-        // Take the node out of the queue while the session still lives; closing the session would do it too.
+        // Leave the queue while the session lives. Closing the session would also remove the node.
         stop_wait_.request_stop();
         stop_watching();
         const Instant limit = BootClock::now() + std::chrono::seconds(1);
         try {
             while (BootClock::now() < limit && !await(limit).acquired) {
             }
-        } catch (const Interrupted&) {  // twice: he is in a hurry
+        } catch (const Interrupted&) {  // a second signal: do not wait
         }
         throw;
     }
@@ -208,20 +209,19 @@ void LockSession::give_up(bool connected) {
     throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words(), "busy");
 }
 
-/// Called in the handler of an error of the acquire. Of a semaphore of another size it says which size to write.
+/// Called in the handler of a failed acquire. For a semaphore of another size it names the stored number.
 void LockSession::explain(const Error& error) {
     if (options_.locks.front().mode != Mode::semaphore || error.errc() != Errc::bad_option) throw;
     std::int32_t agreed = 0;
     try {
         agreed = inspect_lock(*session_, options_.lock, Deadline(std::chrono::seconds(1)), false).leases;
-    } catch (const Error&) {  // then without the number
+    } catch (const Error&) {  // the message has no number then
     }
     if (agreed == 0 || agreed == options_.leases) throw failure_of(error, options_);
-    throw Failure(kBadData, options_.lock + " is a semaphore of " + std::to_string(agreed) + " leases, and -j " +
-                                std::to_string(options_.leases) +
-                                " asks for another size, on which all who use it must agree: use -j " +
-                                std::to_string(agreed) + ", or, when \"zklock status\" shows nobody there, delete " +
-                                options_.lock + "/leases, and with it the number");
+    throw Failure(kBadData, options_.lock + " has " + std::to_string(agreed) + " leases, not " +
+                                std::to_string(options_.leases) + ": use -j " + std::to_string(agreed) +
+                                ". To change the number, delete " + options_.lock +
+                                "/leases while zklock status shows no holder");
 }
 
 std::string LockSession::holder_in_words() {
@@ -231,7 +231,7 @@ std::string LockSession::holder_in_words() {
             const LockView view = inspect_lock(*session_, lock.path, Deadline(std::chrono::seconds(1)), false);
             for (const Participant& participant : holders(view)) {
                 const bool beside_us = lock.mode == Mode::shared && participant.mode == "shared";
-                // In a set we may be the first in one queue, for a moment yet, and wait in another.
+                // In a set, this client may still be first in one queue while it waits in another.
                 const bool ourselves = participant.session_id == session_->info().session_id;
                 if (ourselves || (options_.together && beside_us)) continue;
                 return ": " + (options_.together ? lock.path + " is " : std::string()) + "held by " +
@@ -243,8 +243,8 @@ std::string LockSession::holder_in_words() {
     return {};
 }
 
-Instant LockSession::sure_until() const noexcept {
-    // The clock first: the time between the two readings makes the answer too early, never too late.
+Instant LockSession::lease_until() const noexcept {
+    // Read the clock first: then the result is at worst too early, never too late.
     const Instant now = BootClock::now();
     const milliseconds left = grant_.remaining_lease();
     return left.count() > 0 ? now + left : Instant();
@@ -252,11 +252,11 @@ Instant LockSession::sure_until() const noexcept {
 
 void LockSession::look() noexcept {
     const Instant now = BootClock::now();
-    const Instant until = sure_until();
+    const Instant until = lease_until();
     if (now - looked_at_ >= timeout_ / 3) {
         pause_ = now - looked_at_;
-        sure_after_pause_ = until;
-    } else if (until > sure_after_pause_ + milliseconds(2)) {  // readings differ by a millisecond
+        lease_after_pause_ = until;
+    } else if (until > lease_after_pause_ + milliseconds(2)) {  // readings differ by a millisecond
         pause_ = Nanoseconds(0);
     }
     looked_at_ = now;
@@ -271,7 +271,7 @@ void LockSession::ask_now() {
         };
         try {
             for (const LockSpec& lock : options_.locks) {
-                // Makes the server catch up with the leader first, and with it what is read after it.
+                // inspect_lock begins with a sync, so later reads are up to date, too.
                 std::vector<Participant> all = inspect_lock(*session_, lock.path, deadline).participants;
                 if (lock.mode == Mode::leader) all = LeaderElection(*session_, lock.path).candidates(deadline);
                 if (std::none_of(all.begin(), all.end(), ours)) return asks_.store(false);
@@ -281,7 +281,7 @@ void LockSession::ask_now() {
         }
         asks_ = false;
     };
-    if (asks_.exchange(true)) return;  // to wait for an earlier look would keep us from looking at the lease
+    if (asks_.exchange(true)) return;  // waiting for an earlier thread would delay the checks of the lease
     try {
         asking_ = std::jthread(ask);
     } catch (const std::system_error&) {  // no thread to be had: the same
@@ -290,17 +290,17 @@ void LockSession::ask_now() {
 }
 
 void LockSession::warn_of_stop(const std::string& who) {
-    const Nanoseconds left = std::max(Nanoseconds(0), sure_until() - BootClock::now());
-    console_.warning(who + " is stopped; the lock is lost unless it goes on within " + format_duration(left));
+    const Nanoseconds left = std::max(Nanoseconds(0), lease_until() - BootClock::now());
+    console_.warning(who + " is stopped; the lock is lost unless it continues within " + format_duration(left));
 }
 
 std::string LockSession::unconfirmed_reason() const {
-    if (pause_ == Nanoseconds(0)) return "no server confirmed it in time";
-    return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed it in time";
+    if (pause_ == Nanoseconds(0)) return "no server confirmed the lock in time";
+    return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed the lock in time";
 }
 
 std::string LockSession::loss_reason() const {
-    if (pause_ > Nanoseconds(0) && sure_after_pause_ == Instant()) return unconfirmed_reason();
+    if (pause_ > Nanoseconds(0) && lease_after_pause_ == Instant()) return unconfirmed_reason();
     const SessionInfo info = session_->info();
     if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
     if (info.state != SessionState::connected) return unconfirmed_reason();
@@ -316,7 +316,7 @@ void LockSession::release() {
     session_->close();
     asking_ = {};
     if (!release_confirmed_) {
-        console_.warning("the servers did not confirm that " + options_.lock + " was given back; it is free after " +
+        console_.warning("the servers did not confirm the release of " + options_.lock + "; it is free after " +
                          format_duration(timeout) + " at the latest");
     }
 }
@@ -326,7 +326,7 @@ void LockSession::watch_queue() {
     queue_watch_ = std::jthread([this, event_queue = event_queue_](std::stop_token stop) {
         std::mutex mutex;
         std::condition_variable_any pause;
-        milliseconds delay(300);  // most locks are free: say nothing before that
+        milliseconds delay(300);  // most locks are free: print nothing before that
         while (!stop.stop_requested()) {
             std::unique_lock lock(mutex);
             pause.wait_for(lock, stop, delay, [] { return false; });
@@ -341,7 +341,7 @@ void LockSession::watch_queue() {
     });
 }
 
-/// Of several locks the first one that we wait for. Runs beside the main thread.
+/// Of several locks, looks at the first one that is not acquired yet. Runs beside the main thread.
 QueueView LockSession::look_at_queues() {
     const Deadline deadline(milliseconds(800));
     const std::int64_t session = session_->info().session_id;

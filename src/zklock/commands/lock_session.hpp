@@ -24,47 +24,47 @@
 
 namespace zkrecipes::zklock {
 
-/// Not connected yet. Throws Failure with the option that is refused, or the place where it stands.
+/// Opens a session that is not connected yet. Throws a Failure that names the refused option or its place.
 Session open_session(const Options& options, Console& console);
 
-/// The session, the wait for the lock, and the lock: what `run` and `hold` have in common. Main thread only.
+/// The session and the lock, from the connection to the release: the common part of `run` and `hold`. Main thread only.
 class LockSession {
 public:
     LockSession(const Options& options, Console& console, EventLog& events, Signals& signals);
-    ~LockSession();  ///< gives everything back
+    ~LockSession();  ///< releases the lock and closes the session
     LockSession(const LockSession&) = delete;
     LockSession& operator=(const LockSession&) = delete;
 
-    /// Connects and waits for the lock. Throws Failure or Interrupted; then nothing of ours is left in the queue, or is
-    /// being removed.
+    /// Connects and acquires the lock. If it throws Failure or Interrupted, its node has left the queue or is being
+    /// removed.
     void acquire();
 
     const Grant& grant() const noexcept { return grant_; }
     FencingToken token() const noexcept { return token_; }  ///< also after release()
     /// In the order of Options::locks; also after release().
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
-    /// Until when the lock is surely ours; never later than the truth. Already passed: not ours.
-    Instant sure_until() const noexcept;
-    /// Asks the servers now whether our nodes are there, and posts the answer; does not block. The lease goes on as it
-    /// does: this is for whoever cannot wait for the next check of the library.
+    /// The time until which the lock is guaranteed to be held. If it has passed, the lock is lost.
+    Instant lease_until() const noexcept;
+    /// Asks the servers whether the nodes still exist, and posts the answer. Does not block, and does not extend the
+    /// lease. For callers that cannot wait for the next check of the library.
     void ask_now();
-    /// What Ctrl-Z means for the lock.
+    /// Warns how long the lock lasts after Ctrl-Z.
     void warn_of_stop(const std::string& who);
     EventQueue& event_queue() noexcept { return *event_queue_; }
     SessionInfo info() const { return session_->info(); }
     Instant acquired_at() const noexcept { return acquired_at_; }
     Nanoseconds waited() const noexcept { return acquired_at_ - started_at_; }
-    /// Call at least every twelfth of the session timeout while the lock is held: a much longer pause between two calls
-    /// means that zklock did not run.
+    /// Call this at least every twelfth of the session timeout while the lock is held. From a much longer pause between
+    /// two calls it concludes that zklock did not run.
     void look() noexcept;
-    /// Why no server has confirmed the lock in time, in words.
+    /// The reason that no server confirmed the lock in time.
     std::string unconfirmed_reason() const;
-    /// In words, after the hold was lost.
+    /// The reason of a loss.
     std::string loss_reason() const;
 
-    /// Gives the lock back and waits a moment for the servers' word. Says so when it does not come.
+    /// Releases the lock and waits a moment for the confirmation of the servers. Warns if there is none.
     void release();
-    /// Whether it came.
+    /// Whether the servers confirmed the release.
     bool release_confirmed() const noexcept { return release_confirmed_; }
 
 private:
@@ -88,7 +88,7 @@ private:
     const Instant started_at_ = BootClock::now();
     const std::shared_ptr<EventQueue> event_queue_ = std::make_shared<EventQueue>();
     SessionState state_ = SessionState::connecting;
-    std::uint64_t incarnation_ = 0;  // of the session in which we wait or hold
+    std::uint64_t incarnation_ = 0;  // of the session that waits or holds
     std::optional<Session> session_;
     std::optional<Subscription> subscription_;
     AcquireFn acquire_fn_;
@@ -100,10 +100,10 @@ private:
     std::vector<std::string> nodes_;
     Instant acquired_at_{};
     std::int64_t grant_session_ = 0;
-    Nanoseconds timeout_{0};      // of the session, as it was when we got the lock
-    Instant looked_at_{};         // by look()
-    Nanoseconds pause_{0};        // for which zklock did not run; 0: the lock was confirmed since
-    Instant sure_after_pause_{};  // sure_until() then
+    Nanoseconds timeout_{0};       // of the session when the lock was acquired
+    Instant looked_at_{};          // by look()
+    Nanoseconds pause_{0};         // for which zklock did not run; 0: the lock was confirmed since
+    Instant lease_after_pause_{};  // lease_until() then
     bool release_confirmed_ = false;
     QueueView shown_;
     std::atomic<bool> asks_{false};

@@ -5,7 +5,7 @@
 
 namespace zkrecipes::zklock {
 
-// The commands that look at locks from outside. They print on stdout, answer the exit code, and throw Failure and
+// The commands that inspect locks without taking one. They print on stdout, return the exit code, and throw Failure and
 // Error.
 
 int status_command(const Options& options, Console& console);

@@ -9,12 +9,12 @@
 
 namespace zkrecipes::zklock {
 
-/// A session for commands that only look; connected when the constructor returns. Throws Failure and Error.
+/// A session for commands that only read. It is connected when the constructor returns. Throws Failure and Error.
 class ReadOnlySession {
 public:
     ReadOnlySession(const Options& options, Console& console);
     Session& session() noexcept { return session_; }
-    /// For one question to the servers.
+    /// The deadline of one request.
     static Deadline answer_by() { return Deadline(std::chrono::seconds(10)); }
 
 private:

@@ -34,7 +34,7 @@ struct Ending {
     Death death;
 };
 
-/// Empty: a leadership was lost, and nobody has asked zklock to end.
+/// Empty: the leadership was lost, and zklock should stand for election again.
 std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
     DeadMansSwitch dead_man(around.whole_tree);
     LockSession lock(options, around.console, around.events, around.signals);
@@ -49,8 +49,8 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
     return Ending{concluded, runner.death()};
 }
 
-/// A leadership that is lost is stood for again, by a session of its own: whatever has become of the former one, its
-/// command is dead, and its node goes with it.
+/// Stands for election again after each loss, with a new session: the command of the earlier session is dead, and its
+/// node disappears with that session.
 Ending run_while_elected(Options options, const Surroundings& around) {
     for (;;) {
         try {
@@ -58,19 +58,20 @@ Ending run_while_elected(Options options, const Surroundings& around) {
         } catch (const LostBeforeStart&) {  // stand again
         }
         around.console.warning("standing for election at " + options.lock + " again");
-        // The limits were for the first time: from now on a missing server is an interruption like any other.
+        // The limits apply to the first time: later, a missing server is only an interruption.
         options.connect_timeout.reset();
         options.wait_limit.reset();
         options.nonblock = false;
     }
 }
 
-/// Who belongs to the command is read from /proc, all the time.
+/// zklock finds the processes of the command in /proc.
 void check_process_table() {
     errno = 0;
     if (ProcessTable().read().empty()) {
         const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
-        throw Failure(kOsError, std::string("/proc cannot be read: ") + reason + "; is it mounted?");
+        throw Failure(kOsError, std::string("cannot read /proc, which shows zklock the processes of the command: ") +
+                                    reason + "; check that it is mounted");
     }
     char self[16] = {};
     if (::readlink("/proc/self", self, sizeof self - 1) > 0 && std::to_string(::getpid()) == self) return;
@@ -84,8 +85,8 @@ void check_process_table() {
 int run_command(const Options& options, Console& console, const Inheritance& inheritance, EventLog& events,
                 Signals& signals) {
     check_process_table();
-    // Descendants that leave the command's process group come to us instead of init, where we can find them. Not if
-    // whoever executed zklock had children already: theirs are none of our business.
+    // Makes zklock the parent of descendants that leave the command's process group, so that it finds them. Not if this
+    // process had children before it executed zklock: those do not belong to the command.
     const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
     const Surroundings around{console, inheritance, signals, events, whole_tree};
     const Ending ending =

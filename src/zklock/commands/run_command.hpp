@@ -8,8 +8,8 @@
 
 namespace zkrecipes::zklock {
 
-/// `zklock run`: answers the exit code. Throws Failure and Interrupted. Call on the main thread, before there are
-/// others.
+/// `zklock run` and `zklock elect`. Returns the exit code; throws Failure and Interrupted. Call on the main thread
+/// before other threads exist.
 int run_command(const Options& options, Console& console, const Inheritance& inheritance, EventLog& events,
                 Signals& signals);
 

@@ -36,7 +36,7 @@ std::string signal_name(int number) {
 
 std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
 
-/// Not for the command: where our secrets are, and what an outer zklock said about its own lock.
+/// Variables that the command does not get: the places of secrets, and those of an outer zklock.
 bool stripped(std::string_view variable) {
     for (const std::string_view name :
          {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
@@ -60,7 +60,7 @@ Runner::Runner(const Options& options, Console& console, EventLog& events, Signa
       whole_tree_(whole_tree),
       session_timeout_(lock.info().timeout),
       kill_after_(kill_delay(options.kill_after, session_timeout_)),
-      supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.sure_until()),
+      supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.lease_until()),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
 }
@@ -78,8 +78,8 @@ int Runner::run() {
     return exit_code();
 }
 
-/// A command that is started must not be stopped at once because little is left of the lease, and one that nobody wants
-/// any more must not be started.
+/// Does not start a command that would be stopped immediately, because the lease is almost over. Nor does it start one
+/// after a signal that ends zklock.
 void Runner::wait_for_a_lease_worth_starting() {
     const Instant limit = BootClock::now() + session_timeout_;
     const Nanoseconds pause = session_timeout_ / 24;
@@ -88,13 +88,14 @@ void Runner::wait_for_a_lease_worth_starting() {
             if (Signals::ends(*signal)) throw Interrupted{*signal};
         }
         const Instant now = BootClock::now();
-        const Instant until = lock_.sure_until();
+        const Instant until = lock_.lease_until();
         if (until <= now) throw LostBeforeStart(options_.lost_exit_code);
         if (until - now > kill_after_ + pause) return;
         if (now >= limit) {
             throw Failure(kUnavailable,
-                          "the servers are too slow to confirm the lock in time: use a longer --session-timeout or a "
-                          "shorter --kill-after",
+                          options_.lock +
+                              ": the servers confirm the lock too slowly: use a longer --session-timeout or a "
+                              "shorter --kill-after",
                           "unavailable");
         }
         pollfd signals{signals_.fd(), POLLIN, 0};
@@ -108,7 +109,7 @@ std::vector<std::string> Runner::environment() const {
         if (!stripped(*variable)) result.emplace_back(*variable);
     }
     const Grant& grant = lock_.grant();
-    // Of several locks one in a line, in all three the same order: no path holds a line break.
+    // One line for each lock, in the same order in all three variables. No path contains a line break.
     std::string paths, modes, nodes;
     for (const LockSpec& lock : options_.locks) {
         const char* const separator = paths.empty() ? "" : "\n";
@@ -129,30 +130,33 @@ std::vector<std::string> Runner::environment() const {
 
 void Runner::start() {
     const ChildSpec spec{options_.argv, environment(), terminal_.to_hand_over()};
-    dead_man_.feed(lock_.sure_until());
+    dead_man_.feed(lock_.lease_until());
     try {
         child_ =
             std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
     } catch (const std::system_error& error) {
-        throw Failure(kOsError, std::string("cannot start the command: ") + error.what(), "not_started");
+        throw Failure(
+            kOsError,
+            "cannot start the command: " + error.code().message() + "; check the limit on processes (ulimit -u)",
+            "not_started");
     }
 }
 
 void Runner::loop() {
     while (!supervisor_.finished()) {
-        // The clock before everything else: if the machine was frozen, this is the first thing that happens.
+        // The lease first: if the machine was frozen, this is the first thing to check.
         read_lease();
         read_signals();
-        read_inbox();
+        read_event_queue();
         read_start();
         read_children();
         if (supervisor_.finished() || (start_failure_ && child_->gone())) return;
         look_for_changed_users();
-        // A lease that is never looked at is a lease that seems to end.
+        // Without regular readings the lease would seem to end.
         Instant until = BootClock::now() + std::max<Nanoseconds>(session_timeout_ / 12, milliseconds(5));
         if (const auto next = supervisor_.next()) until = std::min(until, *next);
         if (child_->exited() && !child_->gone()) {
-            // Nobody tells us when a process dies that is not our child: look for the rest of the group now and then.
+            // zklock gets no signal for processes that are not its children: check the rest of the group regularly.
             until = std::min(until, BootClock::now() + drain_pause_);
             drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(200));
         }
@@ -166,7 +170,7 @@ void Runner::wait(Instant until) {
     when.it_value.tv_sec = at.count() / 1'000'000'000;
     when.it_value.tv_nsec = at.count() % 1'000'000'000;
     ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
-    // Entries of -1 are passed over by poll.
+    // poll ignores entries with -1.
     pollfd fds[] = {{timer_.get(), POLLIN, 0},
                     {signals_.fd(), POLLIN, 0},
                     {lock_.event_queue().fd(), POLLIN, 0},
@@ -179,19 +183,19 @@ void Runner::wait(Instant until) {
 void Runner::read_lease() {
     lock_.look();
     supervisor_.unconfirmed_because(lock_.unconfirmed_reason());
-    const Instant until = lock_.sure_until();
+    const Instant until = lock_.lease_until();
     const Instant now = BootClock::now();
     if (until > now) {
-        perform(supervisor_.sure_until(now, until));
+        perform(supervisor_.lease_until(now, until));
     } else {
         perform(supervisor_.tick(now));
     }
     if (child_->gone()) return;
-    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch acted because zklock was too late"));
+    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch acted because zklock was too slow"));
     dead_man_.feed(supervisor_.dead_by());
 }
 
-void Runner::read_inbox() {
+void Runner::read_event_queue() {
     const EventQueue::Batch batch = lock_.event_queue().take();
     for (const StateChange& change : batch.states) {
         switch (change.state) {
@@ -256,9 +260,9 @@ void Runner::read_children() {
     child_->look();
     if (const int signal = child_->take_stop_signal()) stop_with_the_job(signal);
     if (!child_->exited()) return;
-    // Also while others of the group, or --min-hold, keep the lock: Ctrl-C is for us from now on.
+    // zklock gets Ctrl-C from now on, also while other processes of the group or --min-hold keep the lock.
     if (terminal_.take_back(child_->group(), child_->exited()->signalled)) had_terminal_ = true;
-    read_signals();  // whoever of our group asked for it until now is stopped, and we may be about to end
+    read_signals();  // a process of our group that asked until now is stopped, and zklock may end soon
     perform(supervisor_.leader_exited(BootClock::now()));
     if (!child_->finish_if_gone()) return;
     if (starting_) {  // ended, and the pipe with it, before we read what it had to say
@@ -282,10 +286,10 @@ void Runner::give_the_terminal() {
     if (command_comes_first_ && !child_->exited()) terminal_.give(child_->group());
 }
 
-/// Another process of our group, a pager, asked for the terminal while the command had it, and the kernel stopped the
-/// group: only we know that it can go on. A command that still wants the terminal asks again, so each change takes a
-/// read or a write of one of them. While somebody else is in the foreground, whoever asked stays stopped, as in any
-/// job; the shell's fg does not continue it, as it sees us running.
+/// Another process of zklock's group, such as a pager, wanted the terminal while the command had it, and the kernel
+/// stopped that group. Only zklock knows that the group can continue. If the command still needs the terminal, its next
+/// read asks for it again. While another job is in the foreground, the process stays stopped, as in any job. The
+/// shell's fg does not continue it, because the shell sees zklock running.
 void Runner::let_our_group_have_the_terminal() {
     if (!child_->exited()) terminal_.take_back(child_->group(), false);
     if (!terminal_.ours()) return;
@@ -294,11 +298,11 @@ void Runner::let_our_group_have_the_terminal() {
     ::kill(0, SIGCONT);
 }
 
-/// Ctrl-Z in the command stops only the command's group. The shell that waits for us must see us stop, too.
+/// Ctrl-Z in the command stops only the command's group. The shell that waits for zklock must see zklock stop, too.
 void Runner::stop_with_the_job(int signal) {
     const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     if ((signal != SIGTSTP && !wants_terminal) || !terminal_.present()) return;
-    // Its input or output is something else, and now it asks for the terminal all the same: for a password, say.
+    // Its input or output is not the terminal, but it needs the terminal now, for example for a password.
     if (wants_terminal && terminal_.give(child_->group())) {
         perform(supervisor_.signal(BootClock::now(), SIGCONT));
         return;
@@ -310,13 +314,13 @@ void Runner::stop_with_the_job(int signal) {
         Signals::stop(true);
     } else if (wants_terminal && !std::exchange(told_of_stop_, true)) {
         console_.warning("the command was stopped by SIG" + signal_name(signal) +
-                         " because it wants the terminal, which zklock does not have");
+                         ": it needs the terminal, which belongs to another process group");
     }
     go_on_after_stop();
 }
 
-/// Ctrl-Z while the terminal is not the command's, because its output is a pipe, say: only our group gets it. The
-/// command must not run on without us, to be killed when the lease ends.
+/// Ctrl-Z while the command does not have the terminal, for example because its output is a pipe: only zklock's group
+/// gets it. The command must stop, too, or it would be killed when the lease ends.
 void Runner::stop_with_zklock() {
     if (child_->gone()) {  // --min-hold keeps the lock
         lock_.warn_of_stop("zklock");
@@ -330,12 +334,12 @@ void Runner::stop_with_zklock() {
     go_on_after_stop();
 }
 
-/// After fg, bg or kill -CONT. Whether the lock is still ours comes before everything else.
+/// After fg, bg or kill -CONT. Checks the lease before everything else.
 void Runner::go_on_after_stop() {
     read_lease();
     give_the_terminal();
     perform(supervisor_.job_continued(BootClock::now()));
-    // The library checks the nodes on its timer, which may be many seconds away: the command need not wait for that.
+    // The next check of the library may be many seconds away: ask now, so that the command need not wait.
     if (supervisor_.frozen()) lock_.ask_now();
 }
 
@@ -351,14 +355,14 @@ void Runner::perform(const Actions& actions) {
                 report_out_of_reach(SIGKILL);
                 break;
             case Action::report_suspended: {
-                const Nanoseconds left = std::max(Nanoseconds(0), lock_.sure_until() - BootClock::now());
+                const Nanoseconds left = std::max(Nanoseconds(0), lock_.lease_until() - BootClock::now());
                 events_.write("suspended", {{"lease_left_ms", in_ms(left)}});
-                console_.info("the connection broke; the lock is surely ours for another " + format_duration(left));
+                console_.info("the connection broke; the lock is guaranteed for another " + format_duration(left));
                 break;
             }
             case Action::report_resumed:
                 events_.write("resumed", {});
-                console_.info("connected again; the lock is still ours");
+                console_.info("connected again; the lock is still held");
                 break;
             case Action::report_lost:
                 events_.write("lost", {{"reason", action.reason}});
@@ -373,14 +377,14 @@ void Runner::perform(const Actions& actions) {
     }
 }
 
-/// Early, so that it is known before the lock is lost: the first process all the time, the others at longer and longer
-/// intervals, because that means a look at every process of the machine.
+/// Finds them early, before the lock is lost. Checks the first process all the time, and the others at growing
+/// intervals, because that reads every process of the machine.
 void Runner::look_for_changed_users() {
     if (starting_ || child_->gone()) return;
     const Instant now = BootClock::now();
     const bool leader_changed = !leader_out_of_reach_ && child_->leader_refuses_signals();
     if (leader_changed) leader_out_of_reach_ = true;
-    const bool first = look_for_users_at_ == Instant();  // a short command shall not pay for it
+    const bool first = look_for_users_at_ == Instant();  // a short command should not pay for it
     const bool due = !first && now >= look_for_users_at_;
     if (first || due) {
         look_for_users_pause_ = first ? milliseconds(250) : look_for_users_pause_ * 2;
@@ -389,7 +393,7 @@ void Runner::look_for_changed_users() {
     if (leader_changed || due) report_out_of_reach(0);
 }
 
-/// `refused_signal` 0: they were only found.
+/// `refused_signal` 0: no signal was sent.
 void Runner::report_out_of_reach(int refused_signal) {
     for (const OutOfReach& process : child_->out_of_reach()) {
         std::set<pid_t>& reported = refused_signal == 0 ? out_of_reach_ : not_stopped_;
@@ -408,15 +412,15 @@ void Runner::report_out_of_reach(int refused_signal) {
             console_.warning(who + ": zklock cannot stop it if the lock is lost");
         } else {
             console_.error(who + ": zklock cannot send it SIG" + signal_name(refused_signal) +
-                           ", and keeps the lock until it ends, as long as the servers allow");
+                           ". It keeps the lock until the process or the session ends");
         }
     }
 }
 
-/// How the command ended that zklock was to stop.
+/// Describes how a command ended that zklock had to stop.
 std::string Runner::stopped() const {
     if (not_stopped_.empty()) return "the command was stopped";
-    return "the command could not be stopped, and ended by itself";
+    return "the command could not be stopped and ended by itself";
 }
 
 int Runner::exit_code() const {
@@ -431,8 +435,8 @@ int Runner::exit_code() const {
     return child_->exited()->code();
 }
 
-/// A shell that runs a script ends it after Ctrl-C only if the program that it waited for *died* of SIGINT, and the
-/// shell got it, too. While the command had the terminal, Ctrl-C was for its group alone: so our own group gets it now.
+/// After Ctrl-C, a shell ends its script only if it got SIGINT itself and the program that it waited for *died* of
+/// SIGINT. While the command had the terminal, only its group got SIGINT: so zklock's own group gets it now.
 Death Runner::death() const {
     const Supervisor::End end = supervisor_.end();
     if (start_failure_ || end == Supervisor::End::lost || end == Supervisor::End::max_run) return {};
@@ -444,7 +448,7 @@ Death Runner::death() const {
         if (status.number == signal && supervisor_.interrupts(signal) > 0) return {signal, false};
         if (status.number == signal && had_terminal_) return {signal, true};
     }
-    // Ctrl-C was pressed again, and a command that did not listen was killed.
+    // A second Ctrl-C killed a command that had ignored the first.
     if (status.number == SIGKILL && supervisor_.interrupts(SIGINT) > 1) return {SIGINT, false};
     return {};
 }
@@ -484,7 +488,7 @@ void Runner::tell_the_end() {
     } else if (supervisor_.end() == Supervisor::End::max_run) {
         console_.error("the command ran longer than " + format_duration(*options_.max_run) + "; " + stopped());
     } else if (supervisor_.end() == Supervisor::End::interrupted) {
-        console_.error("zklock got SIG" + signal_name(supervisor_.ended_by()) + "; " + stopped());
+        console_.error("zklock received SIG" + signal_name(supervisor_.ended_by()) + "; " + stopped());
     }
 }
 

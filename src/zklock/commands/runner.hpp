@@ -25,22 +25,22 @@ struct Death {
     bool whole_group = false;  ///< see Signals::die_of
 };
 
-/// Runs the command under a lock that is held, and gives the lock back when no process of it is left: one poll loop on
-/// the main thread that tells the Supervisor what happens and does what it says.
+/// Runs the command under a lock that is held, and releases the lock when all its processes have ended. One poll loop
+/// on the main thread reports events to the Supervisor and executes its actions.
 class Runner {
 public:
     Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
            DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree);
     ~Runner();
 
-    /// Answers the exit code. Throws Failure, LostBeforeStart among them, or Interrupted when a signal came before the
-    /// command was started.
+    /// Returns the exit code. Throws Failure (for example LostBeforeStart), or Interrupted if a signal arrives before
+    /// the command starts.
     int run();
 
     const char* outcome() const;
     bool lost() const noexcept { return too_late_ || (!start_failure_ && supervisor_.end() == Supervisor::End::lost); }
     bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
-    /// What zklock has to die of after run(), instead of exiting.
+    /// The signal of which zklock has to die after run(), instead of exiting.
     Death death() const;
     boost::json::object details() const;  ///< for --result
 
@@ -51,7 +51,7 @@ private:
     void loop();
     void wait(Instant until);
     void read_lease();
-    void read_inbox();
+    void read_event_queue();
     void read_signals();
     void read_start();
     void fail_to_start(int code, const std::string& why);
@@ -79,22 +79,22 @@ private:
     Nanoseconds session_timeout_;
     Nanoseconds kill_after_;
     Terminal terminal_;
-    // Gets the terminal, when it is ours to give, without asking.
+    // The command gets the terminal without a read, if zklock has it.
     bool command_comes_first_ = terminal_.for_the_command();
-    bool our_group_waits_ = false;  // somebody in it has asked for the terminal
+    bool our_group_waits_ = false;  // a process in it has asked for the terminal
     bool had_terminal_ = false;     // the command, when its first process ended
     bool told_of_stop_ = false;
     Supervisor supervisor_;
     std::unique_ptr<SupervisedChild> child_;
-    bool starting_ = true;      // the exec pipe has not spoken yet
+    bool starting_ = true;      // the exec pipe has not reported yet
     bool start_spoke_ = false;  // something can be read from it
     UniqueFd timer_;
     std::optional<int> start_failure_;  // exit code
     std::string start_problem_;         // and why
     bool too_late_ = false;             // it was the lock
     std::optional<Nanoseconds> held_;
-    std::set<pid_t> out_of_reach_;  // of which we have warned
-    std::set<pid_t> not_stopped_;   // which refused a signal
+    std::set<pid_t> out_of_reach_;  // zklock has warned of these
+    std::set<pid_t> not_stopped_;   // these refused a signal
     bool leader_out_of_reach_ = false;
     Instant look_for_users_at_{};
     Nanoseconds look_for_users_pause_{0};

@@ -16,12 +16,12 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// An empty or short list must not look like a whole one.
+/// An incomplete list must not look complete.
 void tell_what_is_missing(const Options& options, Console& console, Session& session,
                           const std::vector<LockView>& locks, const std::vector<std::string>& unreadable) {
     if (!unreadable.empty()) {
-        console.warning("the list is not complete: an access list forbids reading " + printable(joined(unreadable)) +
-                        "; name credentials with --auth-file");
+        console.warning("the list is incomplete: an access list forbids reading " + printable(joined(unreadable)) +
+                        "; use --auth-file");
     } else if (locks.empty() && !inspect_lock(session, options.lock, ReadOnlySession::answer_by(), false).exists) {
         console.warning(options.lock + ": no such path");
     }

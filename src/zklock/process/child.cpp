@@ -17,8 +17,8 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// Marks everything close-on-exec that the command did not have before zklock: the C client's session socket above all,
-/// which would keep the connection, and so the lock, alive.
+/// Marks all descriptors close-on-exec that zklock did not inherit. The session's socket is the most important one: it
+/// would keep the connection, and so the lock, alive.
 bool close_others_on_exec(const std::vector<int>& keep) noexcept {
     unsigned first = 3;
     for (const int fd : keep) {
@@ -48,7 +48,7 @@ struct Prepared {  // made before the fork: nothing may be allocated between for
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(prepared.pipe, {ExecResult::setup, errno});
     // zklock may have died before the prctl.
     if (::getppid() != prepared.parent) ::_exit(127);
-    // From here on the switch knows us; if it has acted already, the lock is not ours any more.
+    // From here on the switch knows this process. If the switch has already acted, the lock is lost.
     if (!board.claim(::getpid())) fail(prepared.pipe, {ExecResult::too_late, 0});
     if (prepared.terminal >= 0) ::tcsetpgrp(prepared.terminal, ::getpid());  // SIGTTOU is still blocked
     if (!close_others_on_exec(inheritance.descriptors)) fail(prepared.pipe, {ExecResult::setup, errno});
@@ -97,8 +97,8 @@ Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& 
     const UniqueFd write_end(ends[1]);
     Prepared prepared{pointers(spec.argv), pointers(spec.environment), spec.terminal, write_end.get(), ::getpid()};
 
-    // Everything blocked until the command's process is what it shall be: a handler or a default action must not run in
-    // between, and SIGTTOU must not stop it when it takes the terminal.
+    // Blocks all signals until the command's process is set up: no handler or default action may run before, and
+    // SIGTTOU must not stop it when it takes the terminal.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -110,7 +110,7 @@ Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& 
     if (pid < 0) throw std::system_error(error, std::generic_category(), "fork");
 
     child.pid = pid;
-    ::setpgid(pid, pid);  // whoever of us is first; afterwards the group may be signalled
+    ::setpgid(pid, pid);  // parent and child both call it; afterwards the group can be signalled
     child.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     return child;
 }

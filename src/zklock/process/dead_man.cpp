@@ -27,11 +27,12 @@ namespace {
 void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable& table) noexcept {
     std::int64_t target = board.target.load();
     if (target == SwitchBoard::kNobody) board.target.compare_exchange_strong(target, SwitchBoard::kClosed);
-    // Lost the race against a command that claimed just now: `target` holds its group.
+    // The command registered just before: `target` holds its group.
     if (target > 0 && board.target.compare_exchange_strong(target, -target)) {
         const pid_t group = static_cast<pid_t>(target);
         ::kill(-group, SIGKILL);
-        // Those who left the group by setsid. Each round may find what was forked during the one before.
+        // Kills processes that left the group by setsid. Each round may find processes that were forked during the
+        // previous one.
         const pid_t root = whole_tree ? zklock : group;
         for (int round = 0; round < 20 && kill_descendants(root, ::getpid(), table) > 0; ++round) {
             const timespec pause{0, 2'000'000};
@@ -41,7 +42,7 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable
     board.fired.store(1);
 }
 
-/// So that nobody who means zklock by its name or its arguments hits the switch, too: pkill, pkill -f, killall, pidof.
+/// Hides the switch from commands that select zklock by name or arguments: pkill, pkill -f, killall, pidof.
 void take_another_name(pid_t zklock) noexcept {
     ::prctl(PR_SET_NAME, "zkl-switch");
     char title[64] = "zkl-switch: kills the command of process ";
@@ -51,10 +52,10 @@ void take_another_name(pid_t zklock) noexcept {
     set_process_title(title);
 }
 
-/// The life of the switch process. Only async-signal-safe calls.
+/// The main function of the switch process. Only async-signal-safe calls.
 [[noreturn]] void watch(SwitchBoard& board, int pipe, pid_t zklock, bool whole_tree,
                         std::span<const Memory> essential) noexcept {
-    // Nobody else's end of a pipe or socket may stay open because of us, least of all the ZooKeeper session's.
+    // The switch must not keep pipes or sockets of others open, least of all that of the ZooKeeper session.
     if (::dup2(pipe, 3) < 0) ::_exit(1);
     if (!close_from(4)) ::_exit(1);
     const int null = ::open("/dev/null", O_RDWR);
@@ -66,7 +67,7 @@ void take_another_name(pid_t zklock) noexcept {
     take_another_name(zklock);
     ::prctl(PR_SET_PDEATHSIG, 0);
     ProcessTable table(4096);
-    // Swapping may be what keeps zklock from acting.
+    // zklock may be late because the machine swaps.
     const Memory own[] = {std::as_bytes(std::span(&board, 1)), table.memory()};
     stay_resident(own);
     stay_resident(essential);
@@ -89,7 +90,7 @@ void take_another_name(pid_t zklock) noexcept {
         if (fds[0].revents) {
             char kicks[64];
             const ssize_t size = ::read(3, kicks, sizeof kicks);
-            if (size == 0) {  // zklock is gone, and with it what kept the lock alive
+            if (size == 0) {  // zklock has died, and nothing renews the lock
                 if (!board.fired.load()) kill_target(board, zklock, false, table);
                 ::_exit(0);
             }
@@ -129,7 +130,7 @@ void DeadMansSwitch::start() {
     const pid_t pid = ::fork();
     const int error = errno;
     if (pid == 0) {
-        ::close(ends[1]);  // or it would never see the end of it
+        ::close(ends[1]);  // otherwise it would never see the end of the pipe
         watch(*board_, read_end.get(), zklock, whole_tree_, essential);
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -141,7 +142,7 @@ void DeadMansSwitch::start() {
 void DeadMansSwitch::feed(Instant deadline) noexcept {
     const std::int64_t at = deadline.time_since_epoch().count();
     const std::int64_t before = board_->deadline_ns.exchange(at);
-    if (at >= before) return;  // it looks again when the former deadline is reached
+    if (at >= before) return;  // it looks again at the earlier deadline
     const char kick = 0;
     while (::write(kick_.get(), &kick, 1) < 0 && errno == EINTR) {
     }
@@ -152,7 +153,7 @@ bool DeadMansSwitch::fired() const noexcept { return board_->fired.load() != 0 |
 void DeadMansSwitch::disarm() noexcept {
     std::int64_t target = board_->target.load();
     if (target >= 0 && board_->target.compare_exchange_strong(target, SwitchBoard::kNobody)) return;
-    // It is at work on the group: let it finish, unless it has died in between.
+    // The switch is killing the group: let it finish, unless it has died meanwhile.
     for (int i = 0; i < 1000 && !board_->fired.load() && ::kill(pid_, 0) == 0; ++i) {
         const timespec pause{0, 1'000'000};
         ::nanosleep(&pause, nullptr);

@@ -10,22 +10,22 @@
 
 namespace zkrecipes::zklock {
 
-/// What zklock, its command and the dead man's switch share in one page of memory.
+/// The page of memory that zklock, its command and the dead man's switch share.
 struct SwitchBoard {
-    /// BootClock; until when the lock is surely ours. The largest value: nothing is at stake yet.
+    /// The time (BootClock) until which the lock is guaranteed. The largest value: there is no lock yet.
     std::atomic<std::int64_t> deadline_ns{INT64_MAX};
-    /// The process group to be killed: kNobody, a group, minus a group when the switch has taken it, or kClosed when
-    /// the switch acted before there was a command, which then must not start.
+    /// The process group to kill: kNobody, a group, or minus a group while the switch kills it. kClosed: the switch
+    /// acted before the command registered, so the command must not start.
     std::atomic<std::int64_t> target{0};
-    /// The switch has acted, and is done with it.
+    /// The switch has acted and has finished.
     std::atomic<int> fired{0};
 
     static constexpr std::int64_t kNobody = 0;
     static constexpr std::int64_t kClosed = INT64_MIN;
 
     Instant deadline() const noexcept { return Instant(Nanoseconds(deadline_ns.load())); }
-    /// By the command's process itself, before it runs any of the command's code, so that there is no moment at which a
-    /// command runs that the switch does not know. False: too late.
+    /// Called in the command's process before it executes the command, so that the switch knows every running command.
+    /// False: too late.
     bool claim(pid_t group) noexcept {
         std::int64_t nobody = kNobody;
         return BootClock::now() < deadline() && target.compare_exchange_strong(nobody, group);
@@ -33,30 +33,30 @@ struct SwitchBoard {
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between processes");
 
-/// A second, minimal process that kills the command when the lock's time is over, so that the command cannot outlive
-/// the lock when zklock itself is stopped, swapped out or traced. It also kills the command's whole group when zklock
-/// dies.
+/// A second, minimal process that kills the command at the deadline. So the command cannot outlive the lock even if
+/// zklock is stopped, swapped out or traced. It also kills the command's whole group if zklock dies.
 ///
-/// Not for concurrent use. Make it before the first thread: the process is a fork that never executes another program;
-/// it holds nothing open but its own pipe and timer, and stands in its own session, out of reach of the terminal. It
-/// blocks all signals, and ps shows it under another name than zklock's: only a SIGKILL or SIGSTOP that is meant for it
-/// keeps it from its work.
+/// Not for concurrent use. Construct it before the first thread: the process is a fork that never executes another
+/// program. It keeps only its own pipe and timer open, and has its own session, so the terminal cannot signal it. It
+/// blocks all signals and has another name than zklock in ps: only a SIGKILL or SIGSTOP sent to it in particular stops
+/// its work.
 class DeadMansSwitch {
 public:
-    /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so all of them may be
-    /// killed. Throws std::system_error.
+    /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so the switch may kill all
+    /// of them. Throws std::system_error.
     explicit DeadMansSwitch(bool whole_tree);
     ~DeadMansSwitch();
     DeadMansSwitch(const DeadMansSwitch&) = delete;
     DeadMansSwitch& operator=(const DeadMansSwitch&) = delete;
 
-    /// Until when the lock is surely ours. May be lowered too.
+    /// Sets the time until which the lock is guaranteed. It may also be lowered.
     void feed(Instant deadline) noexcept;
-    /// Has it taken the group, or closed the gate before one started?
+    /// Whether the switch has acted: it killed the group, or kept the command from starting.
     bool fired() const noexcept;
-    /// The group is gone, and may be forgotten: before its leader is reaped, or its number could be another's by then.
+    /// Makes the switch forget the group, which has ended. Call before the leader is reaped: its number may be reused
+    /// then.
     void disarm() noexcept;
-    /// Makes another one if it died (nothing but SIGKILL ends it while we live). True: it had died.
+    /// Starts a new switch if the process has died; only SIGKILL ends it while zklock lives. True: it had died.
     bool revive();
 
     pid_t pid() const noexcept { return pid_; }

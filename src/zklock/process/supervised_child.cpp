@@ -16,7 +16,7 @@ SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool who
 
 SupervisedChild::~SupervisedChild() {
     if (gone_) return;
-    // Something went wrong in zklock. The lock is given back after this, so nobody may be alive then.
+    // Only after an error in zklock. The lock is released after this, so no process may be alive then.
     kill_tree();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
@@ -47,8 +47,8 @@ void SupervisedChild::kill_tree() noexcept {
 void SupervisedChild::kill_escaped() noexcept {
     if (!whole_tree_) return;
     ProcessTable table;
-    // Each round may find what was forked during the one before. A process that does not die of SIGKILL in this time
-    // hangs in the kernel, and nothing can be done about it.
+    // Each round may find processes that were forked during the previous one. A process that survives SIGKILL for this
+    // time hangs in the kernel, which zklock cannot change.
     for (int round = 0; round < 100 && kill_descendants(::getpid(), dead_man_.pid(), table) > 0; ++round) {
         const timespec pause{0, 2'000'000};
         ::nanosleep(&pause, nullptr);
@@ -59,9 +59,9 @@ std::vector<OutOfReach> SupervisedChild::out_of_reach() const {
     if (gone_) return {};
     std::vector<OutOfReach> found = zklock::out_of_reach(child_.pid);
     if (!found.empty()) return found;
-    // Where /proc hides them (hidepid).
+    // If /proc hides them (hidepid).
     if (leader_refuses_signals()) return {{child_.pid, {}}};
-    // In this order: the last one may die in between.
+    // In this order: the last process may die in between.
     if (exited_ && !group_alive(child_.pid) && live_child_in(child_.pid)) return {{0, {}}};
     return {};
 }
@@ -72,7 +72,7 @@ void SupervisedChild::look() {
         info.si_pid == child_.pid) {
         exited_ = ExitStatus{info.si_code != CLD_EXITED, info.si_status};
     }
-    // As the subreaper we get the orphans of the command.
+    // As the subreaper, zklock gets the orphans of the command.
     if (exited_) {
         cleaning_adopted(child_.pid, dead_man_.pid());
         return;
@@ -93,7 +93,8 @@ int SupervisedChild::take_stop_signal() noexcept {
 
 bool SupervisedChild::finish_if_gone() {
     if (gone_) return true;
-    // /proc may hide processes of other users (hidepid), but not from their parent, which we are by now.
+    // /proc may hide processes of other users (hidepid), but waitid still finds them, since zklock is their parent by
+    // now.
     if (!exited_ || group_alive(child_.pid) || live_child_in(child_.pid)) return false;
     dead_man_.disarm();
     siginfo_t info{};

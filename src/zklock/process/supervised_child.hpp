@@ -16,12 +16,12 @@ struct ExitStatus {
     int code() const noexcept { return signalled ? 128 + number : number; }
 };
 
-/// The command's processes, from the fork until the last of them is gone. The first one, once it has ended, is left a
-/// zombie until then, so that the number of the group cannot become another's while somebody may still signal it.
+/// The processes of the command, from the fork until the last one has ended. Until then the first process stays a
+/// zombie, so that the number of the group is not reused while zklock may still signal it.
 class SupervisedChild {
 public:
     SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree);
-    ~SupervisedChild();  ///< by then the group should be gone; if not, it is killed
+    ~SupervisedChild();  ///< kills the group if it is still alive
 
     pid_t group() const noexcept { return child_.pid; }
     int pidfd() const noexcept { return exited_ || !child_.pidfd ? -1 : child_.pidfd.get(); }
@@ -30,20 +30,20 @@ public:
 
     void signal(int number) noexcept;
     void kill_tree() noexcept;
-    /// Those who left the group, once the group is gone. (Only where zklock is their subreaper.)
+    /// Kills the processes that left the group, after the group has ended. Only if zklock is their subreaper.
     void kill_escaped() noexcept;
 
-    /// Who of them has become another user, so that no signal of ours reaches it. Reads the whole of /proc.
+    /// The processes that changed their user, so that zklock cannot signal them. Reads the whole of /proc.
     std::vector<OutOfReach> out_of_reach() const;
-    /// Whether the first process has, which costs nothing to ask.
+    /// Whether the first process changed its user. A cheap check.
     bool leader_refuses_signals() const noexcept { return !exited_ && refuses_signals(child_.pid); }
 
-    /// Looks what became of our children. Call after SIGCHLD.
+    /// Collects the news of child processes. Call after SIGCHLD.
     void look();
     const std::optional<ExitStatus>& exited() const noexcept { return exited_; }
-    /// The signal by which the first process was stopped since the last call; 0: it was not.
+    /// The signal that stopped the first process since the last call; 0: none.
     int take_stop_signal() noexcept;
-    /// Whether nobody of the group is alive any more; then it is reaped and forgotten.
+    /// Whether the whole group has ended; then reaps and forgets it.
     bool finish_if_gone();
     bool gone() const noexcept { return gone_; }
 

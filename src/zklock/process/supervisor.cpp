@@ -10,7 +10,7 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// SIGKILL is sent again and again, because processes that leave the group in that moment are found only later.
+/// SIGKILL is repeated, because processes that leave the group at that moment are found only later.
 constexpr Nanoseconds kKillAgain = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -19,8 +19,8 @@ Nanoseconds kill_delay(std::optional<Nanoseconds> wanted, Nanoseconds session_ti
     return std::min(wanted.value_or(session_timeout / 6), session_timeout * 2 / 5);
 }
 
-Supervisor::Supervisor(SupervisorOptions options, Instant acquired_at, Instant sure_until)
-    : options_(std::move(options)), acquired_at_(acquired_at), sure_until_(sure_until), dead_by_(sure_until) {}
+Supervisor::Supervisor(SupervisorOptions options, Instant acquired_at, Instant lease_until)
+    : options_(std::move(options)), acquired_at_(acquired_at), lease_until_(lease_until), dead_by_(lease_until) {}
 
 Actions Supervisor::tick(Instant now) {
     Actions actions;
@@ -28,14 +28,14 @@ Actions Supervisor::tick(Instant now) {
     return actions;
 }
 
-Actions Supervisor::sure_until(Instant now, Instant until) {
+Actions Supervisor::lease_until(Instant now, Instant until) {
     Actions actions;
-    // After the loss a late reading must not give the command more time.
-    if (!lost_) dead_by_ = sure_until_ = std::max(sure_until_, until);
+    // After a loss, a late reading must not give the command more time.
+    if (!lost_) dead_by_ = lease_until_ = std::max(lease_until_, until);
     check(now, actions);
-    // The lease runs for two thirds of T from when the last committed check of our node was sent. If that was after the
-    // reconnect, the node was still there then, in the same session.
-    const bool verified = verify_after_ && sure_until_ - options_.session_timeout * 2 / 3 >= *verify_after_;
+    // The lease lasts two thirds of T from the send time of the last committed check of the node. If that is after the
+    // reconnect, the node still existed then, in the same session.
+    const bool verified = verify_after_ && lease_until_ - options_.session_timeout * 2 / 3 >= *verify_after_;
     if (suspended_ && verified && !lost_) resume(actions);
     return actions;
 }
@@ -102,7 +102,7 @@ Actions Supervisor::signal(Instant now, int number) {
         check(now, actions);
         return actions;
     }
-    // Whoever continues a frozen command must wait until the lock is known to be ours.
+    // A SIGCONT for a frozen command must wait until the lock has been confirmed.
     if (number == SIGCONT && (frozen() || lost_)) return actions;
     actions.push_back({Action::signal_group, number, {}});
     interrupts_ += number == SIGINT;
@@ -129,8 +129,8 @@ Actions Supervisor::job_continued(Instant now) {
     Actions actions;
     check(now, actions);
     if (!std::exchange(job_stopped_, false) || lost_ || phase_ >= Phase::lingering) return actions;
-    // While we were stopped nobody looked after the lock: the command goes on when it has been checked, as after a
-    // broken connection.
+    // Nothing renewed the lock while zklock was stopped: the command continues after a check, as after a broken
+    // connection.
     suspended_ = true;
     paused_ = true;
     if (connected_) verify_after_ = now;
@@ -149,15 +149,15 @@ Actions Supervisor::group_gone(Instant now) {
 
 void Supervisor::check(Instant now, Actions& actions) {
     if (phase_ == Phase::lingering) {
-        if (lost_ || now >= sure_until_ || now >= acquired_at_ + options_.min_hold) phase_ = Phase::finished;
+        if (lost_ || now >= lease_until_ || now >= acquired_at_ + options_.min_hold) phase_ = Phase::finished;
         return;
     }
     if (phase_ == Phase::finished) return;
-    // The end of the lease comes before everything else: after a freeze of the machine this is the first thing done.
-    if (now >= sure_until_) {
+    // The end of the lease comes first: after the machine was frozen, nothing else is done before.
+    if (now >= lease_until_) {
         if (!lost_) mark_lost(now, unconfirmed_reason_, actions);
         if (!killing_) kill_by(now);
-    } else if (now >= sure_until_ - options_.kill_after && !stopping_ && !paused_) {
+    } else if (now >= lease_until_ - options_.kill_after && !stopping_ && !paused_) {
         mark_lost(now, unconfirmed_reason_, actions);
     }
     if (max_run_at_ && now >= *max_run_at_ && !stopping_) stop(now, End::max_run, actions);
@@ -176,15 +176,15 @@ void Supervisor::mark_lost(Instant now, std::string reason, Actions& actions) {
 }
 
 void Supervisor::stop(Instant now, End why, Actions& actions) {
-    // A loss outranks everything that was the reason to stop before.
+    // A loss has precedence over earlier reasons to stop.
     if (end_ != End::lost) end_ = why;
     if (std::exchange(stopping_, true)) {
         kill_by(now + options_.kill_after);
         return;
     }
-    // A frozen command cannot act on a signal, and must not be thawed without the lock. After the deadline there is no
-    // time left to act on one.
-    const bool at_once = frozen() || now >= sure_until_;
+    // A frozen command cannot react to a signal and must not continue without the lock. After the deadline there is no
+    // time to react.
+    const bool at_once = frozen() || now >= lease_until_;
     const int signal = at_once ? SIGKILL : options_.stop_signal;
     actions.push_back({Action::report_stopping, signal, {}});
     if (at_once) {
@@ -203,11 +203,11 @@ void Supervisor::kill_by(Instant when) {
 
 std::optional<Instant> Supervisor::next() const {
     if (phase_ == Phase::finished) return std::nullopt;
-    if (phase_ == Phase::lingering) return std::min(acquired_at_ + options_.min_hold, sure_until_);
+    if (phase_ == Phase::lingering) return std::min(acquired_at_ + options_.min_hold, lease_until_);
     if (killing_) return kill_at_;
-    Instant at = sure_until_;
+    Instant at = lease_until_;
     if (kill_at_) at = std::min(at, *kill_at_);
-    if (!stopping_ && !paused_) at = std::min(at, sure_until_ - options_.kill_after);
+    if (!stopping_ && !paused_) at = std::min(at, lease_until_ - options_.kill_after);
     if (max_run_at_ && !stopping_) at = std::min(at, *max_run_at_);
     return at;
 }

@@ -12,16 +12,16 @@
 
 namespace zkrecipes::zklock {
 
-/// What happens to the command when the connection breaks.
+/// What happens to the command if the connection breaks.
 enum class OnSuspend {
     ride,  ///< nothing, until the lock is about to be lost
-    stop,  ///< it is stopped at once
-    pause  ///< it is frozen until the lock is known to be ours still
+    stop,  ///< it is stopped immediately
+    pause  ///< it is frozen until the lock is confirmed again
 };
 
-/// From the stop signal to SIGKILL: what --kill-after says, or a sixth of the session timeout T. Between two checks the
-/// lease falls from two thirds of T to about half of it; of more than two fifths two fifths are used, or a command
-/// under a lock that is confirmed all the time would be stopped.
+/// The time from the stop signal to SIGKILL: --kill-after, or a sixth of the session timeout T, and at most two fifths
+/// of T. Between two checks the lease falls from two thirds of T to about half of T, so a longer time would stop a
+/// command although every check succeeds.
 Nanoseconds kill_delay(std::optional<Nanoseconds> wanted, Nanoseconds session_timeout) noexcept;
 
 struct SupervisorOptions {
@@ -33,11 +33,11 @@ struct SupervisorOptions {
     Nanoseconds min_hold{0};
 };
 
-/// What is to be done, in this order.
+/// What the caller has to do, in this order.
 struct Action {
     enum Kind {
         signal_group,
-        kill_tree,  ///< SIGKILL to the group and to whoever left it
+        kill_tree,  ///< SIGKILL to the group and to processes that left it
         report_suspended,
         report_resumed,
         report_lost,     ///< `reason`
@@ -50,58 +50,57 @@ struct Action {
 };
 using Actions = std::vector<Action>;
 
-/// Decides what becomes of a command that runs under a lock. Pure: told what happened, and when.
+/// Decides what happens to a command that runs under a lock. Pure: the caller reports events with their times.
 ///
-/// The rule that it enforces: at the deadline D (until when the lock is surely ours) no process of the command's group
-/// is alive; and the lock is not given back before that is so for another reason. So TERM goes out at D - K, KILL at D.
+/// It enforces this rule: at the deadline D, until which the lock is guaranteed, no process of the command's group is
+/// alive. Nor is the lock released while one is alive. So it sends TERM at D - K and KILL at D.
 class Supervisor {
 public:
     enum class End {
-        command,  ///< it ended by itself, or by a signal that we passed on
+        command,  ///< it ended by itself, or by a signal that zklock passed on
         lost,
         max_run,
-        interrupted  ///< zklock got a signal that is not passed on: ended_by()
+        interrupted  ///< zklock received a signal that is not passed on: ended_by()
     };
 
-    Supervisor(SupervisorOptions options, Instant acquired_at, Instant sure_until);
+    Supervisor(SupervisorOptions options, Instant acquired_at, Instant lease_until);
 
-    // Whatever happens, and at the latest at next(), one of these is called.
+    // The caller calls one of these at every event, and at the latest at next().
     Actions tick(Instant now);
-    /// A fresh reading of how long the lock is surely ours.
-    Actions sure_until(Instant now, Instant until);
-    /// What to say of a lease that ends.
+    /// A new reading of the time until which the lock is guaranteed.
+    Actions lease_until(Instant now, Instant until);
+    /// Sets the reason that is reported if the lease ends.
     void unconfirmed_because(std::string reason) { unconfirmed_reason_ = std::move(reason); }
-    /// The servers were asked at this time whether the node is there, and it was. Proves that, and does not extend the
-    /// lease.
+    /// The servers confirmed that the node existed at the time `asked`. This does not extend the lease.
     Actions confirmed(Instant now, Instant asked);
     Actions disconnected(Instant now);
     Actions reconnected(Instant now);
     Actions lost(Instant now, std::string reason);
     Actions signal(Instant now, int number);
     Actions command_started(Instant now);
-    /// The command stopped itself (Ctrl-Z), and zklock with it; `continued`: in the foreground again.
+    /// The command stopped (Ctrl-Z), and zklock with it; `job_continued`: after fg or bg.
     Actions job_stopped(Instant now);
     Actions job_continued(Instant now);
-    /// The command's first process has ended; others of its group may live on, and keep the lock.
+    /// The first process of the command has ended. Other processes of its group may be alive and keep the lock.
     Actions leader_exited(Instant now);
     Actions group_gone(Instant now);
 
     std::optional<Instant> next() const;
-    /// When no process of the group may be alive any more, whatever else happens.
+    /// The time at which no process of the group may be alive, whatever else happens.
     Instant dead_by() const noexcept { return dead_by_; }
     bool finished() const noexcept { return phase_ == Phase::finished; }
     End end() const noexcept { return end_; }
-    /// Somebody wants zklock to end: TERM or INT has come, or a signal that is not passed on.
+    /// zklock was asked to end: by TERM, INT, or a signal that is not passed on.
     bool asked_to_stop() const noexcept { return stop_requests_ > 0 || ended_by_ != 0; }
-    /// The signal that ended zklock's own part, of which it must die: one that is not passed on, or the Ctrl-C that cut
-    /// --min-hold short; 0: none.
+    /// The signal of which zklock must die: one that is not passed on, or the Ctrl-C that ended --min-hold early; 0:
+    /// none.
     int ended_by() const noexcept { return ended_by_; }
-    /// How often this signal, INT or QUIT, has come.
+    /// How often this signal, INT or QUIT, has arrived.
     int interrupts(int number) const noexcept { return number == SIGINT ? interrupts_ : quits_; }
     const std::string& lost_reason() const noexcept { return lost_reason_; }
-    /// The command is stopped, and goes on only when the lock is known to be ours.
+    /// The command is stopped and continues only after the lock has been confirmed.
     bool frozen() const noexcept { return paused_ || job_stopped_; }
-    /// The lock may be given back only when this is so.
+    /// The lock may be released only if this is true.
     bool group_is_gone() const noexcept { return phase_ == Phase::lingering || phase_ == Phase::finished; }
 
 private:
@@ -123,8 +122,8 @@ private:
     Phase phase_ = Phase::running;
     End end_ = End::command;
     std::string lost_reason_;
-    std::string unconfirmed_reason_ = "no server confirmed it in time";
-    Instant sure_until_;
+    std::string unconfirmed_reason_ = "no server confirmed the lock in time";
+    Instant lease_until_;
     Instant dead_by_;
     std::optional<Instant> max_run_at_;
     std::optional<Instant> kill_at_;       // moves forward while the group survives
@@ -132,7 +131,7 @@ private:
     bool connected_ = true;
     bool suspended_ = false;    // since a disconnect, until the lock was checked on a new connection
     bool paused_ = false;       // frozen until then
-    bool job_stopped_ = false;  // somebody else did
+    bool job_stopped_ = false;  // by another process
     bool stopping_ = false;
     bool killing_ = false;  // the first SIGKILL is out
     bool lost_ = false;

@@ -25,7 +25,7 @@ namespace zkrecipes::zklock {
 
 Written write_ready(int fd, std::string_view text) noexcept {
     struct stat status {};
-    // A pipe that is ready takes PIPE_BUF bytes without blocking; a file takes all there is, in one piece.
+    // A pipe that is ready takes PIPE_BUF bytes without blocking; a file takes everything in one piece.
     const bool file = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
     const std::size_t most = file ? std::max<std::size_t>(text.size(), 1) : PIPE_BUF;
     Written written;
@@ -115,7 +115,7 @@ private:
 
 std::shared_ptr<spdlog::logger> Console::logger() {
     auto logger = std::make_shared<spdlog::logger>("zklock", std::make_shared<ConsoleSink>(*this));
-    // What matters is said by zklock itself; the library's own lines are for those who ask.
+    // zklock itself prints what matters; the lines of the library need -v.
     logger->set_level(quiet_          ? spdlog::level::off
                       : verbose_ == 0 ? spdlog::level::critical
                       : verbose_ == 1 ? spdlog::level::warn

@@ -17,13 +17,13 @@ struct Written {
     std::size_t size = 0;
     int error = 0;  ///< errno of what ended it; 0: all is written, or nobody reads at the moment
 };
-/// Writes what `fd` takes at once: a terminal that was stopped with Ctrl-S or a full pipe must not keep us from
-/// watching the lock. What fits into PIPE_BUF goes out in one piece or not at all.
+/// Writes as much as `fd` takes without blocking: a terminal that Ctrl-S stopped, or a full pipe, must not keep zklock
+/// from watching the lock. Text up to PIPE_BUF is written in one piece or not at all.
 Written write_ready(int fd, std::string_view text) noexcept;
-/// The same. False: nobody reads, and what was not written is dropped.
+/// The same. False: nobody reads, and the rest of the text is dropped.
 bool write_if_ready(int fd, std::string_view text) noexcept;
 
-/// Everything zklock says, on stderr: stdout is the command's. Safe for concurrent use.
+/// All messages of zklock, on stderr, since stdout belongs to the command. Safe for concurrent use.
 class Console {
 public:
     explicit Console(const Options& options);
@@ -35,7 +35,7 @@ public:
     bool shows_progress() const noexcept { return progress_; }
     void progress(const std::string& line);  ///< rewrites one line; "" removes it
 
-    /// For the library: what it logs comes out here too.
+    /// The logger for the library: its lines appear here, too.
     std::shared_ptr<spdlog::logger> logger();
 
 private:

@@ -17,7 +17,7 @@ using boost::json::value;
 using WallTime = std::chrono::system_clock::time_point;
 
 std::chrono::nanoseconds age(const Participant& participant, WallTime now) {
-    // By two clocks, the server's and ours: never below zero.
+    // The clocks of the server and of this machine may differ: never below zero.
     return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(now - participant.since));
 }
 
@@ -103,7 +103,7 @@ bool held_shared(const LockView& lock) {
 
 std::string state_of(const LockView& lock) {
     const std::size_t held = holders(lock).size();
-    if (held == 0 && !lock.exists) return "free (no such path: not used of late, or mistyped)";
+    if (held == 0 && !lock.exists) return "free (no such path: not used recently, or mistyped)";
     if (held == 0) return "free";
     if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
     const std::string number = std::to_string(held);

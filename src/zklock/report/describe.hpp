@@ -11,13 +11,13 @@
 
 namespace zkrecipes::zklock {
 
-/// Path of the contender's node.
+/// The path of the contender's node.
 std::string node_path(const Participant& participant);
 
-/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or what a foreign node says.
+/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or the text in the node of another client.
 std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
 
-/// describe() behind `title`, and below it mode, node, token and labels, each on a line.
+/// describe() after `title`, then mode, node, token and labels, each on its own line.
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now);
 
 /// As in `zklock status --json`; see docs/zklock.md.
@@ -26,10 +26,10 @@ boost::json::object to_json(const LockView& lock, std::chrono::system_clock::tim
 
 std::vector<Participant> holders(const LockView& lock);
 std::vector<Participant> waiters(const LockView& lock);
-/// Whether it is held, and by shares only.
+/// Whether it is held, and only by shared holders.
 bool held_shared(const LockView& lock);
 
-/// free, held, held (shared), held (2 of 4 leases). Of a path that is not there it says so.
+/// free, held, held (shared), held (2 of 4 leases). Says if the path does not exist.
 std::string state_of(const LockView& lock);
 
 std::string hex(std::int64_t number);

@@ -8,20 +8,20 @@
 
 namespace zkrecipes::zklock {
 
-/// --events: what happens, as JSON Lines. Each line goes out in one write, or not at all when nobody reads; one that is
-/// longer than PIPE_BUF may go out in several, and the next line follows its end.
+/// Writes events as JSON Lines (--events). Each line is written in one piece, or dropped if nobody reads. A line longer
+/// than PIPE_BUF may take several writes; the next line follows its end.
 class EventLog {
 public:
     EventLog() = default;
-    /// `where`: a number is a descriptor, everything else a file, to be appended to; empty: nowhere. Throws Failure.
+    /// `where`: a number is a descriptor, other text a file to append to, empty: nowhere. Throws Failure.
     explicit EventLog(const std::string& where);
 
     bool wanted() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
     void write(const char* event, const boost::json::object& fields);
-    /// Why a line could not be written, so far; empty: none, or nobody read it in time.
+    /// Why a line could not be written; empty: no error. A slow reader is no error.
     std::string failure();
-    /// Throws Failure if there is one: before something is done of which nobody would be told.
+    /// Throws Failure if there is such an error. Call before a step that the events must report.
     void require_written();
 
 private:

@@ -7,9 +7,9 @@
 namespace zkrecipes::zklock {
 namespace {
 
-constexpr const char* kCredentials = "name credentials with --auth-file, or ask the owner of the nodes for the right";
+constexpr const char* kCredentials = "use --auth-file, or ask the owner of the nodes for access";
 
-/// What Error::what() says behind operation, path and kind.
+/// The part of Error::what() after operation, path and kind.
 std::string detail_of(const Error& error) {
     const std::string_view what = error.what();
     const std::size_t path = error.path().empty() ? 0 : error.path().size() + 1;
@@ -26,7 +26,7 @@ std::string path_of(const Error& error, const Options& options) {
     return printable(error.path().empty() ? options.lock : error.path());
 }
 
-/// What an access list does not allow: the library names the request that was refused.
+/// The action that the access list forbids. The library names the refused request.
 const char* forbidden(const Error& error) {
     const std::string detail = detail_of(error);
     for (const char* reading : {"list", "get", "exists", "reading", "watching", "sync"}) {
@@ -39,52 +39,51 @@ const char* forbidden(const Error& error) {
 std::string why_bad_option(const Error& error, const Options& options) {
     const bool about_acl = mentions(error, "::acl") || mentions(error, "invalid access list");
     if (mentions(error, "the authenticated user")) {
-        return "creator needs credentials: name them with --auth-file, or use --acl open";
+        return "creator needs credentials: use --auth-file, or --acl open";
     }
     if (mentions(error, "the only id of that scheme is anyone")) {
-        return "the scheme world has one id: write world:anyone:PERMISSIONS";
+        return "the scheme world has only one id: write world:anyone:PERMISSIONS";
     }
     if (about_acl) {
-        return "the servers refuse this access list: write open, creator or SCHEME:ID:PERMISSIONS with a scheme and an "
-               "id that they know";
+        return "the servers refuse this access list: write open, creator or SCHEME:ID:PERMISSIONS, with a scheme and "
+               "an "
+               "id that the servers know";
     }
     if (mentions(error, "tickTime")) {
-        return "the servers' clock tick is too long for this session timeout: use a longer --session-timeout";
+        return "the tickTime of the servers is too long for this session timeout: use a longer --session-timeout";
     }
     if (mentions(error, "labels take more")) return "--meta is too long for a lock node: use fewer or shorter values";
     if (mentions(error, "the id takes more")) return "--id is too long for a node: use a shorter one";
     if (mentions(error, "this id means")) return "--id \"" + printable(options.id) + "\" is reserved: use another one";
-    if (mentions(error, "the set has more than")) return "too many locks are taken together: use fewer -L";
+    if (mentions(error, "the set has more than")) return "too many locks at once: use fewer -L";
     if (!options.locks.empty() && options.locks.front().mode == Mode::semaphore) {
         return path_of(error, options) + " has another number of leases than -j " + std::to_string(options.leases) +
-               " asks for: use the number that zklock status shows";
+               ": use the number that zklock status shows";
     }
-    return path_of(error, options) + ": an option has a value that cannot be used: see zklock help";
+    return path_of(error, options) + ": an option has an invalid value: see zklock help";
 }
 
 std::string why_bad_data(const Error& error, const Options& options) {
     const std::string path = path_of(error, options);
     if (mentions(error, "has changed since")) {
-        return path +
-               " has changed since it was shown, and was not removed: look at it with zklock status and try "
-               "again";
+        return path + " has changed since it was shown and was not removed: look at zklock status, then try again";
     }
     if (mentions(error, "of the leases holds")) {
         return path +
-               "/leases does not hold the number of leases of a semaphore: take another path, or remove what "
-               "stands there when zklock status shows nobody";
+               "/leases does not hold the number of leases of a semaphore: use another path, or delete the node "
+               "while zklock status shows no holder";
     }
-    return path + " holds something that zklock cannot use: take another path, or look at its nodes";
+    return path + " contains data that zklock cannot use: use another path, or look at its nodes";
 }
 
 std::string why_no_parent(const Error& error, const Options& options) {
     if (!options.create_parents) {
         return path_of(error, options) + " does not exist, and --no-create forbids creating it";
     }
-    return path_of(error, options) + " is removed each time it is created: find out who deletes it";
+    return "another program deletes " + path_of(error, options) + " each time zklock creates it: find that program";
 }
 
-/// The kinds that have a remedy of their own.
+/// The errors with a specific remedy; empty: another error.
 std::string of_setting_or_path(const Error& error, const Options& options) {
     const std::string path = path_of(error, options);
     switch (error.errc()) {
@@ -96,19 +95,19 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
         case Errc::too_large:
             return path + ": the request is larger than the servers accept: use a shorter --acl or --meta, or fewer -L";
         case Errc::quota_exceeded:
-            return path + ": a quota of ZooKeeper allows no further node there: raise the quota, or use another path";
+            return path + ": the ZooKeeper quota allows no further node: raise the quota, or use another path";
         case Errc::sequence_exhausted:
             return path +
-                   " has used up its sequence numbers: delete it when zklock status shows nobody there, or use "
+                   " has used up its sequence numbers: delete it while zklock status shows no holder, or use "
                    "another path";
         case Errc::no_permission:
-            return path + ": the access list of the nodes does not permit " + forbidden(error) + ": " + kCredentials;
+            return path + ": the access list does not permit " + forbidden(error) + ": " + kCredentials;
         case Errc::auth_failed:
-            return mentions(error, "did not answer")
-                       ? "the servers did not answer the credentials in time: try again, and look at the servers"
-                       : "the servers refused the credentials: look at --auth-file";
+            return mentions(error, "did not answer") ? "the servers did not check the credentials in time: try again, "
+                                                       "or look at the log of the servers"
+                                                     : "the servers refused the credentials: check --auth-file";
         case Errc::unsupported:
-            return path + ": the servers do not know a request that zklock needs: they may be too old for it";
+            return path + ": the servers do not know a request that zklock needs: upgrade the servers";
         default: return {};
     }
 }
@@ -116,25 +115,25 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
 std::string of_servers_or_system(const Error& error, const Options& options) {
     const std::string path = path_of(error, options);
     switch (error.errc()) {
-        case Errc::unreachable: return path + ": no ZooKeeper server answered in time";
+        case Errc::unreachable: return path + ": no ZooKeeper server answered in time: try zklock ping";
         case Errc::connection_lost:
-            return path + ": the connection to the ZooKeeper servers broke and did not come back";
-        case Errc::session_lost: return path + ": the ZooKeeper session ended meanwhile: try again";
+            return path + ": the connection to the ZooKeeper servers broke and did not come back: try zklock ping";
+        case Errc::session_lost: return path + ": the ZooKeeper session ended: try again";
         case Errc::outcome_unknown:
             return path +
-                   ": the connection broke before the servers answered; the change may have happened: look with "
+                   ": the connection broke before the servers answered, and the change may have been made: look at "
                    "zklock status";
         case Errc::lock_lost: return path + ": the lock was lost";
-        case Errc::out_of_resources: return "the operating system refused something: " + detail_of(error);
-        case Errc::node_exists: return path + " exists already";
+        case Errc::out_of_resources: return "the operating system refused a resource: " + detail_of(error);
+        case Errc::node_exists: return path + " already exists";
         case Errc::no_node: return path + " does not exist";
-        case Errc::bad_version: return path + " was changed by somebody else meanwhile: try again";
+        case Errc::bad_version: return "another program changed " + path + ": try again";
         case Errc::not_empty: return path + " has nodes below it";
         case Errc::budget_exceeded:
-            return path + ": more nodes or watches are needed than ZooKeeper takes from one client: use fewer -L";
+            return path + ": ZooKeeper does not allow one client so many nodes or watches: use fewer -L";
         case Errc::protocol: {
             const std::string detail = detail_of(error);
-            return path + ": unexpected answer of the servers" + (detail.empty() ? "" : " (" + detail + ")") +
+            return path + ": unexpected answer from the servers" + (detail.empty() ? "" : " (" + detail + ")") +
                    ": look at their log; -vv shows each step";
         }
         case Errc::closed: return "the ZooKeeper session was closed";
@@ -142,7 +141,7 @@ std::string of_servers_or_system(const Error& error, const Options& options) {
     }
 }
 
-/// The setting that a refused session is about; empty: none.
+/// The setting that caused the servers or the library to refuse a session; empty: none.
 const char* setting_of(const Error& error) {
     const bool session = error.operation() == "session" || error.operation() == "session namespace";
     switch (error.errc()) {
@@ -182,7 +181,7 @@ Failure failure_of(const Error& error, const Options& options) {
         text = (command_line ? "--" + setting : origin->second) + ": " + text;
         return {command_line ? kUsage : kConfig, text};
     }
-    // What is left of these comes from the command line; a semaphore of another size does not.
+    // The other bad options come from the command line, but a semaphore of another size does not.
     const bool semaphore = !options.locks.empty() && options.locks.front().mode == Mode::semaphore;
     if (error.errc() == Errc::bad_option) return {semaphore ? kBadData : kUsage, text};
     const int code = exit_code_for(error.errc());

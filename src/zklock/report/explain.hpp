@@ -8,11 +8,11 @@
 
 namespace zkrecipes::zklock {
 
-/// What went wrong and what to do about it, in the words of somebody who runs zklock: the library speaks of its
-/// classes, functions and options.
+/// The problem and its remedy, in the terms of zklock's users. The library's own message names its classes, functions
+/// and options.
 std::string in_words(const Error& error, const Options& options);
 
-/// The same with the exit code and the outcome. Of a refused setting it names the option, or the file and line.
+/// The same with the exit code and the outcome. For a refused setting it names the option, or the file and line.
 Failure failure_of(const Error& error, const Options& options);
 
 }  // namespace zkrecipes::zklock

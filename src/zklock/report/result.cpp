@@ -21,11 +21,11 @@ namespace {
 
 boost::json::object with_message(boost::json::object object, const char* message) {
     const std::string_view text = message;
-    object["message"] = std::string(text.substr(0, text.find('\n')));  // without the advice to read the help
+    object["message"] = std::string(text.substr(0, text.find('\n')));  // without the hint to the help
     return object;
 }
 
-/// Of the exception that is being handled.
+/// The result of the exception that is being handled.
 boost::json::object failure_object(const Options& options) {
     try {
         throw;
@@ -81,7 +81,7 @@ bool report(const Options& options, Console& console, const boost::json::object&
 int conclude(const Options& options, Console& console, EventLog& events, boost::json::object object) {
     int code = static_cast<int>(object.at("exit_code").as_int64());
     if (const std::string why = events.failure(); !why.empty()) {
-        console.error(why + "; what happened is not written there in full");
+        console.error(why + "; the events are incomplete");
         if (code == kOk) code = kIoError;
         object["exit_code"] = code;
     }

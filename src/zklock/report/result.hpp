@@ -11,19 +11,20 @@ class Console;
 class EventLog;
 struct Options;
 
-/// What is told of the lock in JSON: "path", and "node" when it is held; of a set "locks", each with these and "mode".
+/// The JSON fields of the lock: "path", and "node" if it is held; of a set "locks", each with these and "mode".
 boost::json::object lock_fields(const Options& options, const std::vector<std::string>& nodes);
-/// What every result has.
+/// The fields of every result.
 boost::json::object result_object(const Options& options, const char* outcome, int code,
                                   const std::vector<std::string>& nodes = {});
-/// Throws Failure if nothing can be written where --result wants it; then it is forgotten. Before anything is done.
+/// Throws Failure if the file of --result cannot be written, and then clears options.result. Called before anything
+/// starts.
 void require_result(Options& options);
-/// Where --result wants it, if anywhere. Complains when that cannot be written, and answers false.
+/// Writes the object to the file of --result, if any. False: it cannot be written, and the console says so.
 bool report(const Options& options, Console& console, const boost::json::object& object);
-/// The last step of a command that ran: the result, and the exit code. That is the object's own, if it is not 0, or
-/// kIoError when the result or an event could not be written.
+/// The last step of a command that ran: writes the result and returns the exit code. The code of the object has
+/// precedence. If it is 0, but the result or an event cannot be written, the code is kIoError.
 int conclude(const Options& options, Console& console, EventLog& events, boost::json::object object);
-/// In the handler of what ends zklock, whatever it is: the result of that. False: it cannot be written.
+/// Writes the result of the exception that is being handled. False: it cannot be written.
 bool report_failure(const Options& options);
 
 }  // namespace zkrecipes::zklock

@@ -5,15 +5,15 @@
 
 namespace zkrecipes::zklock {
 
-// What others wrote must neither move the cursor of a terminal nor change the order of what stands there.
+// Text from other clients must neither move the cursor of a terminal nor change the direction of its text.
 
-/// Replaces control characters (C0, DEL, C1, and those that change the direction of writing) and what is not UTF-8
-/// by '?'.
+/// Replaces control characters (C0, DEL, C1, and those that change the text direction) and bytes that are not UTF-8 by
+/// '?'.
 std::string printable(const std::string& text);
-/// The same for a JSON text, which means the same afterwards: they are written as \uXXXX.
+/// The same for JSON text without changing its meaning: writes \uXXXX, and U+FFFD for bytes that are not UTF-8.
 std::string printable_json(const std::string& json);
-/// As much of the beginning as has room in so many columns; no character is cut. Takes some characters for wider than
-/// they are, none for narrower.
+/// The longest beginning of `text` that fits into so many columns, without cutting a character. May overestimate the
+/// width of a character, never underestimate it.
 std::string fit(const std::string& text, std::size_t columns);
 
 }  // namespace zkrecipes::zklock

@@ -9,7 +9,7 @@ namespace zkrecipes::zklock {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// CLOCK_BOOTTIME: the clock of leases, which goes on while the machine sleeps.
+/// CLOCK_BOOTTIME, the clock of leases: it also advances while the machine sleeps.
 struct BootClock {
     using rep = std::int64_t;
     using period = std::nano;

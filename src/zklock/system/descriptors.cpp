@@ -11,7 +11,7 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// Not a loop up to the limit: that may be a thousand million, and take a minute.
+/// Not a loop up to the limit, which may be a thousand million and take a minute.
 template <class Visit>
 bool for_each_descriptor(unsigned first, unsigned last, Visit visit) noexcept {
     return for_each_number("/proc/self/fd", [&](int directory, const char* name) {
@@ -41,7 +41,7 @@ int late_write_error(int fd) noexcept {
 bool fill_standard_descriptors() noexcept {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(fd, F_GETFD) >= 0) continue;
-        // The lowest number that is free: this one.
+        // open() returns the lowest free number, which is this one.
         if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
     }
     return true;

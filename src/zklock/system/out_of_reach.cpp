@@ -21,7 +21,7 @@ bool refuses_in(pid_t group, pid_t process) noexcept {
     return process > 0 && ::getpgid(process) == group && refuses_signals(process);
 }
 
-/// What /proc says of a process; empty: it is dead, or its parent tells as much.
+/// The data of a process in /proc; empty: the process is dead, or its parent is out of reach as well.
 std::optional<OutOfReach> look_at(int proc, const char* pid, pid_t group) {
     OutOfReach process{static_cast<pid_t>(std::atol(pid)), {}};
     struct stat directory {};
@@ -60,7 +60,7 @@ std::vector<OutOfReach> out_of_reach(pid_t group) {
 
 bool live_child_in(pid_t group) noexcept {
     siginfo_t info{};
-    // Not asked about exits, the kernel passes over zombies, and says ECHILD where there is nobody else.
+    // Without WEXITED the kernel skips zombies and reports ECHILD if there is no other child.
     return ::waitid(P_PGID, static_cast<id_t>(group), &info, WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) == 0;
 }
 

@@ -8,11 +8,11 @@
 
 namespace zkrecipes::zklock {
 
-/// Calls `visit(directory, name)` for every entry of a directory of /proc whose name is a number. Plain system calls
-/// only: it is used between fork and exec. False: the directory cannot be read.
+/// Calls `visit(directory, name)` for every entry of a directory of /proc whose name is a number. Uses plain system
+/// calls only, since it runs between fork and exec. False: the directory cannot be read.
 template <class Visit>
 bool for_each_number(const char* path, Visit visit) noexcept {
-    struct Entry {  // what getdents64 writes; glibc has no name for it
+    struct Entry {  // the format of getdents64, for which glibc has no type
         std::uint64_t inode;
         std::int64_t offset;
         unsigned short length;

@@ -157,11 +157,11 @@ void kill_process(const ProcessEntry& process) noexcept {
     std::to_chars(name, name + sizeof name - 1, process.pid);
     const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     if (!handle) {
-        // Without a handle (Linux before 5.3, no descriptor left) by number: a survivor would be worse.
+        // If there is no pidfd (Linux before 5.3, no descriptor left), signal by number: a survivor would be worse.
         if (errno != ESRCH) ::kill(process.pid, SIGKILL);
         return;
     }
-    // The handle may be that of a later process. From here on it cannot change any more.
+    // The pidfd may refer to a later process with this number. From here on that cannot change.
     const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     ProcessEntry now;
     const Presence found = proc ? read_stat(proc.get(), name, now) : Presence::unknown;
@@ -174,8 +174,8 @@ namespace {
 
 std::size_t kill_those_seen(pid_t root, pid_t spare, ProcessTable& table) noexcept {
     const std::span<ProcessEntry> processes = table.read();
-    // Parents may stand behind their children in the table, so marking goes round until nothing is added. A marked
-    // entry has its parent replaced by the root.
+    // A parent may come after its children in the table, so marking is repeated until nothing is added. The parent of a
+    // marked entry is replaced by the root.
     for (bool changed = true; changed;) {
         changed = false;
         for (ProcessEntry& process : processes) {
@@ -198,7 +198,7 @@ std::size_t kill_those_seen(pid_t root, pid_t spare, ProcessTable& table) noexce
 }  // namespace
 
 std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexcept {
-    return count_surely([&] { return kill_those_seen(root, spare, table); }, fork_count);
+    return count_reliably([&] { return kill_those_seen(root, spare, table); }, fork_count);
 }
 
 bool group_alive(pid_t group) {
@@ -210,7 +210,7 @@ bool group_alive(pid_t group) {
         });
         return found > 0 || !table.complete();
     };
-    return count_surely(members, fork_count);
+    return count_reliably(members, fork_count);
 }
 
 bool has_children(pid_t parent) {

@@ -21,11 +21,11 @@ struct ProcessEntry {
     bool alive() const noexcept { return (state != 'Z' && state != 'X') || threads > 1; }
 };
 
-/// Reads the whole process table with plain system calls: the dead man's switch does it in a process that was forked
-/// off and may not allocate. Not for concurrent use.
+/// Reads the whole process table with plain system calls: the dead man's switch runs in a forked process and may not
+/// allocate. Not for concurrent use.
 class ProcessTable {
 public:
-    /// `room`: for so many processes at first. It grows.
+    /// `room`: the initial number of processes. It grows.
     explicit ProcessTable(std::size_t room = 1024) noexcept;
     ~ProcessTable();
     ProcessTable(const ProcessTable&) = delete;
@@ -33,9 +33,9 @@ public:
 
     /// All processes, ordered by number. Valid until the next call. Async-signal-safe.
     std::span<ProcessEntry> read() noexcept;
-    /// False: the system refused memory or a descriptor, and the last read() may have left out processes.
+    /// False: the system refused memory or a descriptor, so the last read() may be incomplete.
     bool complete() const noexcept { return complete_; }
-    /// The memory, to be locked.
+    /// The memory of the table, for locking it.
     std::span<const std::byte> memory() const noexcept;
 
 private:
@@ -46,17 +46,17 @@ private:
     bool complete_ = true;
 };
 
-/// How many processes and threads this machine has started so far; 0: it does not say. Async-signal-safe.
+/// The number of processes and threads that this machine has started; 0: not known. Async-signal-safe.
 std::uint64_t fork_count() noexcept;
 
-/// How often "nobody" must be seen in a row where others are started all the time.
+/// How many empty scans in a row count as "none" on a machine that starts processes all the time.
 inline constexpr int kEmptyScans = 3;
 
-/// What `count` finds in the process table. Reading /proc takes no snapshot: of a process that forks and ends meanwhile
-/// neither may be seen, the child because its number lies in a part of the table that was listed before. So "nobody" is
-/// believed when nothing at all was started while it was read, which `forks` tells, or after kEmptyScans of them.
+/// The result of `count` on the process table. A scan of /proc is no snapshot: if a process forks and ends meanwhile,
+/// the scan may miss both, because the child's number may lie in the part that was already read. So "none" is believed
+/// only if nothing was started during the scan (`forks` tells), or after kEmptyScans empty scans.
 template <class Count, class Forks>
-auto count_surely(Count count, Forks forks) {
+auto count_reliably(Count count, Forks forks) {
     for (int scan = 1;; ++scan) {
         const std::uint64_t before = forks();
         const auto found = count();
@@ -64,21 +64,21 @@ auto count_surely(Count count, Forks forks) {
     }
 }
 
-/// Sends SIGKILL to exactly this process, and not to a later one with its number. Async-signal-safe.
+/// Sends SIGKILL to exactly this process, never to a later one with the same number. Async-signal-safe.
 void kill_process(const ProcessEntry& process) noexcept;
 
-/// Sends SIGKILL to every live descendant of `root`, except `spare` and what is below it. Answers how many there were;
-/// none: see count_surely. `table` is overwritten. Async-signal-safe.
+/// Sends SIGKILL to every live descendant of `root`, except `spare` and its descendants. Returns their number; 0 as in
+/// count_reliably. Overwrites `table`. Async-signal-safe.
 std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexcept;
 
-/// Whether a process of this group is alive, zombies not counted: a signal to the group would find those, too. Also
-/// true when the process table cannot be read.
+/// Whether a process of this group is alive. Zombies do not count; a signal to the group would find those, too. Also
+/// true if the process table cannot be read.
 bool group_alive(pid_t group);
 
 /// Whether `parent` has children, dead or alive.
 bool has_children(pid_t parent);
 
-/// Reaps zombies that were handed to us as their subreaper; `first` and `second` are left alone.
+/// Reaps the zombies that this process got as subreaper, except `first` and `second`.
 void cleaning_adopted(pid_t first, pid_t second);
 
 }  // namespace zkrecipes::zklock

@@ -2,9 +2,8 @@
 
 namespace zkrecipes::zklock {
 
-/// What ps shows of this process from now on. Overwrites the arguments and the environment that it was started with:
-/// only for a process that was forked off and executes no other program. Async-signal-safe. Where /proc cannot be read,
-/// the title stays.
+/// Sets the title that ps shows for this process. Overwrites the arguments and the environment: only for a forked
+/// process that never executes another program. Async-signal-safe. If /proc cannot be read, the title does not change.
 void set_process_title(const char* title) noexcept;
 
 }  // namespace zkrecipes::zklock

@@ -20,7 +20,8 @@
 namespace zkrecipes::zklock {
 namespace {
 
-constexpr const char* kAccepted = "takes connections, but gives no session: is it a ZooKeeper server, with a quorum?";
+constexpr const char* kAccepted =
+    "accepts connections but gives no session: check that it is a ZooKeeper server and has a quorum";
 
 struct Server {
     std::string host, port;
@@ -47,7 +48,7 @@ std::vector<Server> servers_of(const std::string& connect) {
     return servers;
 }
 
-/// What is known so far. Outlives the threads that find it out: a look-up of a name cannot be ended.
+/// The findings so far. The threads share them with the caller, because a name lookup cannot be cancelled.
 struct Findings {
     std::mutex mutex;
     std::condition_variable change;

@@ -37,7 +37,7 @@ int collect(dl_phdr_info* object, std::size_t, void* result) {
     return 0;
 }
 
-/// More than the calls to come will use.
+/// More stack than later calls use.
 [[gnu::noinline]] void lock_stack() noexcept {
     char room[64 * 1024];
     for (std::size_t i = 0; i < sizeof room; i += 1024) static_cast<volatile char*>(room)[i] = 0;

@@ -8,12 +8,11 @@ namespace zkrecipes::zklock {
 
 using Memory = std::span<const std::byte>;
 
-/// The segments of the program and of the C library, the smallest first: all that code needs which makes plain system
-/// calls only. Not the rest of a process, because a user may lock a few megabytes only (RLIMIT_MEMLOCK).
+/// The segments of the program and of the C library, smallest first: all that code with plain system calls needs. Not
+/// the whole process, because a user may lock only a few megabytes (RLIMIT_MEMLOCK).
 std::vector<Memory> essential_memory();
 
-/// Keeps these parts, and the stack, in memory while the machine swaps. Leaves out what the limit does not allow.
-/// Async-signal-safe.
+/// Locks these segments and the stack in memory, as far as the limit permits. Async-signal-safe.
 void stay_resident(std::span<const Memory> parts) noexcept;
 
 }  // namespace zkrecipes::zklock

@@ -15,19 +15,19 @@
 namespace zkrecipes::zklock {
 namespace {
 
-/// /dev/stdout and its like lead to a file that others write to as well, the command among them.
+/// Names such as /dev/stdout lead to a file that other processes, for example the command, also write to.
 bool names_a_descriptor(const std::string& file) noexcept {
     return file.starts_with("/dev/std") || file.starts_with("/dev/fd/") || file.starts_with("/proc/");
 }
 
 bool is_regular(const struct stat& status) { return S_ISREG(status.st_mode); }
 
-/// Emptied, if it is a regular file.
+/// Opens the file. Empties it if it is a regular file.
 UniqueFd open_in_place(const std::string& file) noexcept {
-    // Not blocking: a pipe that nobody reads must not keep zklock from ending.
+    // Without blocking: a pipe without a reader must not keep zklock from ending.
     constexpr int kFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     UniqueFd fd(::open(file.c_str(), kFlags));
-    // Made only if it is not there: of another user's file in /tmp the kernel refuses O_CREAT.
+    // Create only a missing file: the kernel refuses O_CREAT for the file of another user in /tmp.
     if (!fd && errno == ENOENT) fd = UniqueFd(::open(file.c_str(), kFlags | O_CREAT, static_cast<mode_t>(0644)));
     struct stat status {};
     if (fd && !names_a_descriptor(file) && ::fstat(fd.get(), &status) == 0 && is_regular(status)) {
@@ -51,7 +51,7 @@ bool write_in_place(const std::string& file, std::string_view text) noexcept {
     return fd && write_whole(fd, text);
 }
 
-/// A file beside it that nobody else can have made or foreseen. `name` is its own on return.
+/// Creates a file beside `file` whose name nobody could foresee, and puts this name into `name`.
 UniqueFd make_draft(const std::string& file, std::string& name) {
     std::uint64_t number = 0;
     if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) return UniqueFd();
@@ -59,7 +59,8 @@ UniqueFd make_draft(const std::string& file, std::string& name) {
     return UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
 }
 
-/// In one step where the directory takes another file; the file itself may be all that we may write, or a mount point.
+/// Replaces the file in one step if its directory permits another file. Otherwise, or for a mount point, writes in
+/// place.
 bool replace(const std::string& file, std::string_view text) {
     std::string draft;
     const UniqueFd fd = make_draft(file, draft);
@@ -72,7 +73,7 @@ bool replace(const std::string& file, std::string_view text) {
     return written && write_in_place(file, text);
 }
 
-/// What does not take even an empty line: a directory, /dev/full. False: errno says why.
+/// False if the file cannot take a line, as a directory or /dev/full; errno says why.
 bool takes_lines(const std::string& file) {
     struct stat target {};
     if (::stat(file.c_str(), &target) != 0) return true;  // it is made
@@ -112,7 +113,7 @@ void forget_result(const std::string& file) noexcept {
     struct stat status {};
     if (file.empty() || ::lstat(file.c_str(), &status) != 0) return;
     if (is_regular(status) && (::unlink(file.c_str()) == 0 || errno == ENOENT)) return;
-    // Behind a link, or in a directory that keeps it: emptied.
+    // The target of a link, or a file that cannot be removed, is emptied.
     if (::stat(file.c_str(), &status) == 0 && is_regular(status)) open_in_place(file);
 }
 

@@ -14,8 +14,8 @@ namespace zkrecipes::zklock {
 namespace {
 
 constexpr int kPassedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
-/// They end zklock, as the real-time signals do. Without the signals that report a fault of the running thread (SEGV,
-/// ABRT and the like), and without PIPE and XFSZ, which only make a write fail.
+/// The signals that end zklock, besides the real-time signals. Not in the list: signals that report a fault of the
+/// running thread (SEGV, ABRT …), and PIPE and XFSZ, which only make a write fail.
 constexpr int kFatal[] = {SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
 constexpr int kOfTheJob[] = {SIGCHLD, SIGTTIN, SIGTTOU, SIGTSTP};
 
@@ -39,15 +39,15 @@ Signals::Signals() {
         if (!contains(kPassedOn, signal) && !is_fatal(signal) && !contains(kOfTheJob, signal)) continue;
         struct sigaction present {};
         ::sigaction(signal, nullptr, &present);
-        // A blocked signal is queued even if it is ignored, so what is ignored is not blocked.
+        // A blocked signal is queued even if it is ignored, so ignored signals are not blocked.
         ::sigaddset(present.sa_handler == SIG_IGN ? &ignored_ : &handled, signal);
     }
     sigset_t blocked = handled;
-    // A write to a reader that is gone, or to a file that is too large, fails, no more.
+    // A write without a reader, or to a file that is too large, only fails.
     ::sigaddset(&blocked, SIGPIPE);
     ::sigaddset(&blocked, SIGXFSZ);
-    // In the background a read from the terminal fails, and a write comes through, but neither stops us: the lock would
-    // be lost while whoever started us believes that he has it. (Blocked also where they are ignored.)
+    // In the background, a read from the terminal fails and a write succeeds, but neither stops zklock. Otherwise the
+    // lock would be lost while the caller still relies on it. These signals are blocked even if they are ignored.
     ::sigaddset(&blocked, SIGTTIN);
     ::sigaddset(&blocked, SIGTTOU);
     ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -94,7 +94,8 @@ bool Signals::ends(int signal) noexcept {
 bool Signals::passed_on(int signal) noexcept { return contains(kPassedOn, signal); }
 
 void Signals::die_of(int signal, bool whole_group) {
-    // SIGQUIT asks the command for a core, not us. The limit says nothing to a program that takes cores from a pipe.
+    // SIGQUIT asks for a core of the command, not of zklock. The limit does not apply to a program that reads cores
+    // from a pipe.
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     ::prctl(PR_SET_DUMPABLE, 0);

@@ -34,12 +34,12 @@ bool Terminal::give(pid_t group) {
 bool Terminal::take_back(pid_t group, bool repair) {
     if (!present() || ::tcgetpgrp(fd()) != group) return false;
     set_foreground(::getpgrp());
-    // Not TCSADRAIN: that waits for output which Ctrl-S may hold back for ever.
+    // Not TCSADRAIN: it waits for output, which Ctrl-S may hold back for any time.
     if (repair && settings_) ::tcsetattr(fd(), TCSANOW, &*settings_);
     return true;
 }
 
-/// With SIGTTOU blocked, as a group in the background must be to change who is in the foreground.
+/// SIGTTOU must be blocked: otherwise a background group cannot change the foreground group.
 void Terminal::set_foreground(pid_t group) const {
     sigset_t ttou;
     sigset_t before;

@@ -10,27 +10,27 @@
 
 namespace zkrecipes::zklock {
 
-/// The terminal that zklock was started from, if there is one, and who may read from it: a command in a process group
-/// of its own would be stopped by SIGTTIN otherwise.
+/// The terminal from which zklock was started, if any. Decides which process group may read from it: without the
+/// terminal, SIGTTIN would stop a command in its own process group.
 class Terminal {
 public:
     Terminal();
 
-    /// Whether it is the command's from the start: stdin and stdout are the terminal. Of `zklock LOCK -- command |
-    /// less` it is `less` that reads from it.
+    /// Whether the command gets the terminal at its start: stdin and stdout are the terminal. In `zklock LOCK --
+    /// command | less`, `less` reads from the terminal.
     bool for_the_command() const noexcept { return for_the_command_; }
-    /// For the command's process to take it by itself; -1: it must not.
+    /// The descriptor with which the command's process takes the terminal; -1: it must not.
     int to_hand_over();
-    /// Gives it to `group`. False: it is not ours now (it is after fg, say).
+    /// Gives the terminal to `group`. False: zklock does not have it now (after `fg` it does).
     bool give(pid_t group);
-    /// Back to us, if `group` has it; false: it has not. `repair`: a command that was killed may have left it in raw
-    /// mode.
+    /// Takes the terminal back from `group`; false: the group does not have it. `repair`: restores the settings, since
+    /// a killed command may have left raw mode.
     bool take_back(pid_t group, bool repair);
 
     bool present() const noexcept { return fd() >= 0; }
-    /// Whether our own group is in the foreground.
+    /// Whether zklock's own group is in the foreground.
     bool ours() const;
-    /// Whether a shell is there that would continue us after we stopped.
+    /// Whether a shell could continue zklock after a stop.
     static bool job_control();
 
 private:
