@@ -15,7 +15,8 @@ namespace zkrecipes::testenv::internal {
 
 namespace {
 
-// All threads of the process are stopped (T, t) or dead (Z, X). SIGSTOP takes effect asynchronously, thread by thread.
+// Whether all threads of the process are stopped (T, t) or dead (Z, X). SIGSTOP takes effect asynchronously, thread by
+// thread.
 bool stands_still(pid_t pid) {
     std::error_code error;
     for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
@@ -75,8 +76,8 @@ bool ChildProcess::running() const {
 }
 
 void ChildProcess::signal(int number) const {
-    // To its whole group. The number cannot be somebody else's: the process is not collected before kill() has the
-    // keeper do so.
+    // Signals the whole group. Its number cannot be reused: the process is not reaped before kill() asks the keeper to
+    // do so.
     if (pid_ != 0) {
         ::kill(-pid_, number);
     }
@@ -111,7 +112,7 @@ void ChildProcess::kill() noexcept {
     try {
         keeper_->reap(pid_);
     } catch (const Error&) {
-        // The keeper is gone, and the process with it.
+        // The keeper has ended, and the process with it.
     }
     pid_ = 0;
     handle_.reset();

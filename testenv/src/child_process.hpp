@@ -8,7 +8,7 @@
 
 namespace zkrecipes::testenv::internal {
 
-/// A process that the keeper started for us. Killed and collected by the destructor.
+/// A process that the keeper started. The destructor kills and reaps it.
 class ChildProcess {
 public:
     ChildProcess() = default;
@@ -20,12 +20,12 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] bool running() const;
     void signal(int number) const;
-    /// False when it has not ended by then.
+    /// False if it has not ended by then.
     [[nodiscard]] bool wait_exit(Clock::time_point deadline) const;
-    /// Stops all its threads (SIGSTOP) and returns when they stand.
+    /// Stops all its threads (SIGSTOP) and returns when they are stopped.
     void freeze() const;
     void thaw() const;
-    /// SIGKILL; the process is gone on return. No effect when there is none.
+    /// SIGKILL; the process has ended on return. No effect if there is none.
     void kill() noexcept;
 
 private:

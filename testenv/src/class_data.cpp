@@ -16,8 +16,8 @@
 #include "java.hpp"
 #include "wire.hpp"
 
-// A JVM that finds the classes it needs parsed and verified in an archive starts in about half of the time. The archive
-// is written by a server that runs once for the purpose; a JVM ignores one that does not fit.
+// A JVM starts in about half of the time if an archive contains the parsed and verified classes. A server that runs
+// once for this purpose writes the archive. A JVM ignores an archive that does not fit.
 
 namespace zkrecipes::testenv::internal {
 
@@ -46,7 +46,7 @@ std::string identity(const std::string& path) {
            std::to_string(info.st_mtim.tv_nsec);
 }
 
-// FNV-1a: the name has to be the same in every build, which std::hash does not promise.
+// FNV-1a: the name must be the same in every build, which std::hash does not guarantee.
 std::string hashed(const std::string& text) {
     std::uint64_t hash = 14695981039346656037ULL;
     for (const unsigned char byte : text) {
@@ -57,7 +57,7 @@ std::string hashed(const std::string& text) {
     return name;
 }
 
-// The JVM counts as the same while its library is: asking it for its version would cost as much as the archive saves.
+// The JVM is identified by its library: asking it for its version would take as long as the archive saves.
 std::string archive_key(const Java& java) {
     std::error_code error;
     const fs::path program = fs::canonical(java.program, error);
@@ -145,7 +145,7 @@ std::string find_or_build(const Java& java) {
     if (fs::exists(archive, error)) {
         return archive;
     }
-    // An attempt that failed is not repeated for ever: the lock file of the attempt stays, and says so.
+    // A failed attempt is not repeated: its lock file stays.
     UniqueFd lock(::open((archive + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!lock || ::flock(lock.get(), LOCK_EX) != 0) {
         return "";

@@ -246,8 +246,8 @@ std::string Gate::password(std::int64_t session_id) const {
 
 bool Gate::expire(std::int64_t session_id) const {
     const std::string known_password = password(session_id);
-    // The server lets go of the client's connection first. A client that were back before the session is over would be
-    // left with a connection on which the server answers nothing any more, and would notice only by its own timeout.
+    // The server drops the client's connection first. A client that reconnects before the session has ended would get a
+    // connection on which the server never answers, and would notice only by its own timeout.
     struct Pause {
         internal::GateCore& gate;
         ~Pause() {

@@ -87,8 +87,8 @@ void GateConnection::end_for(Side told) {
     settle();
 }
 
-// Whatever the server was sent before shall still be executed. A close with unread answers in the socket would be a
-// reset, on which the server throws away what it has not read: so the server gets an orderly end, and is read until it
+// The server must still execute all earlier requests. A close with unread answers in the socket would be a reset, and
+// the server would discard what it has not read. So the server gets an orderly end, and the gate reads until the server
 // closes, too.
 void GateConnection::cut() {
     if (cut_) {
@@ -105,8 +105,7 @@ void GateConnection::cut() {
 }
 
 void GateConnection::cut_for(FaultState& fault) {
-    // With its mutex locked: a client that sees the end of the connection and then asks finds that the fault was
-    // reached.
+    // With the mutex locked: a client that sees the end of the connection and then asks must see the fault as reached.
     const std::lock_guard lock(fault.mutex);
     cut();
     fault.reached = true;
@@ -117,7 +116,7 @@ void GateConnection::broken(Pipe& pipe) {
     pipe.end_read = true;
     if (pipe.swallow || cut_) {
         pipe.end_written = true;
-        // The other direction leads to a peer that is gone.
+        // The peer of the other direction has disconnected.
         Pipe& other = &pipe == &to_server_ ? to_client_ : to_server_;
         other.swallow = true;
         other.end_read = other.end_written = true;
@@ -158,7 +157,7 @@ void GateConnection::on_event(Socket& socket, std::uint32_t events) {
             read_from(pipe);
         } else if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
             socket.broken_in_hole = true;
-            if (pipe.end_read) {  // both of its directions have ended: what is still meant for it is lost
+            if (pipe.end_read) {  // both of its directions have ended: the rest of its data is lost
                 (&pipe == &to_server_ ? to_client_ : to_server_).swallow = true;
             }
         }
@@ -205,7 +204,7 @@ void GateConnection::take_bytes(Pipe& pipe, std::string_view bytes) {
             first ? take_first_reply(std::move(*frame)) : take_reply(std::move(*frame));
         }
     }
-    if (pipe.splitter.broken()) {  // a four-letter word, or not ZooKeeper at all
+    if (pipe.splitter.broken()) {  // a four-letter word, or another protocol
         to_server_.raw = to_client_.raw = true;
     }
     if (pipe.raw && !cut_) {
@@ -347,7 +346,7 @@ void GateConnection::push(Pipe& pipe, Chunk chunk) {
     pipe.queue.push_back(std::move(chunk));
 }
 
-// Everything that is due, in order; behind a held reply only answers to pings.
+// Writes everything that is due, in order. After a held reply only answers to pings pass.
 void GateConnection::pump(Pipe& pipe) {
     if (pipe.swallow) {
         pipe.end_written = pipe.end_written || pipe.end_read;
@@ -360,7 +359,7 @@ void GateConnection::pump(Pipe& pipe) {
     }
     const auto now = Clock::now();
     bool held = false;
-    // A chunk of which a part is written goes first: it may be an answer to a ping that has overtaken a held reply.
+    // A partly written chunk goes first: it may be an answer to a ping that has overtaken a held reply.
     auto next =
         std::find_if(pipe.queue.begin(), pipe.queue.end(), [](const Chunk& chunk) { return chunk.written > 0; });
     if (next != pipe.queue.end()) {
@@ -404,7 +403,7 @@ bool GateConnection::write_chunk(Pipe& pipe, Chunk& chunk) {
             }
             pipe.sink->write_blocked = errno == EAGAIN;
             if (errno != EAGAIN) {
-                // The receiver is gone. That it is, is news for the other direction, which may be in a black hole.
+                // The receiver has disconnected. The other direction must learn of it, unless it is in a black hole.
                 pipe.swallow = true;
                 pump(pipe);
             }
@@ -443,8 +442,8 @@ void GateConnection::settle() {
     update_interest(server_, to_client_);
 }
 
-// A descriptor of which nothing is wanted is taken out of the loop: the end of a connection is reported whether one
-// asks for it or not, and would keep the thread spinning while a black hole forbids to look at it.
+// Removes a descriptor without interest from the loop: epoll always reports the end of a connection, which would keep
+// the thread busy while a black hole forbids to read it.
 void GateConnection::update_interest(Socket& socket, const Pipe& reads) {
     if (!socket.fd) {
         return;

@@ -36,7 +36,7 @@ void GateCore::open() {
 
 void GateCore::close() {
     if (owner_ != ::getpid()) {
-        return;  // a forked child: the sockets and the epoll set are its parent's
+        return;  // a forked child: the sockets and the epoll set belong to its parent
     }
     const std::lock_guard lock(loop->mutex());
     loop->remove(this);
@@ -49,8 +49,8 @@ void GateCore::start_accepting() {
         return;
     }
     listener_ = try_listen(endpoint);
-    // Taken on all addresses by a process that is not ours (a system-wide ZooKeeper): another port, while nobody knows
-    // ours.
+    // Another process (a system-wide ZooKeeper) uses the port on all addresses: take another port, since no client
+    // knows this one yet.
     for (int tries = 0; !listener_ && !port_is_final_ && tries < 30; ++tries) {
         endpoint.port = static_cast<std::uint16_t>(endpoint.port + 1'000);
         listener_ = try_listen(endpoint);

@@ -24,7 +24,7 @@ constexpr std::size_t message_limit = 192 * 1024;
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-// Starts this executable again with the socket as descriptor 3 and a pidfd of ourselves as descriptor 4.
+// Starts this executable again with the socket as descriptor 3 and a pidfd of this process as descriptor 4.
 void run_keeper(int socket, int self) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -46,7 +46,7 @@ void run_keeper(int socket, int self) {
     if (failed != 0) {
         throw Error(std::string("cannot start the keeper process: ") + std::strerror(failed));
     }
-    // The keeper leaves a parent at once that ends here, so that it never is our child.
+    // The intermediate parent ends immediately, so that the keeper is not a child of this process.
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
@@ -172,7 +172,7 @@ AddressClaim::AddressClaim(const std::string& wanted) : keeper_(&Keeper::instanc
     }
     static std::atomic<unsigned> next{std::random_device{}()};
     for (int attempt = 0; attempt < 10'000; ++attempt) {
-        // 127.1.0.1 to 127.254.255.254; 127.0.x.y is left to people.
+        // 127.1.0.1 to 127.254.255.254; 127.0.x.y stays free for users.
         const unsigned number = next++;
         const std::string address = "127." + std::to_string(1 + (number >> 16) % 254) + "." +
                                     std::to_string((number >> 8) % 256) + "." + std::to_string(1 + number % 254);
@@ -198,7 +198,7 @@ AddressClaim::~AddressClaim() {
         try {
             keeper_->release(address_);
         } catch (const Error&) {
-            // The keeper is gone, and the claim with it.
+            // The keeper has ended, and the claim with it.
         }
     }
 }

@@ -1,8 +1,8 @@
-// The keeper process. See keeper.hpp for what it is for.
+// The keeper process; keeper.hpp describes its purpose.
 //
-// It is started as /proc/self/exe with an environment variable set, and taken over by a constructor function before
-// main: so a test program needs no helper program beside it, and the keeper does not share the memory, locks or threads
-// of the process that it has to outlive (a plain fork of a multi-threaded program could not even allocate safely).
+// It is started as /proc/self/exe with an environment variable, and a constructor function takes over before main. So a
+// test program needs no helper program, and the keeper shares no memory, locks or threads with the process that it has
+// to outlive. A plain fork of a multi-threaded program could not even allocate safely.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -60,9 +60,8 @@ std::string directory_root() {
     return "/tmp";
 }
 
-// A living keeper holds a lock on its directory's lock file. A directory whose lock can be had was left behind by a
-// keeper that was killed together with its test. One without a lock file may just be in the making: it is left alone
-// for a minute.
+// A running keeper holds a lock on the lock file of its directory. If the lock is free, the keeper was killed together
+// with its test. A directory without a lock file may be new: it stays for a minute.
 void sweep_leftovers(const std::string& root) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root, error)) {
@@ -82,8 +81,8 @@ void sweep_leftovers(const std::string& root) {
     }
 }
 
-// Returns the directory and its lock. The lock is taken right after the file is made; if a sweeper was quicker, it has
-// removed the directory, and the next name is tried.
+// Returns the directory and its lock. The lock is taken right after the file is created. If a sweeper was faster, it
+// has removed the directory, and the next name is tried.
 std::pair<std::string, UniqueFd> make_directory(const std::string& root) {
     for (int attempt = 0; attempt < 100; ++attempt) {
         std::string path = root + "/" + directory_prefix + std::to_string(::getpid()) + "-XXXXXX";
@@ -127,7 +126,7 @@ private:
                 return;
             }
             if (watched[1].revents != 0) {
-                return;  // the process that we serve has ended, whoever else may still hold a copy of its socket
+                return;  // the served process has ended, even if other processes still have a copy of its socket
             }
             collect_orphans();
             if (watched[0].revents != 0) {
@@ -139,8 +138,8 @@ private:
         }
     }
 
-    // Processes that a launcher left, which ended. Our own children stay uncollected until reap(), so that their
-    // numbers stay theirs.
+    // Reaps processes that a launcher left. The keeper's own children stay zombies until reap(), so that their numbers
+    // are not reused.
     void collect_orphans() {
         siginfo_t ended{};
         while (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0 &&
@@ -168,7 +167,7 @@ private:
         return {"error", "the keeper does not know the request " + verb};
     }
 
-    // Abstract socket names live in the network namespace, as loopback addresses do, and vanish with their holder.
+    // Abstract socket names belong to the network namespace, as loopback addresses do, and vanish with their owner.
     std::vector<std::string> claim(const std::string& address) {
         sockaddr_un name{};
         name.sun_family = AF_UNIX;
@@ -226,7 +225,7 @@ private:
 
     [[noreturn]] static void become(pid_t keeper, const std::string& directory, const std::string& log,
                                     std::vector<char*>& arguments, int failure) {
-        ::setpgid(0, 0);  // a launcher that forks has java in its group
+        ::setpgid(0, 0);  // if a launcher forks, java is in its group
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) {
             ::_exit(127);  // the keeper died before the line above took effect
@@ -252,15 +251,15 @@ private:
         siginfo_t ended{};
         while (::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
         }
-        ::kill(-pid, SIGKILL);  // what a launcher left; the number is still the leader's, who has not been collected
+        ::kill(-pid, SIGKILL);  // processes that a launcher left; the number still belongs to the leader, a zombie
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         children_.erase(pid);
         return {"ok", std::to_string(status)};
     }
 
-    // Descendants in other groups become our children as their parents end. Other keepers end by themselves, and have
-    // to clean up first.
+    // Descendants in other groups become children of the keeper when their parents end. Other keepers end by themselves
+    // and must clean up first.
     static void kill_adopted() {
         std::ifstream children("/proc/self/task/" + std::to_string(::getpid()) + "/children");
         for (pid_t child = 0; children >> child;) {
@@ -272,11 +271,11 @@ private:
         }
     }
 
-    // In this order: nobody may get an address, or find the directory gone, while a server still uses it.
+    // In this order: addresses and the directory must stay while a server still uses them.
     void clean_up() {
         for (const pid_t child : children_) {
             ::kill(-child, SIGKILL);
-            ::kill(child, SIGKILL);  // if it has not come to make its group yet
+            ::kill(child, SIGKILL);  // in case it has not created its group yet
         }
         do {
             kill_adopted();
@@ -287,7 +286,7 @@ private:
         claims_.clear();
     }
 
-    // Not all who write here are ours to kill: what the served process started dies with it, but maybe not before us.
+    // The keeper must not kill all writers: children of the served process die with it, but maybe after the keeper.
     void remove_files() const {
         std::error_code error;
         for (int attempt = 0; attempt < 500; ++attempt) {
@@ -310,7 +309,7 @@ private:
 
 [[noreturn]] void become_keeper() {
     ::unsetenv(keeper_variable);
-    // Whoever reads the output of the served process must see its end when that process ends, not when the keeper does.
+    // A reader of the served process's output must see its end when that process ends, not when the keeper ends.
     const int null = ::open("/dev/null", O_RDWR);
     for (const int fd : {0, 1, 2}) {
         ::dup2(null, fd);
@@ -319,14 +318,13 @@ private:
     for (const int fd : {3, 4}) {
         ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
-    // Not a child of the served process: it may wait for any child, and process trees get killed from the root (ctest
-    // does).
+    // Not a child of the served process, which may wait for any child. Also, ctest kills process trees from the root.
     if (::fork() != 0) {
         ::_exit(0);
     }
     ::setsid();
     ::prctl(PR_SET_NAME, process_name);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a launcher left behind is ours to collect, too
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that the keeper can reap what a launcher leaves
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -340,7 +338,7 @@ private:
     ::_exit(0);
 }
 
-// Before other constructors of the program, which may start threads or have effects that belong to a real run.
+// Runs before other constructors of the program, which may start threads or have side effects.
 [[gnu::constructor(101)]] void take_over_before_main() {
     if (std::getenv("ZKRECIPES_TESTENV_KEEPER") != nullptr) {
         become_keeper();

@@ -28,7 +28,7 @@ Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CL
     event.events = EPOLLIN;
     event.data.u64 = 0;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
-    // The signals of the program are not for this thread.
+    // This thread must not get the signals of the program.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);

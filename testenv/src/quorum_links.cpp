@@ -60,7 +60,7 @@ void QuorumLinks::open_link(int from, int to) {
     };
     link.quorum = gate(target.quorum_port);
     link.election = gate(target.election_port);
-    // `to` shall connect back by the address under which it knows `from`.
+    // `to` must connect back to the address under which it knows `from`.
     const Endpoint back{links_.at({to, from}).claim.address(), members_[static_cast<std::size_t>(from)].election_port};
     link.election->stream_head = [address = back.str()](const std::string& bytes) {
         return rewrite_election_hello(bytes, address);
@@ -82,7 +82,7 @@ std::vector<std::string> QuorumLinks::lines_for(int i) const {
 
 void QuorumLinks::set_cut(int from, int to, bool cut) {
     const std::lock_guard lock(loop_->mutex());
-    // Either of the two may have opened the connection.
+    // Either member may have opened the connection.
     Link& forth = links_.at({from, to});
     Link& back = links_.at({to, from});
     forth.quorum->hole_to_server = forth.election->hole_to_server = cut;

@@ -11,8 +11,8 @@
 
 namespace zkrecipes::testenv::internal {
 
-/// All connections between the members of an ensemble, through gates: for each ordered pair (i, j) an address under
-/// which i, and only i, knows j. So every direction of every pair can be cut, without network namespaces.
+/// The gates between the members of an ensemble. Each ordered pair (i, j) has an address under which only i knows j. So
+/// every direction of every pair can be cut without network namespaces.
 class QuorumLinks {
 public:
     struct Member {
@@ -27,7 +27,7 @@ public:
 
     /// The server.N lines of member i.
     [[nodiscard]] std::vector<std::string> lines_for(int i) const;
-    /// What `from` sends to `to` gets lost, or arrives.
+    /// Packets from `from` to `to` are lost, or arrive.
     void set_cut(int from, int to, bool cut);
 
 private:
@@ -43,9 +43,9 @@ private:
     std::map<std::pair<int, int>, Link> links_;
 };
 
-/// The first message on an election connection holds the address under which its sender can be reached; a member with a
-/// greater number hangs up and connects to that, which would be a connection past the gates. Answers the bytes with
-/// that address replaced; nothing while the message is not complete. Bytes that are no such message stay as they are.
+/// The first message on an election connection contains the address of its sender. A member with a greater number hangs
+/// up and connects to that address, which would bypass the gates. Returns the bytes with that address replaced, or
+/// nothing while the message is incomplete. Other bytes do not change.
 [[nodiscard]] std::optional<std::string> rewrite_election_hello(const std::string& bytes, const std::string& address);
 
 }  // namespace zkrecipes::testenv::internal

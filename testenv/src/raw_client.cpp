@@ -102,7 +102,7 @@ struct RawClient::State {
     std::thread reader;
 };
 
-// One try at one server; the session is resumed, or begun when there is none.
+// One attempt at one server. Resumes the session, or begins one if there is none.
 bool RawClient::State::try_server(const Endpoint& endpoint, Clock::time_point deadline) {
     UniqueFd fd = internal::connect_before(endpoint, deadline);
     const auto hello = wire::connect_request(
@@ -148,7 +148,7 @@ void RawClient::State::connect(std::unique_lock<std::mutex>& lock) {
         };
         while (!is_connected()) {
             const Endpoint& endpoint = endpoints[next_endpoint++ % endpoints.size()];
-            // A server that accepts and stays mute must not use up the time of the others.
+            // A server that accepts but never answers must not use up the time of the others.
             const auto share = options.connect_within / static_cast<int>(endpoints.size() + 1);
             if (try_server(endpoint, std::min(deadline, Clock::now() + share))) {
                 break;
@@ -167,7 +167,7 @@ void RawClient::State::drop_connection() {
     if (!socket) {
         return;
     }
-    // Not closed while the reader may be waiting on it; it sees the end and does the rest.
+    // Not closed while the reader may wait on it; the reader sees the end and closes it.
     ::shutdown(socket.get(), SHUT_RDWR);
     socket.reset();
     auto failed = std::exchange(pending, {});
@@ -355,7 +355,7 @@ std::string RawClient::path_watch_body(const std::string& path, bool watch) {
 
 namespace {
 
-// The answer's body, or nothing when there is no such node.
+// The body of the answer, or empty if there is no such node.
 std::optional<std::string> body_of(const RawClient::Reply& reply, Opcode opcode, const std::string& path) {
     if (reply.error == zk_error::no_node) {
         return std::nullopt;

@@ -37,7 +37,7 @@ bool expire_session(const Endpoint& server, std::int64_t session_id, const std::
                     std::chrono::milliseconds within) {
     const auto deadline = Clock::now() + within;
     constexpr std::int32_t close_xid = 1;
-    // A server that is just looking for its quorum drops the connection: try again until the time is over.
+    // A server that is still looking for its quorum drops the connection: try again until the deadline.
     bool close_sent = false;
     for (bool first = true; Clock::now() < deadline; first = false) {
         if (!first) {

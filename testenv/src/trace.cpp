@@ -84,8 +84,7 @@ int round_trips(const std::vector<Record>& trace, std::int64_t session) {
     int heard = 0;  // the latest round trip that an answer of has arrived
     int most = 0;
     for (const auto& record : trace) {
-        // What a session asks of the root is only there to be heard, as a ping: on a busy machine an answer comes late
-        // enough to be asked for again.
+        // Reads of the root only probe the connection, as pings do: on a busy machine a late answer causes another one.
         const bool heartbeat = record.opcode == Opcode::ping || (record.opcode == Opcode::exists && record.path == "/");
         if (record.session != session || heartbeat || record.opcode == Opcode::connect) {
             continue;

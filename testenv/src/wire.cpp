@@ -148,7 +148,7 @@ std::optional<std::string> FrameSplitter::next() {
     }
     std::string frame = buffer_.substr(begin_, size);
     begin_ += size;
-    // Give memory back once in a while instead of moving the rest for every frame.
+    // Free memory now and then instead of moving the rest for every frame.
     if (begin_ == buffer_.size() || begin_ > 64 * 1024) {
         buffer_.erase(0, begin_);
         begin_ = 0;
@@ -193,7 +193,7 @@ std::optional<ConnectResponse> parse_connect_response(std::string_view body) {
 
 namespace {
 
-// Skips what follows the path, so that the next part of a multi can be found. Only opcodes that a multi may hold.
+// Skips the fields after the path, to find the next part of a multi. Only opcodes that a multi may contain.
 bool skip_part(Reader& reader, Opcode opcode) {
     switch (opcode) {
         case Opcode::create:

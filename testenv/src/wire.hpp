@@ -10,20 +10,19 @@
 
 namespace zkrecipes::testenv::wire {
 
-// ZooKeeper's client protocol, as far as an observer needs it. Pure: bytes in, values out, no I/O. Whatever the bytes
-// are, the readers neither throw nor read past the end: they answer "nothing" (std::nullopt).
+// ZooKeeper's client protocol, as far as an observer needs it. Pure: bytes in, values out, no I/O. For any bytes, the
+// readers neither throw nor read past the end: they return std::nullopt.
 //
 // Every message is a frame: four bytes of length, big-endian, then that many bytes. The first frame of either side is
 // the connect handshake, without a header. Later requests start with (xid, opcode), answers with (xid, zxid, error).
 
-/// xids with a meaning of their own.
+/// xids with a special meaning.
 inline constexpr std::int32_t xid_event = -1;
 inline constexpr std::int32_t xid_ping = -2;
 inline constexpr std::int32_t xid_auth = -4;
 inline constexpr std::int32_t xid_set_watches = -8;
 
-/// Takes big-endian integers, strings and buffers off the front of a byte sequence. After the first failure all further
-/// reads fail.
+/// Reads big-endian integers, strings and buffers from a byte sequence. After the first failure all further reads fail.
 class Reader {
 public:
     explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -48,7 +47,7 @@ public:
     Writer& int64(std::int64_t value);
     Writer& text(std::string_view value);
     Writer& raw(std::string_view bytes);
-    /// The bytes written, with the length in front.
+    /// The written bytes, preceded by their length.
     [[nodiscard]] std::string frame() const;
     [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
@@ -59,17 +58,16 @@ private:
 /// Cuts a byte stream into frames.
 class FrameSplitter {
 public:
-    /// Longest frame that is believed. Servers take about 1 MB by default; anything much longer is not this protocol.
+    /// The longest accepted frame. Servers accept about 1 MB by default; a much longer one is another protocol.
     static constexpr std::int32_t longest = 64 * 1024 * 1024;
 
     void feed(std::string_view bytes) { buffer_.append(bytes); }
-    /// The next whole frame, its four bytes of length included. Nothing: more bytes are needed, or broken().
+    /// The next complete frame, including its four bytes of length. Empty: more bytes are needed, or broken().
     [[nodiscard]] std::optional<std::string> next();
-    /// The next length is negative or too large: from here on this stream makes no sense. Four-letter words end up here
-    /// too
-    /// ("srvr" is a length of 1.9 GB).
+    /// Whether the next length is negative or too large, so that the rest of the stream cannot be parsed. This also
+    /// happens with four-letter words ("srvr" is a length of 1.9 GB).
     [[nodiscard]] bool broken() const { return broken_; }
-    /// What has not been handed out, for streams that are broken or passed on as they are.
+    /// The remaining bytes, for streams that are broken or forwarded unchanged.
     [[nodiscard]] std::string take_rest();
     [[nodiscard]] std::size_t buffered() const { return buffer_.size() - begin_; }
 
@@ -114,7 +112,7 @@ struct Event {
 // All of these take the body of a frame.
 [[nodiscard]] std::optional<ConnectRequest> parse_connect_request(std::string_view body);
 [[nodiscard]] std::optional<ConnectResponse> parse_connect_response(std::string_view body);
-/// The xid and opcode must be there; a request whose rest does not parse keeps an empty path.
+/// Requires the xid and the opcode. If the rest cannot be parsed, the path is empty.
 [[nodiscard]] std::optional<RequestHead> parse_request(std::string_view body);
 [[nodiscard]] std::optional<ReplyHead> parse_reply(std::string_view body);
 /// The event in a frame whose reply head has xid_event.

@@ -34,7 +34,7 @@ struct ZkEnsemble::State {
     std::set<std::pair<int, int>> cuts;  // (from, to)
 };
 
-// It runs, and can talk both ways, if need be through others, with more than half of all members.
+// Whether the member runs and can exchange packets with more than half of all members, possibly through others.
 bool ZkEnsemble::State::in_majority(int i) const {
     const auto lives = [&](int j) { return members[static_cast<std::size_t>(j)].running() && frozen.count(j) == 0; };
     const int size = static_cast<int>(members.size());
@@ -61,7 +61,7 @@ void ZkEnsemble::State::set_cut(int from, int to, bool cut) {
     cut ? (void)cuts.insert({from, to}) : (void)cuts.erase({from, to});
 }
 
-// A follower may not have noticed yet that the leader has given it up.
+// A follower may not have noticed yet that the leader dropped it.
 bool ZkEnsemble::State::all_followers_synced(int leader) const {
     const auto answer = internal::four_letter_word(members[static_cast<std::size_t>(leader)].endpoint(), "mntr",
                                                    Clock::now() + milliseconds(1000));
@@ -97,7 +97,7 @@ ZkEnsemble::ZkEnsemble(EnsembleOptions options) : state_(std::make_unique<State>
     }
     std::vector<internal::QuorumLinks::Member> addresses;
     for (const auto& server : state_->members) {
-        // Other ports than the usual ones if those are taken: all three by the same distance.
+        // If the usual ports are taken, all three move by the same distance.
         const int offset = server.endpoint().port - 2181;
         addresses.push_back({server.endpoint().address, static_cast<std::uint16_t>(2888 + offset),
                              static_cast<std::uint16_t>(3888 + offset)});

@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 using internal::Clock;
 using std::chrono::milliseconds;
 
-// The usual ports, or the next set if a process of this machine listens on all addresses there (a system-wide
-// ZooKeeper).
+// The usual ports, or the next set if a process (a system-wide ZooKeeper) listens on all addresses there.
 std::uint16_t free_client_port(const std::string& address) {
     for (int offset = 0; offset < 30'000; offset += 1'000) {
         const auto is_free = [&](int port) {
@@ -141,7 +140,7 @@ void ZkServer::launch() {
     if (running()) {
         return;
     }
-    state_->process.kill();  // collects one that ended by itself
+    state_->process.kill();  // reaps a process that ended by itself
     state_->write_configuration();
     state_->frozen = false;
     state_->process =
@@ -151,7 +150,7 @@ void ZkServer::launch() {
 void ZkServer::wait_ready() {
     const auto deadline = Clock::now() + state_->options.ready_within;
     while (!serving()) {
-        // After two milliseconds of patience the probe is cheap compared to a JVM that starts.
+        // After two milliseconds, a probe is cheap compared to the start of a JVM.
         std::this_thread::sleep_for(milliseconds(2));
         const bool ended = !running();
         if (ended || Clock::now() >= deadline) {
