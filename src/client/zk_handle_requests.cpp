@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/wire_size.hpp"
 #include "client/zk_handle.hpp"
 
 namespace zkrecipes::internal {

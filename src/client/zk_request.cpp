@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
+#include "client/wire_size.hpp"
 #include "client/zk_handle.hpp"
 
 namespace zkrecipes::internal {
@@ -87,14 +88,6 @@ private:
     std::vector<ACL> entries_;
     ACL_vector vector_{};
 };
-
-constexpr std::size_t kHeaderBytes = 64;  // of a request, and of each part of a multi
-
-std::size_t acl_bytes(const std::vector<Acl>& acl) {
-    std::size_t bytes = 0;
-    for (const Acl& entry : acl) bytes += 12 + entry.scheme.size() + entry.id.size();
-    return bytes;
-}
 
 ZkRequest& request_of(const void* data) { return *static_cast<ZkRequest*>(const_cast<void*>(data)); }
 
@@ -218,14 +211,7 @@ ZkRequest::ZkRequest(Kind kind_of, std::string server_path, Done when_done)
 ZkRequest::~ZkRequest() = default;
 
 std::size_t ZkRequest::wire_bytes() const {
-    if (!ops.empty()) return multi_wire_bytes(ops);
-    return kHeaderBytes + path.size() + data.size() + acl_bytes(acl);
-}
-
-std::size_t multi_wire_bytes(const std::vector<MultiOp>& ops) {
-    std::size_t bytes = kHeaderBytes;
-    for (const MultiOp& op : ops) bytes += kHeaderBytes + op.path.size() + op.data.size() + acl_bytes(op.acl);
-    return bytes;
+    return ops.empty() ? request_wire_bytes(path, data, acl) : multi_wire_bytes(ops);
 }
 
 Rc ZkRequest::send(void* zookeeper_handle) {

@@ -55,10 +55,4 @@ struct ZkRequest {
     bool keep = false;      // refused by the C client, which may nevertheless name it once more
 };
 
-/// The largest request that is sent. The servers' own limit is 1,048,575 bytes unless an administrator changed it.
-inline constexpr std::size_t kMaxRequestBytes = 900'000;
-
-/// What a multi takes on the wire, not less.
-std::size_t multi_wire_bytes(const std::vector<MultiOp>& ops);
-
 }  // namespace zkrecipes::internal

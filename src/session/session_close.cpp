@@ -1,7 +1,10 @@
+#include <spdlog/spdlog.h>
+
 #include <atomic>
 #include <utility>
 
-#include "session/session_impl.hpp"
+#include "base/wait_event.hpp"
+#include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -10,39 +13,48 @@ constexpr Nanoseconds kFlushAtMost = std::chrono::seconds(1);  // how long a des
 
 }  // namespace
 
-void SessionImpl::begin_close() {
+void SessionCore::begin_close() {
     may_act_until_ = Instant::min();
-    if (closing_) return;
+    if (closing()) return;
     // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete
     // what is left when they are told that the session is closed.
-    drain_until_ = runtime_->now() + Nanoseconds(options_.close_timeout) / 2;
-    apply(fsm_.close(Errc::closed, "by close() or by the destructor; make a new Session"));
+    drain_until_ = runtime().now() + Nanoseconds(options().close_timeout) / 2;
+    apply(fsm().close(Errc::closed, "by close() or by the destructor; make a new Session"));
     continue_close();
 }
 
 /// Runs at the end of each hold of the session lock while closing.
-void SessionImpl::continue_close() {
+void SessionCore::continue_close() {
     if (drain_until_ == Instant::max()) return;
-    const bool cleaned_up = node_cleaner_.pending() == 0;
-    if (!cleaned_up && fsm_.has_session() && runtime_->now() < drain_until_) return;
+    const bool cleaned_up = node_cleaner().pending() == 0;
+    if (!cleaned_up && fsm().has_session() && runtime().now() < drain_until_) return;
     drain_until_ = Instant::max();
-    apply(fsm_.finish_close());
+    apply(fsm().finish_close());
 }
 
-bool SessionImpl::wait_closed(bool bounded) {
+void SessionCore::on_last_handle_closed() {
+    if (closed_) return;
+    log().info("session {:#x}: closed", printable_id());
+    for (const auto& waiter : close_waiters_) defer([waiter] { waiter->set(); });
+    close_waiters_.clear();
+    closed_ = true;
+    if (core_gone_) stop_lanes(false);
+}
+
+bool SessionCore::wait_closed(bool bounded) {
     const auto event = std::make_shared<WaitEvent>();
     bool waits = false;
     TimerId timer = 0;
-    inside([&] {
+    run_locked([&] {
         begin_close();
         if (closed_) return;
         waits = true;
         close_waiters_.push_back(event);
         if (bounded) {
-            timer = at(runtime_->now() + options_.close_timeout, [this, event] {
-                logger_->warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
-                              printable(fsm_.incarnation().session_id));
-                deferred_.push_back([event] { event->set(); });
+            timer = at(runtime().now() + options().close_timeout, [this, event] {
+                log().warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
+                           printable_id());
+                defer([event] { event->set(); });
                 std::erase(close_waiters_, event);
             });
         }
@@ -50,55 +62,57 @@ bool SessionImpl::wait_closed(bool bounded) {
     if (!waits) return true;
     event->wait();
     bool done = false;
-    inside([&] {
+    run_locked([&] {
         cancel(timer);
         done = closed_;
     });
     return done;
 }
 
-void SessionImpl::close() noexcept {
+void SessionCore::close() noexcept {
+    if (inherited()) return;
+    const auto keep = self();
     try {
         if (!may_lock()) {
-            post_inside([self = shared_from_this()] { self->begin_close(); });  // not in the middle of a step
+            post_locked([this] { begin_close(); });  // not in the middle of a step
         } else if (InternalThread::here()) {
-            inside([&] { begin_close(); });  // this thread may be the one that the end waits for
+            run_locked([&] { begin_close(); });  // this thread may be the one that the end waits for
         } else {
             wait_closed(true);
         }
     } catch (const std::exception& error) {
-        logger_->critical("session: close failed: {}", error.what());
+        log().critical("session: close failed: {}", error.what());
     }
 }
 
-/// The core was destroyed, on any thread, perhaps under the session lock.
-void SessionImpl::core_is_gone() noexcept {
+/// The last pointer of the recipes is gone, on any thread, perhaps under the session lock.
+void SessionCore::core_is_gone() noexcept {
     try {
-        const auto mark = [](SessionImpl& self) {
-            self.core_gone_ = true;
-            return self.closed_;
+        const auto mark = [this] {
+            core_gone_ = true;
+            return closed_;
         };
         if (!may_lock()) {
-            post_inside([mark, self = shared_from_this()] {
-                self->begin_close();
-                if (mark(*self)) self->stop_lanes(false);
+            post_locked([this, mark] {
+                begin_close();
+                if (mark()) stop_lanes(false);
             });
             return;
         }
         // A stay of its own: where there is no handle to wait for, as after a constructor that has thrown, the session
         // is closed at its end, and the threads can be waited for.
-        internally([&] { begin_close(); });
+        run_internally([&] { begin_close(); });
         bool closed = false;
-        internally([&] { closed = mark(*this); });
+        run_internally([&] { closed = mark(); });
         if (closed) stop_lanes(!InternalThread::here() && !NotifierThread::here());
     } catch (const std::exception& error) {
-        logger_->critical("session: shutdown failed: {}", error.what());
+        log().critical("session: shutdown failed: {}", error.what());
     }
 }
 
 /// Ends the threads. On a user's thread it waits for them, unless they are busy: with a callback of the user, or with a
 /// name that is not resolved.
-void SessionImpl::stop_lanes(bool may_wait) noexcept {
+void SessionCore::stop_lanes(bool may_wait) noexcept {
     try {
         if (may_wait) {
             struct Flush {
@@ -107,21 +121,21 @@ void SessionImpl::stop_lanes(bool may_wait) noexcept {
             };
             const auto flush = std::make_shared<Flush>();
             for (const Lane lane : {Lane::notifier, Lane::blocking}) {
-                runtime_->post(lane, [flush] {
+                runtime().post(lane, [flush] {
                     if (--flush->busy == 0) flush->event.set();
                 });
             }
-            const TimerId timer = runtime_->at(runtime_->now() + kFlushAtMost, [flush] { flush->event.set(); });
+            const TimerId timer = runtime().at(runtime().now() + kFlushAtMost, [flush] { flush->event.set(); });
             flush->event.wait();
-            runtime_->cancel(timer);
+            runtime().cancel(timer);
             if (flush->busy.load() == 0) {
-                runtime_->stop();
+                runtime().stop();
                 return;
             }
         }
-        runtime_->post(Lane::blocking, [runtime = runtime_] { runtime->stop(); });
+        runtime().post(Lane::blocking, [runtime = shared_runtime()] { runtime->stop(); });
     } catch (const std::exception& error) {
-        logger_->critical("session: cannot end the threads: {}", error.what());
+        log().critical("session: cannot end the threads: {}", error.what());
     }
 }
 

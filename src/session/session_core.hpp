@@ -1,11 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -18,46 +16,48 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
-#include "session/common/incarnation.hpp"
-#include "session/connection/server_probe.hpp"
-#include "session/lease/hold.hpp"
-#include "session/requests/watch_table.hpp"
+#include "session/common/session_lock.hpp"
+#include "session/common/session_observer.hpp"
+#include "session/common/state_notifier.hpp"
+#include "session/connection/connection.hpp"
+#include "session/connection/server_search.hpp"
+#include "session/lease/lease_keeper.hpp"
+#include "session/lease/lease_renewal.hpp"
+#include "session/options_check.hpp"
+#include "session/requests/node_deletion.hpp"
+#include "session/requests/requests.hpp"
+#include "session/requests/watches.hpp"
 
 namespace zkrecipes::internal {
 
-class SessionImpl;
+class WaitEvent;
 
 /// What a session is closed with when one of its own steps has thrown.
 inline constexpr Errc kStepFailed = Errc::out_of_resources;
 
-/// Told what happens to the session. Always called under the session lock, in the order in which the observers were
-/// added. A callback may add and remove any observer: a removed one is not called any more, an added one only for what
-/// comes next. Must be removed before it is destroyed, unless the session was closed.
-class SessionObserver {
-public:
-    SessionObserver() = default;
-    SessionObserver(const SessionObserver&) = delete;
-    SessionObserver& operator=(const SessionObserver&) = delete;
-    virtual ~SessionObserver() = default;
-    virtual void on_connected(bool same_session) = 0;  // each connect; requests may be sent
-    virtual void on_suspended() = 0;                   // answers of what was sent arrive as unknown
-    virtual void on_session_lost() = 0;                // the incarnation is over; a new one will follow
-    virtual void on_closed(const Error& why) = 0;      // for ever; the observer has been removed already
-
-private:
-    friend class ObserverList;
-    SessionObserver* previous_ = nullptr;
-    SessionObserver* next_ = nullptr;
-    std::uint64_t added_ = 0;  // 0: in no list
-};
-
 /// The session as the recipes see it: a lock, requests, a lease, and the guarantee that what was begun is cleaned up.
+/// Each of these is a part with a header of its own; what is public there may be called here. This class opens and
+/// closes the session and decides in which order its parts are told what happens.
 ///
-/// Everything marked *lock held* may be called only within run_locked(), from any thread. The session lock is one mutex
-/// per session: protocol work is short and never blocks, and so an answer needs no further thread to reach its waiter.
-/// Answers are delivered under the session lock, exactly once, never from inside the request call. All paths are server
-/// paths; server_path() makes them from what users write.
-class SessionCore : public std::enable_shared_from_this<SessionCore> {
+/// Everything marked *lock held* may be called only within run_locked(), from any thread. All paths are server paths;
+/// server_path() makes them from what users write.
+///
+/// The recipes keep the session open by the pointer that open() returns. When the last of them is gone the session is
+/// closed. The object itself lives on until the last handle is closed: the handle's events, its answers and the lanes'
+/// work keep it by SessionLock::self(), so that no cycle holds a session open.
+///
+/// Files: session_core.cpp (opening, what callers ask), session_events.cpp (what the connection and time say),
+/// session_close.cpp, session_failure.cpp (a step that throws).
+class SessionCore final : public std::enable_shared_from_this<SessionCore>,
+                          private Connection::Port,
+                          private Requests::Port,
+                          public SessionLock,
+                          public Connection,
+                          public Requests,
+                          public Watches,
+                          public NodeDeletion,
+                          public LeaseKeeper,
+                          public LeaseRenewal {
 public:
     struct Environment {
         std::shared_ptr<Runtime> runtime;
@@ -67,133 +67,79 @@ public:
     static Environment real_environment();
     /// Validates, then opens the first handle. Throws Error.
     static std::shared_ptr<SessionCore> open(SessionOptions options, Environment environment);
-    ~SessionCore();
 
-    // ---- session lock --------------------------------------------------------------------------------------------
-    /// Runs `work` under the session lock, then, outside of it, what `work` deferred. Throws would_deadlock under a
-    /// session lock, where a retry policy or a log sink of the user runs, and closed in a forked child.
-    void run_locked(const std::function<void()>& work);
-    /// The same for destructors and stop callbacks: under a session lock `work` runs soon, on the protocol lane. It
-    /// owns what it uses. Does nothing in a forked child.
-    void run_locked_or_post(std::function<void()> work) noexcept;
-    /// Whether run_locked() would run its work in this process.
-    bool may_lock() const noexcept;
-    /// *lock held*: runs `action` right after the session lock was released, on this thread: to wake a waiter, never
-    /// user code.
-    void defer(std::function<void()> action);
-    /// User code: on the notifier thread, with no lock held; what it throws is logged.
-    void notify(std::function<void()> callback);
-
-    // ---- facts -------------------------------------------------------------------------------------------------
-    Runtime& runtime() const noexcept;
-    spdlog::logger& log() const noexcept;
-    // For what a user's callback needs, which must not keep the session alive.
-    const std::shared_ptr<Runtime>& shared_runtime() const noexcept;
-    const std::shared_ptr<spdlog::logger>& shared_log() const noexcept;
-    const SessionOptions& options() const noexcept;
-    /// Anywhere, lock-free: this is a copy in a forked child. The threads are missing, the connection is the parent's,
-    /// and any mutex may be locked for ever: nothing of it may be used or destroyed.
-    bool inherited() const noexcept;
-    SessionState state() const noexcept;     // anywhere, lock-free
-    SessionInfo info() const;                // anywhere
-    bool connected() const;                  // *lock held*
-    const Incarnation& incarnation() const;  // *lock held*
-    const Error* closed_because() const;     // *lock held*; null: not closed
-    /// What a call that comes too late is told: auth_failed where that closed the session. Empty: it is not closed.
-    std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;  // *lock held*
-    void throw_if_closed(const char* operation, const std::string& user_path);                     // anywhere
-    void throw_if_inherited(const char* operation, const std::string& user_path) const;            // anywhere
-    /// Anywhere. Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
+    // ---- anywhere --------------------------------------------------------------------------------------------------
+    /// Checks the path and puts the namespace before it. Throws Error bad_path naming `operation`.
     std::string server_path(const std::string& path, const char* operation) const;
     std::string user_path(const std::string& server_path) const;
-
-    // ---- observers and timers (*lock held*) -----------------------------------------------------------------------
-    void add_observer(SessionObserver& observer);          // not any more when the session is closed
-    void add_waiter(SessionObserver& waiter);              // always: a failure may come while it is being closed
-    void remove_observer(SessionObserver& observer);       // also from within a callback
-    TimerId at(Instant when, std::function<void()> work);  // `work` runs under the session lock
-    bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
-
-    // ---- requests (*lock held*) -----------------------------------------------------------------------------------
-    // Sent on the present incarnation's handle. While not connected they are answered Rc::not_connected (never sent).
-    // `sent_at` was read before the request went out: a committed write proves that the session lived then.
-    template <class... Values>
-    using Done = std::function<void(Rc, Values..., Instant sent_at)>;
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
-                Done<std::string, const NodeStat&> done);
-    void remove(const std::string& path, std::int32_t version, Done<> done);
-    void exists(const std::string& path, Done<const NodeStat&> done);
-    void get(const std::string& path, Done<std::string, const NodeStat&> done);
-    void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
-    void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
-    void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
-    void sync(const std::string& path, Done<> done);
-
-    // ---- watches (*lock held*) ------------------------------------------------------------------------------------
-    // One watch on the server per path and facet, however many ask; removed there when nobody asks any more.
-    // WatchListener::ready (or listed) is called once, under the session lock, and never from inside watch_node.
-    using WatchListener = internal::WatchListener;
-    using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
-    WatchId watch_node(const std::string& path, WatchListener listener);
-    WatchId watch_existence(const std::string& path, WatchListener listener);  // the node; missing: its creation
-    WatchId watch_children(const std::string& path, WatchListener listener);
-    WatchId watch_directory(const std::string& path, WatchListener listener);  // its children; missing: its creation
-    /// Watches die silently with their incarnation; removing a dead one is harmless.
-    void unwatch(WatchId watch);
-
-    // ---- budgets (*lock held*) ------------------------------------------------------------------------------------
-    /// Reserves room for an ephemeral node with this path. False: over 900 kB; the caller fails with budget_exceeded.
-    /// Given back by release_ephemeral, or with the incarnation.
-    bool reserve_ephemeral(std::size_t path_bytes);
-    void release_ephemeral(std::size_t path_bytes);
-    bool reserve_watch_possible(std::size_t path_bytes) const;
-
-    // ---- lease and holds (*lock held*) ----------------------------------------------------------------------------
-    /// A write that checked or created the own node was committed; it was sent at `sent_at`.
-    void lease_committed(Instant sent_at);
-    /// One committed check of these nodes of ours, as a lease renewal: ok, no_node, or unknown.
-    void renew_lease(std::vector<std::string> nodes, Done<> done);
-    /// From now on the nodes, made by one transaction, are held together under the lease. Null when the lease is not
-    /// fresh: verify first.
-    std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
-    std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
-    /// Ends it: no lost() any more; the nodes are handed to the reaper. `gone` runs under the session lock when all of
-    /// them are surely gone (true), or the session ended without our knowing (false). Harmless on a hold of a former
-    /// incarnation.
-    void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
-
-    /// The hold is lost as soon as no server answers, not only when the lease ends.
-    void lose_when_suspended(const Hold& hold);
-
-    /// From now on Hold::revocation() tells when somebody has written kRevocationRequest into one of its nodes, also if
-    /// that was before. Costs one read for each node, which nobody waits for.
-    void watch_revocation(const std::shared_ptr<Hold>& hold);
-
-    // ---- what must happen in the end (*lock held*) ----------------------------------------------------------------
-    /// Deletes a node of the present incarnation, trying until it or the incarnation is gone.
-    void delete_node(std::string node, std::function<void(bool gone)> done = {});
-    /// Several, by one request if that is possible. `done`: of all of them.
-    void delete_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {});
-    /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
-    /// its create was lost: sync, list, compare the owner, delete.
-    void delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
-
-    /// The same for a node of a name that others may use, too: deleted only if it belongs to the present incarnation.
-    void delete_if_owned(std::string node, std::function<void(bool gone)> done = {});
-
-    // ---- directories (*lock held*) --------------------------------------------------------------------------------
-    /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.
-    void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done,
-                        CreateMode mode = CreateMode::container);
-
-    // ---- life --------------------------------------------------------------------------------------------------
     bool wait_connected(Deadline deadline, std::stop_token stop);
     Subscription watch_state(std::function<void(SessionState)> listener);
     void close() noexcept;
 
+    // ---- lock held -------------------------------------------------------------------------------------------------
+    void add_observer(SessionObserver& observer);     // not any more when the session is closed
+    void add_waiter(SessionObserver& waiter);         // always: a failure may come while it is being closed
+    void remove_observer(SessionObserver& observer);  // also from within a callback
+
 private:
-    explicit SessionCore(std::shared_ptr<SessionImpl> impl);
-    const std::shared_ptr<SessionImpl> impl_;
+    struct LastPointer;
+    struct ConnectWaiter;
+
+    SessionCore(SessionOptions options, CheckedOptions checked, Environment environment);
+
+    // SessionLock
+    void settle() override;
+    void on_time() override;
+    void fail_stop(const std::exception_ptr& thrown) noexcept override;
+    // Connection::Port
+    void on_status(const SessionActions& actions) override;
+    void on_auth(const SessionActions& actions) override { apply(actions); }
+    void on_watch(WatchEventType type, const std::string& path) override { watch_table().on_event(type, path); }
+    void on_last_handle_closed() override;
+    // Requests::Port
+    void on_touch(Instant sent_at, Instant now, bool overtook) override {
+        LeaseKeeper::on_touch(sent_at, now, overtook);
+    }
+
+    // session_events.cpp
+    void apply(const SessionActions& actions);
+    void open_handle(std::uint64_t handle);
+    void open_next_handle(std::uint64_t handle);
+    void close_handle(const std::string& why);
+    void on_state(SessionState state);
+    void on_connected(bool same_session);
+    void on_suspended();
+    void on_session_over();
+    void on_closed(Errc errc, const std::string& detail);
+    void wake_connect_waiters();
+
+    // session_close.cpp
+    void core_is_gone() noexcept;
+    void begin_close();
+    void continue_close();
+    bool wait_closed(bool bounded);
+    void stop_lanes(bool may_wait) noexcept;
+
+    // session_failure.cpp
+    void finish_failing() noexcept;
+
+    const std::string prefix_;  // chroot and namespace, before every path; empty or "/…"
+    ServerSearch search_;
+    StateNotifier notifier_;
+    ObserverList observers_;
+    std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;
+    std::uint64_t open_failures_ = 0;
+
+    std::string closed_detail_;
+    bool closed_ = false;  // the last handle is gone
+    bool core_gone_ = false;
+    Instant drain_until_ = Instant::max();
+    std::vector<std::shared_ptr<WaitEvent>> close_waiters_;
+
+    std::optional<Error> failure_;  // why a session closes that fails; made beforehand, as memory may be short then
+    bool failed_ = false;
+    bool failure_unfinished_ = false;
+    Instant may_act_until_ = Instant::min();  // when it failed: the end of the lease that holders may have read
 };
 
 /// Throws Error closed for an object that was moved from (without a core), or belongs to the parent process. `object`:

@@ -1,9 +1,11 @@
 // What happens when a step under the session lock throws: memory is short, mostly.
+#include <spdlog/spdlog.h>
+
 #include <exception>
 #include <string>
 #include <utility>
 
-#include "session/session_impl.hpp"
+#include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -22,18 +24,18 @@ std::string text_of(const std::exception_ptr& thrown) {
 
 /// The step may have left anything half done: an answer that nobody was told of, a node that nobody deletes. So nothing
 /// that is known counts any more. The session is closed, the servers delete its nodes, and everybody is told why.
-void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
+void SessionCore::fail_stop(const std::exception_ptr& thrown) noexcept {
     // First what cannot fail: no hold is sure any more, and none can begin.
-    const bool was_closing = std::exchange(closing_, true);
-    lease_view_->sure_until_ns.store(0, std::memory_order_release);
+    const bool was_serving = stop_serving();
+    end_lease();
     failure_unfinished_ = true;
     if (!std::exchange(failed_, true)) {
-        if (!was_closing) may_act_until_ = lease_.sure_until();
+        if (was_serving) may_act_until_ = lease_clock().ends_at();
         try {
             const std::string detail = "an internal step failed: " + text_of(thrown) + "; make a new Session";
-            failure_ = Error(kStepFailed, "session", options_.hosts, detail);
-            logger_->critical("{}", failure_->what());
-            if (!closed_because_) closed_detail_ = detail;
+            failure_ = Error(kStepFailed, "session", options().hosts, detail);
+            log().critical("{}", failure_->what());
+            if (closed_because() == nullptr) closed_detail_ = detail;
         } catch (...) {
             // Memory is short: the words that were prepared must do.
         }
@@ -44,7 +46,7 @@ void SessionImpl::fail_stop(const std::exception_ptr& thrown) noexcept {
 /// Each part by itself. Where one fails it is tried again at the end of the next hold of the session lock. The handle
 /// is closed, and with it the nodes are deleted, when the lease as it was before is over, or the owner closes the
 /// session: a holder may have begun something that fits into what remaining_lease() told it.
-void SessionImpl::finish_failing() noexcept {
+void SessionCore::finish_failing() noexcept {
     bool all_done = true;
     const auto attempt = [&all_done](auto&& part) noexcept {
         try {
@@ -53,17 +55,18 @@ void SessionImpl::finish_failing() noexcept {
             all_done = false;
         }
     };
-    drain_until_ = probe_at_ = heartbeat_at_ = Instant::max();
-    ++probe_round_;
-    if (!closed_because_) {  // not when it was being closed anyway
-        closed_because_ = std::move(failure_);
+    drain_until_ = Instant::max();
+    stop_heartbeat();
+    search_.stop();
+    if (closed_because() == nullptr) {  // not when it was being closed anyway
+        close_because(std::move(*failure_));
         failure_.reset();
     }
-    const Error& why = failure_ ? *failure_ : *closed_because_;
+    const Error& why = failure_ ? *failure_ : *closed_because();
     attempt([this] { lose_all("an internal step failed, and the session was closed"); });
     attempt([this] { tell_of_losses(); });
     // What the state machine says is to be done is done here, whatever of it had been done before.
-    attempt([this] { fsm_.close(closed_because_->errc(), {}); });
+    attempt([this] { fsm().close(closed_because()->errc(), {}); });
     attempt([this] { update_info(); });
     if (state() != SessionState::closed) attempt([this] { on_state(SessionState::closed); });
     attempt([this] { wake_connect_waiters(); });
@@ -71,9 +74,9 @@ void SessionImpl::finish_failing() noexcept {
         observers_.remove(observer);
         attempt([&] { observer.on_closed(why); });
     });
-    const bool may_close = runtime_->now() >= may_act_until_;
+    const bool may_close = runtime().now() >= may_act_until_;
     if (may_close) {
-        attempt([this] { fsm_.finish_close(); });
+        attempt([this] { fsm().finish_close(); });
         attempt([this] { on_session_over(); });
         attempt([this] { close_handle({}); });
     }

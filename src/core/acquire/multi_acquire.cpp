@@ -8,7 +8,7 @@
 
 #include "base/identity.hpp"
 #include "base/paths.hpp"
-#include "client/zk_request.hpp"
+#include "client/wire_size.hpp"
 #include "core/queue/node_name.hpp"
 #include "core/queue/payload.hpp"
 
@@ -22,17 +22,16 @@ std::string prefix_of(const MultiQueueSpec& spec, std::size_t member, const std:
     return join_path(spec.members[member].directory, identity + spec.members[member].base);
 }
 
-/// As ZkRequest::wire_bytes counts the transaction.
-std::size_t wire_bytes(const MultiQueue& queue, std::size_t payload_bytes) {
-    constexpr std::size_t kHeader = 64;
-    std::size_t acl_bytes = 0;
-    for (const Acl& entry : queue.acl) acl_bytes += 12 + entry.scheme.size() + entry.id.size();
-    std::size_t bytes = kHeader;
+/// What the transaction takes that creates a node in each of the queues.
+std::size_t wire_bytes(const MultiQueue& queue, const std::string& payload) {
+    std::vector<MultiOp> creates(queue.queues.size());
     const std::string identity(kIdentityChars, 'x');
-    for (std::size_t i = 0; i < queue.queues.size(); ++i) {
-        bytes += kHeader + prefix_of(queue.spec, i, identity).size() + payload_bytes + acl_bytes;
+    for (std::size_t i = 0; i < creates.size(); ++i) {
+        creates[i].path = prefix_of(queue.spec, i, identity);
+        creates[i].data = payload;
+        creates[i].acl = queue.acl;
     }
-    return bytes;
+    return multi_wire_bytes(creates);
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ std::shared_ptr<const MultiQueue> make_multi_queue(const SessionCore& core,
     queue->acl = options.acl ? *options.acl : core.options().acl;
     queue->queues = std::move(queues);
     queue->options = std::move(options);
-    const std::size_t payload_bytes = write_payload(queue->options, {}, operation, queue->name).size();
-    if (const std::size_t bytes = wire_bytes(*queue, payload_bytes); bytes > kMaxRequestBytes) {
+    const std::string payload = write_payload(queue->options, {}, operation, queue->name);
+    if (const std::size_t bytes = wire_bytes(*queue, payload); bytes > kMaxRequestBytes) {
         throw Error(Errc::too_large, operation, queue->name,
                     "the transaction would have " + std::to_string(bytes) + " bytes and the servers take " +
                         std::to_string(kMaxRequestBytes) + "; use shorter paths or fewer of them");

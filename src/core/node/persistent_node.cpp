@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/paths.hpp"
-#include "client/zk_request.hpp"
+#include "client/wire_size.hpp"
 #include "core/hold/hold_ref.hpp"
 #include "session/common/backoff.hpp"
 
@@ -257,12 +257,7 @@ Subscription PersistentNodeOp::watch_state(const std::shared_ptr<SessionCore>& c
 // ---- what the owner asks for --------------------------------------------------------------------------------------
 
 void PersistentNodeOp::check_size(const char* operation, const std::string& data) const {
-    MultiOp create;
-    create.kind = MultiOp::Kind::create;
-    create.path = path_;
-    create.data = data;
-    create.acl = acl_;
-    const std::size_t bytes = multi_wire_bytes({create});
+    const std::size_t bytes = request_wire_bytes(path_, data, acl_);
     if (bytes <= kMaxRequestBytes) return;
     throw Error(Errc::too_large, operation, user_path_,
                 "the request would have " + std::to_string(bytes) + " bytes and the servers take " +

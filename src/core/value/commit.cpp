@@ -6,7 +6,7 @@
 
 #include "base/identity.hpp"
 #include "base/paths.hpp"
-#include "client/zk_request.hpp"
+#include "client/wire_size.hpp"
 #include "core/operation/wait.hpp"
 #include "core/queue/node_name.hpp"
 #include "core/value/commit_fsm.hpp"

@@ -1,7 +1,5 @@
 #include "session/common/state_notifier.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "base/process.hpp"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <spdlog/spdlog.h>
-
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,7 +10,14 @@
 #include "base/wait_event.hpp"
 #include "session/common/internal_thread.hpp"
 
+namespace spdlog {
+class logger;
+}
+
 namespace zkrecipes::internal {
+
+/// Logs the exception that is being handled: `what` threw it.
+void log_thrown(spdlog::logger& logger, const char* what) noexcept;
 
 /// One listener of the user, told on the notifier lane what `Pending` keeps of what happened while it was busy. Lives
 /// as long as its subscription, and as a call of it is under way.
@@ -70,10 +74,8 @@ private:
     void call(const Value& value) noexcept {
         try {
             listener_(value);
-        } catch (const std::exception& error) {
-            logger_->error("{} threw: {}", what_, error.what());
         } catch (...) {
-            logger_->error("{} threw", what_);
+            log_thrown(*logger_, what_);
         }
     }
 

@@ -29,7 +29,7 @@ public:
     bool idle() const noexcept { return waiting_.empty(); }
     /// When to look again; Instant::max(): not before the next request.
     Instant look_at() const noexcept;
-    /// At or after look_at(): true when a nudge must be sent now.
+    /// At or after look_at(): true when one more read must be sent now.
     bool due(Instant now);
 
 private:

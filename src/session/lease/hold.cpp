@@ -18,7 +18,7 @@ Nanoseconds Hold::remaining_lease() const noexcept {
     // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between
     // the two reads makes the answer smaller, never larger. The flag comes last: whoever extends a lease that had
     // passed sets it before, so that a reader of the new lease sees it.
-    const std::int64_t until = lease_->sure_until_ns.load(std::memory_order_acquire);
+    const std::int64_t until = lease_->ends_at_ns.load(std::memory_order_acquire);
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
     if (now < until) return Nanoseconds(until - now);

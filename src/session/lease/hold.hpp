@@ -18,7 +18,7 @@ inline constexpr std::string_view kRevocationRequest = "__REVOKE__";
 
 /// Until when the present incarnation is surely ours, readable without a lock. Written under the session lock.
 struct LeaseView {
-    std::atomic<std::int64_t> sure_until_ns{0};  // BootTime since its epoch; 0: not at all
+    std::atomic<std::int64_t> ends_at_ns{0};  // BootTime since its epoch; 0: not at all
     /// Some reader has seen its hold end. If the session extends the lease at that moment without having seen the end
     /// itself, that hold is over and nobody would be told.
     mutable std::atomic<bool> end_seen{false};

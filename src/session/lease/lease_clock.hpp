@@ -35,7 +35,7 @@ public:
     /// The session is over.
     void reset();
 
-    Instant sure_until() const noexcept { return until_; }  // Instant::min(): not at all
+    Instant ends_at() const noexcept { return until_; }  // Instant::min(): not at all
     bool passed(Instant now) const noexcept { return now >= until_; }
     /// Enough is left (T/3) that a hold may begin on it without a further round trip.
     bool fresh(Instant now) const noexcept;

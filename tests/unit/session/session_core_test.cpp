@@ -81,7 +81,7 @@ TEST_F(SessionCoreTest, SentAtIsTheTimeBeforeTheRequestWentOut) {
     EXPECT_EQ(told, sent);
 }
 
-TEST_F(SessionCoreTest, WhatIsDeferredRunsAfterTheStrandWasLeft) {
+TEST_F(SessionCoreTest, WhatIsDeferredRunsAfterTheLockWasReleased) {
     open();
     std::vector<int> order;
     inside([&] {
@@ -191,7 +191,7 @@ TEST_F(SessionCoreTest, CloseIsBoundedWhenTheHandleDoesNotEnd) {
     EXPECT_TRUE(runtime->stopped());
 }
 
-TEST_F(SessionCoreTest, CloseLetsTheReaperFinishFirst) {
+TEST_F(SessionCoreTest, CloseLetsTheNodeCleanerFinishFirst) {
     open_connected();
     bool gone = false;
     inside([&] { core->delete_node("/lock/n", [&](bool is) { gone = is; }); });
@@ -213,7 +213,20 @@ TEST_F(SessionCoreTest, TheLanesEndWithTheCore) {
     EXPECT_EQ(clients->clients[0].use_count(), 1) << "somebody still holds the handle";
 }
 
-TEST_F(SessionCoreTest, TheLastReferenceMayBeDroppedInsideTheStrand) {
+TEST_F(SessionCoreTest, AWeakPointerKeepsNeitherTheSessionOpenNorItsParts) {
+    open_connected();
+    const std::weak_ptr<internal::SessionCore> weak = core->weak_from_this();
+    EXPECT_EQ(weak.lock(), core);
+    EXPECT_EQ(core->shared_from_this(), core);
+    core.reset();
+    EXPECT_EQ(weak.lock(), nullptr) << "a closed session is not opened again, although its handle is still closing";
+    const auto parts = runtime.use_count();
+    runtime->run();
+    EXPECT_TRUE(client().closed);
+    EXPECT_LT(runtime.use_count(), parts) << "the object lives on";
+}
+
+TEST_F(SessionCoreTest, TheLastPointerMayBeDroppedUnderTheLock) {
     open_connected();
     core->run_locked([this] { core.reset(); });
     runtime->run();

@@ -18,7 +18,7 @@ protected:
     std::shared_ptr<Hold> make_all(std::vector<std::string> of) {
         return std::make_shared<Hold>(runtime, lease, std::move(of), 7, 1, 1);
     }
-    void sure_until(Instant until) { lease->sure_until_ns = until.time_since_epoch().count(); }
+    void lease_ends_at(Instant until) { lease->ends_at_ns = until.time_since_epoch().count(); }
 
     std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>();
     std::shared_ptr<LeaseView> lease = std::make_shared<LeaseView>();
@@ -26,7 +26,7 @@ protected:
 };
 
 TEST_F(HoldTest, IsHeldUntilTheLeaseEndsAndNotAnInstantLonger) {
-    sure_until(start + 4s);
+    lease_ends_at(start + 4s);
     const auto hold = make();
     EXPECT_EQ(hold->remaining_lease(), 4s);
     runtime->freeze_for(4s - 1ns);
@@ -36,17 +36,17 @@ TEST_F(HoldTest, IsHeldUntilTheLeaseEndsAndNotAnInstantLonger) {
 }
 
 TEST_F(HoldTest, ALaterLeaseRevivesNoHoldThatWasSeenToHaveEnded) {
-    sure_until(start + 4s);
+    lease_ends_at(start + 4s);
     const auto hold = make();
     runtime->freeze_for(4s);
     EXPECT_FALSE(hold->held());
-    sure_until(start + 1h);
+    lease_ends_at(start + 1h);
     EXPECT_FALSE(hold->held());
     EXPECT_EQ(hold->remaining_lease(), 0s);
 }
 
 TEST_F(HoldTest, MarkedLostItIsLostWhateverTheLeaseSays) {
-    sure_until(start + 4s);
+    lease_ends_at(start + 4s);
     const auto hold = make();
     EXPECT_TRUE(hold->mark_lost());
     EXPECT_FALSE(hold->mark_lost()) << "the loss is reported once";
@@ -63,7 +63,7 @@ TEST_F(HoldTest, AnExpiredLeaseSeenByAReaderIsStillReportedOnce) {
 }
 
 TEST_F(HoldTest, GivenBackItIsNeverReportedLost) {
-    sure_until(start + 4s);
+    lease_ends_at(start + 4s);
     const auto hold = make();
     hold->mark_ended();
     EXPECT_FALSE(hold->held());

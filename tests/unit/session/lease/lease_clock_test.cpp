@@ -20,12 +20,12 @@ protected:
 TEST_F(LeaseClockTest, NothingIsOursBeforeTheFirstCommit) {
     EXPECT_TRUE(clock.passed(kConnected));
     EXPECT_FALSE(clock.fresh(kConnected));
-    EXPECT_EQ(clock.sure_until(), Instant::min());
+    EXPECT_EQ(clock.ends_at(), Instant::min());
 }
 
 TEST_F(LeaseClockTest, SureUntilTwoThirdsAfterTheCommittedWriteWasSent) {
     EXPECT_FALSE(clock.commit(kConnected, kConnected + 3s));
-    EXPECT_EQ(clock.sure_until(), kConnected + 4s) << "counted from the sending, not from the answer";
+    EXPECT_EQ(clock.ends_at(), kConnected + 4s) << "counted from the sending, not from the answer";
     EXPECT_FALSE(clock.passed(kConnected + 4s - 1ns));
     EXPECT_TRUE(clock.passed(kConnected + 4s));
 }
@@ -39,7 +39,7 @@ TEST_F(LeaseClockTest, WithoutAConnectionNothingIsProved) {
 TEST_F(LeaseClockTest, AnOlderCommitNeverShortensANewerOne) {
     (void)clock.commit(kConnected + 1s, kConnected + 1s);
     (void)clock.commit(kConnected, kConnected + 2s);
-    EXPECT_EQ(clock.sure_until(), kConnected + 5s);
+    EXPECT_EQ(clock.ends_at(), kConnected + 5s);
     EXPECT_EQ(clock.last_commit(), kConnected + 1s);
 }
 
@@ -47,26 +47,26 @@ TEST_F(LeaseClockTest, RenewalAfterTheLeasePassedRevivesNothing) {
     (void)clock.commit(kConnected, kConnected);
     clock.answered(kConnected + 1s, kConnected + 1s);
     EXPECT_FALSE(clock.commit(kConnected + 1s, kConnected + 4s - 1ns));
-    EXPECT_EQ(clock.sure_until(), kConnected + 5s);
+    EXPECT_EQ(clock.ends_at(), kConnected + 5s);
     EXPECT_TRUE(clock.commit(kConnected + 4s, kConnected + 5s)) << "says that the holds must be marked lost first";
-    EXPECT_GT(clock.sure_until(), kConnected + 6s);
+    EXPECT_GT(clock.ends_at(), kConnected + 6s);
     EXPECT_FALSE(clock.commit(kConnected + 5s, kConnected + 6s));
 }
 
 TEST_F(LeaseClockTest, ATimeoutThatShrinksAppliesAtOnce) {
     (void)clock.commit(kConnected, kConnected);
     clock.connected(4500ms, kConnected, kConnected + 1s);
-    EXPECT_EQ(clock.sure_until(), kConnected + 3s);
+    EXPECT_EQ(clock.ends_at(), kConnected + 3s);
 }
 
 TEST_F(LeaseClockTest, ATimeoutThatGrowsAppliesToLaterWritesOnly) {
     (void)clock.commit(kConnected, kConnected);
     clock.connected(12000ms, kConnected + 500ms, kConnected + 1s);
-    EXPECT_EQ(clock.sure_until(), kConnected + 4s);
+    EXPECT_EQ(clock.ends_at(), kConnected + 4s);
     (void)clock.commit(kConnected + 500ms, kConnected + 2s);
-    EXPECT_EQ(clock.sure_until(), kConnected + 4500ms) << "sent while the servers still counted with the old timeout";
+    EXPECT_EQ(clock.ends_at(), kConnected + 4500ms) << "sent while the servers still counted with the old timeout";
     (void)clock.commit(kConnected + 1s, kConnected + 2s);
-    EXPECT_EQ(clock.sure_until(), kConnected + 9s);
+    EXPECT_EQ(clock.ends_at(), kConnected + 9s);
 }
 
 TEST_F(LeaseClockTest, FreshWhileAThirdOfTheTimeoutIsLeft) {

@@ -128,15 +128,15 @@ TEST_F(SessionLeaseTest, NoHoldBeginsOnALeaseThatIsNotFresh) {
     });
     runtime->advance(2s + 1ms);
     inside([&] { EXPECT_EQ(core->begin_hold("/l/n", 7), nullptr) << "less than a third of the timeout left"; });
-    Rc verified{};
+    Rc renewed{};
     inside([&] {
         core->renew_lease({"/l/n"}, [&](Rc rc, Instant) {
-            verified = rc;
+            renewed = rc;
             EXPECT_NE(core->begin_hold("/l/n", 7), nullptr);
         });
     });
     commit_heartbeats();
-    EXPECT_EQ(verified, Rc::ok);
+    EXPECT_EQ(renewed, Rc::ok);
 }
 
 TEST_F(SessionLeaseTest, WhatTheClientRefusedByItselfIsNoTouch) {

@@ -21,28 +21,28 @@ protected:
 
 TEST_F(LeaseTouchTest, AWriteRightAfterTheConnectIsWorthTwoThirds) {
     EXPECT_FALSE(commit(100ms));
-    EXPECT_EQ(lease.sure_until(), at(8100ms));
+    EXPECT_EQ(lease.ends_at(), at(8100ms));
     EXPECT_TRUE(lease.fresh(at(105ms)));
 }
 
 TEST_F(LeaseTouchTest, AWriteAfterALongSilenceIsWorthNoMoreThanTheConnect) {
     EXPECT_FALSE(commit(11s));
-    EXPECT_EQ(lease.sure_until(), at(11880ms));
+    EXPECT_EQ(lease.ends_at(), at(11880ms));
     EXPECT_FALSE(lease.fresh(at(11s)));
 }
 
 TEST_F(LeaseTouchTest, AnAnswerCountsOnlyForWritesSentAfterAPingCarriedIt) {
     lease.answered(at(9s), at(9010ms));
     EXPECT_FALSE(commit(11s));  // 1.99 s after the answer: the ping may still be on its way
-    EXPECT_EQ(lease.sure_until(), at(11880ms));
+    EXPECT_EQ(lease.ends_at(), at(11880ms));
     EXPECT_FALSE(commit(11011ms));
-    EXPECT_EQ(lease.sure_until(), at(19011ms));
+    EXPECT_EQ(lease.ends_at(), at(19011ms));
 }
 
 TEST_F(LeaseTouchTest, TheTouchOfThePresentWriteDoesNotCountForItself) {
     lease.answered(at(11s), at(11s));
     EXPECT_FALSE(commit(11s));
-    EXPECT_EQ(lease.sure_until(), at(11880ms));
+    EXPECT_EQ(lease.ends_at(), at(11880ms));
 }
 
 TEST_F(LeaseTouchTest, AHeartbeatThatOvertookOthersIsNotHiddenByTheirAnswers) {
@@ -50,14 +50,14 @@ TEST_F(LeaseTouchTest, AHeartbeatThatOvertookOthersIsNotHiddenByTheirAnswers) {
     lease.answered(at(5200ms), at(5300ms), true);  // a heartbeat
     lease.answered(at(2900ms), at(6s));            // had waited, too
     EXPECT_FALSE(commit(8100ms));
-    EXPECT_EQ(lease.sure_until(), at(16100ms)) << "of the heartbeat 17.08 s, of the others not even 14.78 s";
+    EXPECT_EQ(lease.ends_at(), at(16100ms)) << "of the heartbeat 17.08 s, of the others not even 14.78 s";
 }
 
 TEST_F(LeaseTouchTest, TouchesOfAnEarlierConnectionAreVoid) {
     lease.answered(at(6s), at(6s));
     lease.connected(12s, at(5s), at(9s));
     EXPECT_FALSE(commit(10s));
-    EXPECT_EQ(lease.sure_until(),
+    EXPECT_EQ(lease.ends_at(),
               at(16880ms));  // 5 s, the last moment surely before the connect, plus T less one per cent
 }
 
@@ -66,7 +66,7 @@ TEST_F(LeaseTouchTest, SteadyHeartbeatsKeepNearlyTwoThirds) {
         EXPECT_FALSE(commit(t));
         lease.answered(at(t), at(t + 5ms));
     }
-    EXPECT_EQ(lease.sure_until(), at(38s));
+    EXPECT_EQ(lease.ends_at(), at(38s));
 }
 
 TEST_F(LeaseTouchTest, WithAnUnknownTickHalfOfTheTimeoutIsAssumed) {

@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 /// Session timeout 6 s. After 0.9 T of silence a hold needs two checks.
-class SessionVerifyTest : public SessionTest {
+class LeaseRenewalTest : public SessionTest {
 protected:
     void SetUp() override { open_connected(); }
     /// Answers go into `told`.
@@ -28,7 +28,7 @@ protected:
     std::vector<std::string> told;
 };
 
-TEST_F(SessionVerifyTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedTheTouch) {
+TEST_F(LeaseRenewalTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarriedTheTouch) {
     runtime->freeze_for(5400ms);  // 0.9 T: the leader may last have heard of us at the connect
     EXPECT_EQ(hold("/l/n"), nullptr);
     std::shared_ptr<Hold> held;
@@ -48,7 +48,7 @@ TEST_F(SessionVerifyTest, AfterASilenceAHoldNeedsASecondCheckOnceAPingHasCarried
     EXPECT_TRUE(held->held());
 }
 
-TEST_F(SessionVerifyTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
+TEST_F(LeaseRenewalTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerification) {
     runtime->freeze_for(5400ms);
     int answers = 0;
     inside([&] { core->renew_lease({"/l/n"}, [&](Rc rc, Instant) { answers += rc == Rc::not_connected ? 1 : 100; }); });
@@ -58,15 +58,15 @@ TEST_F(SessionVerifyTest, AConnectionThatBreaksBetweenTheTwoChecksEndsTheVerific
     EXPECT_EQ(answers, 1);
 }
 
-TEST_F(SessionVerifyTest, AFailedVerificationIsNoRenewal) {
-    Rc verified{};
-    inside([&] { core->renew_lease({"/l/n"}, [&](Rc rc, Instant) { verified = rc; }); });
+TEST_F(LeaseRenewalTest, AFailedVerificationIsNoRenewal) {
+    Rc renewed{};
+    inside([&] { core->renew_lease({"/l/n"}, [&](Rc rc, Instant) { renewed = rc; }); });
     client().take("multi").answer(refusal_at(0, 1));
-    EXPECT_EQ(verified, Rc::no_node);
+    EXPECT_EQ(renewed, Rc::no_node);
     inside([&] { EXPECT_EQ(core->begin_hold("/l/n", 7), nullptr); });
 }
 
-TEST_F(SessionVerifyTest, TheSecondCheckIsOneForAllWhoWait) {
+TEST_F(LeaseRenewalTest, TheSecondCheckIsOneForAllWhoWait) {
     check_first({"/l/a", "/l/b", "/l/c"});
     runtime->advance(1501ms);
     ASSERT_EQ(client().open.size(), 1u) << "thousands of them would keep the answers slow, and no lease would be fresh";
@@ -76,7 +76,7 @@ TEST_F(SessionVerifyTest, TheSecondCheckIsOneForAllWhoWait) {
     EXPECT_NE(hold("/l/a"), nullptr);
 }
 
-TEST_F(SessionVerifyTest, WhoseNodeIsGoneAtTheSecondCheckIsToldAloneAndTheOthersAreCheckedAgainAtOnce) {
+TEST_F(LeaseRenewalTest, WhoseNodeIsGoneAtTheSecondCheckIsToldAloneAndTheOthersAreCheckedAgainAtOnce) {
     check_first({"/l/a", "/l/b", "/l/c"});
     runtime->advance(1501ms);
     client().take("multi").answer(refusal_at(1, 3));
@@ -87,7 +87,7 @@ TEST_F(SessionVerifyTest, WhoseNodeIsGoneAtTheSecondCheckIsToldAloneAndTheOthers
     EXPECT_THAT(told, ElementsAre("/l/b: no node", "/l/a: ok", "/l/c: ok"));
 }
 
-TEST_F(SessionVerifyTest, ARefusalThatNamesNoNodeIsAskedAboutOneByOne) {
+TEST_F(LeaseRenewalTest, ARefusalThatNamesNoNodeIsAskedAboutOneByOne) {
     check_first({"/l/a", "/l/b"});
     runtime->advance(1501ms);
     Reply refusal;
@@ -100,7 +100,7 @@ TEST_F(SessionVerifyTest, ARefusalThatNamesNoNodeIsAskedAboutOneByOne) {
     EXPECT_THAT(told, ElementsAre("/l/a: no node", "/l/b: ok"));
 }
 
-TEST_F(SessionVerifyTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
+TEST_F(LeaseRenewalTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
     std::vector<std::string> nodes;
     for (int i = 0; i < 512; ++i) nodes.push_back("/l/" + std::to_string(i));
     check_first(nodes);
@@ -115,7 +115,7 @@ TEST_F(SessionVerifyTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
     EXPECT_LT(round_trips, 70);
 }
 
-TEST_F(SessionVerifyTest, WhoAsksWhileOthersWaitGoesWithThem) {
+TEST_F(LeaseRenewalTest, WhoAsksWhileOthersWaitGoesWithThem) {
     check_first({"/l/a"});
     runtime->advance(100ms);
     renew_lease("/l/b");
@@ -126,14 +126,14 @@ TEST_F(SessionVerifyTest, WhoAsksWhileOthersWaitGoesWithThem) {
     EXPECT_THAT(told, ElementsAre("/l/a: ok", "/l/b: ok"));
 }
 
-TEST_F(SessionVerifyTest, WhoWaitsForALeaseIsToldAtOnceThatTheSessionIsOver) {
+TEST_F(LeaseRenewalTest, WhoWaitsForALeaseIsToldAtOnceThatTheSessionIsOver) {
     check_first({"/l/a", "/l/b"});
     client().expire();
     runtime->run();
     EXPECT_THAT(told, ElementsAre("/l/a: not connected", "/l/b: not connected"));
 }
 
-TEST_F(SessionVerifyTest, WhoWaitsForALeaseIsToldThatTheSessionIsClosed) {
+TEST_F(LeaseRenewalTest, WhoWaitsForALeaseIsToldThatTheSessionIsClosed) {
     check_first({"/l/a", "/l/b"});
     runtime->while_running([&] { core->close(); });
     EXPECT_THAT(told, ElementsAre("/l/a: closed", "/l/b: closed"));

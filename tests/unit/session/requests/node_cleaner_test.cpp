@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class ReaperTest : public ::testing::Test, protected NodeCleaner::Port {
+class NodeCleanerTest : public ::testing::Test, protected NodeCleaner::Port {
 protected:
     void cleaner_remove(const std::string& path, NodeCleaner::Ticket t) override { send("remove " + path, t); }
     void cleaner_remove_all(const std::vector<std::string>& paths, NodeCleaner::Ticket t) override {
@@ -39,14 +39,14 @@ protected:
         tickets.erase(tickets.begin());
         return ticket;
     }
-    void removed_all(Rc rc = Rc::ok) { reaper.on_removed_all(next(), rc); }
-    void removed(Rc rc = Rc::ok) { reaper.on_removed(next(), rc); }
+    void removed_all(Rc rc = Rc::ok) { cleaner.on_removed_all(next(), rc); }
+    void removed(Rc rc = Rc::ok) { cleaner.on_removed(next(), rc); }
     NodeCleaner::Done done() {
         return [this](bool gone) { ends.push_back(gone); };
     }
-    void identity() { reaper.add_identity("/dir", "_c_1-", 77, done()); }
+    void identity() { cleaner.add_identity("/dir", "_c_1-", 77, done()); }
 
-    NodeCleaner reaper{*this};
+    NodeCleaner cleaner{*this};
     bool connected = true;
     Instant now{100h};
     std::vector<std::string> sent;
@@ -55,94 +55,94 @@ protected:
     int refusals = 0;
 };
 
-TEST_F(ReaperTest, ANodeIsDeletedAtOnce) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, ANodeIsDeletedAtOnce) {
+    cleaner.add_node("/dir/n", done());
     EXPECT_THAT(sent, ElementsAre("remove /dir/n"));
-    EXPECT_EQ(reaper.pending(), 1u);
+    EXPECT_EQ(cleaner.pending(), 1u);
     removed();
     EXPECT_THAT(ends, ElementsAre(true));
-    EXPECT_EQ(reaper.pending(), 0u);
+    EXPECT_EQ(cleaner.pending(), 0u);
 }
 
-TEST_F(ReaperTest, SeveralNodesAreDeletedByOneRequest) {
-    reaper.add_nodes({"/a/n", "/b/n"}, done());
+TEST_F(NodeCleanerTest, SeveralNodesAreDeletedByOneRequest) {
+    cleaner.add_nodes({"/a/n", "/b/n"}, done());
     EXPECT_THAT(sent, ElementsAre("remove together /a/n /b/n"));
     removed_all();
     EXPECT_THAT(ends, ElementsAre(true));
-    EXPECT_EQ(reaper.pending(), 0u);
+    EXPECT_EQ(cleaner.pending(), 0u);
 }
 
-TEST_F(ReaperTest, WhenOneOfSeveralIsGoneOrMayNotBeDeletedEachIsDeletedByItself) {
+TEST_F(NodeCleanerTest, WhenOneOfSeveralIsGoneOrMayNotBeDeletedEachIsDeletedByItself) {
     for (const Rc rc : {Rc::no_node, Rc::no_auth}) {
         sent.clear();
         ends.clear();
-        reaper.add_nodes({"/a/n", "/b/n"}, done());
+        cleaner.add_nodes({"/a/n", "/b/n"}, done());
         removed_all(rc);
         EXPECT_THAT(sent, ElementsAre("remove together /a/n /b/n", "remove /a/n", "remove /b/n"));
         removed(Rc::no_node);
         EXPECT_THAT(ends, IsEmpty());
         removed();
         EXPECT_THAT(ends, ElementsAre(true));
-        EXPECT_EQ(reaper.pending(), 0u);
+        EXPECT_EQ(cleaner.pending(), 0u);
     }
 }
 
-TEST_F(ReaperTest, AnUnknownEndOfSeveralDeletionsIsTriedAgainAndTheSessionsEndIsTheEndOfAll) {
-    reaper.add_nodes({"/a/n", "/b/n"}, done());
+TEST_F(NodeCleanerTest, AnUnknownEndOfSeveralDeletionsIsTriedAgainAndTheSessionsEndIsTheEndOfAll) {
+    cleaner.add_nodes({"/a/n", "/b/n"}, done());
     connected = false;
     removed_all(Rc::connection_loss);
     EXPECT_THAT(ends, IsEmpty());
     connected = true;
-    reaper.go_on();
+    cleaner.go_on();
     removed_all(Rc::no_node);  // it had been done after all
     EXPECT_EQ(sent.size(), 4u);
-    reaper.session_over();
+    cleaner.session_over();
     EXPECT_THAT(ends, ElementsAre(false));
-    EXPECT_EQ(reaper.pending(), 0u);
+    EXPECT_EQ(cleaner.pending(), 0u);
 }
 
-TEST_F(ReaperTest, ANodeThatIsGoneAlreadyCountsAsDeleted) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, ANodeThatIsGoneAlreadyCountsAsDeleted) {
+    cleaner.add_node("/dir/n", done());
     removed(Rc::no_node);
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, NothingIsSentBeforeConnected) {
+TEST_F(NodeCleanerTest, NothingIsSentBeforeConnected) {
     connected = false;
-    reaper.add_node("/dir/n", done());
+    cleaner.add_node("/dir/n", done());
     identity();
     EXPECT_THAT(sent, IsEmpty());
     connected = true;
-    reaper.go_on();
+    cleaner.go_on();
     EXPECT_THAT(sent, ElementsAre("remove /dir/n", "sync /dir"));
 }
 
-TEST_F(ReaperTest, ADeleteWithUnknownOutcomeIsRepeatedWhenConnectedAgain) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, ADeleteWithUnknownOutcomeIsRepeatedWhenConnectedAgain) {
+    cleaner.add_node("/dir/n", done());
     for (const Rc rc : {Rc::connection_loss, Rc::operation_timeout, Rc::runtime_inconsistency}) {
         connected = false;
         removed(rc);
         EXPECT_TRUE(tickets.empty());
         connected = true;
-        reaper.go_on();
+        cleaner.go_on();
         EXPECT_EQ(tickets.size(), 1u);
     }
     removed(Rc::no_node);
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, ARefusedDeleteIsTriedOnSlowlyAndReported) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, ARefusedDeleteIsTriedOnSlowlyAndReported) {
+    cleaner.add_node("/dir/n", done());
     Instant last = now;
     for (int i = 1; i <= 12; ++i) {
         removed(Rc::no_auth);
         EXPECT_EQ(refusals, i);
         EXPECT_TRUE(tickets.empty()) << "no hot loop";
-        EXPECT_GE(reaper.wake_at() - now, 500ms);
-        EXPECT_LE(reaper.wake_at() - now, 6s);
+        EXPECT_GE(cleaner.wake_at() - now, 500ms);
+        EXPECT_LE(cleaner.wake_at() - now, 6s);
         last = now;
-        now = reaper.wake_at();
-        reaper.go_on();
+        now = cleaner.wake_at();
+        cleaner.go_on();
         ASSERT_EQ(tickets.size(), 1u);
     }
     EXPECT_GT(now - last, 2s);
@@ -150,132 +150,132 @@ TEST_F(ReaperTest, ARefusedDeleteIsTriedOnSlowlyAndReported) {
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, AThrottledDeleteWaitsAMoment) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, AThrottledDeleteWaitsAMoment) {
+    cleaner.add_node("/dir/n", done());
     removed(Rc::throttled);
     EXPECT_TRUE(tickets.empty());
     EXPECT_EQ(refusals, 0);
-    now = reaper.wake_at();
-    reaper.go_on();
+    now = cleaner.wake_at();
+    cleaner.go_on();
     EXPECT_EQ(tickets.size(), 1u);
 }
 
-TEST_F(ReaperTest, AnIdentityIsFoundBySyncListAndOwner) {
+TEST_F(NodeCleanerTest, AnIdentityIsFoundBySyncListAndOwner) {
     identity();
     EXPECT_THAT(sent, ElementsAre("sync /dir"));
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_children(next(), Rc::ok, {"_c_1-lock-0000000004", "_c_2-lock-0000000005", "junk"});
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::ok, {"_c_1-lock-0000000004", "_c_2-lock-0000000005", "junk"});
     EXPECT_EQ(sent.back(), "exists /dir/_c_1-lock-0000000004");
-    reaper.on_exists(next(), Rc::ok, 77);
+    cleaner.on_exists(next(), Rc::ok, 77);
     EXPECT_EQ(sent.back(), "remove /dir/_c_1-lock-0000000004");
     removed();
     EXPECT_THAT(ends, ElementsAre(true));
     EXPECT_EQ(sent.size(), 4u);
 }
 
-TEST_F(ReaperTest, AnIdentityThatIsNotListedAfterASyncWasNeverMade) {
+TEST_F(NodeCleanerTest, AnIdentityThatIsNotListedAfterASyncWasNeverMade) {
     identity();
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_children(next(), Rc::ok, {"_c_2-lock-0000000005"});
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::ok, {"_c_2-lock-0000000005"});
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, ADirectoryThatIsGoneHasNoNodes) {
+TEST_F(NodeCleanerTest, ADirectoryThatIsGoneHasNoNodes) {
     identity();
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_children(next(), Rc::no_node, {});
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::no_node, {});
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, AnotherSessionsNodeIsLeftAlone) {
+TEST_F(NodeCleanerTest, AnotherSessionsNodeIsLeftAlone) {
     identity();
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_children(next(), Rc::ok, {"_c_1-lock-0000000004"});
-    reaper.on_exists(next(), Rc::ok, 78);
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::ok, {"_c_1-lock-0000000004"});
+    cleaner.on_exists(next(), Rc::ok, 78);
     EXPECT_TRUE(tickets.empty());
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, ANodeOfASharedNameIsDeletedIfItIsOurs) {
-    reaper.add_owned("/dir/n", 77, done());
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_exists(next(), Rc::ok, 77);
+TEST_F(NodeCleanerTest, ANodeOfASharedNameIsDeletedIfItIsOurs) {
+    cleaner.add_owned("/dir/n", 77, done());
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_exists(next(), Rc::ok, 77);
     removed(Rc::connection_loss);  // it may be another's by now
-    reaper.go_on();
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_exists(next(), Rc::ok, 78);
+    cleaner.go_on();
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_exists(next(), Rc::ok, 78);
     EXPECT_THAT(sent, ElementsAre("sync /dir/n", "exists /dir/n", "remove /dir/n", "sync /dir/n", "exists /dir/n"));
     EXPECT_THAT(ends, ElementsAre(true));
-    reaper.add_owned("/dir/n", 77, done());
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_exists(next(), Rc::no_node, 0);
+    cleaner.add_owned("/dir/n", 77, done());
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_exists(next(), Rc::no_node, 0);
     EXPECT_THAT(ends, ElementsAre(true, true));
-    EXPECT_EQ(reaper.pending(), 0u);
+    EXPECT_EQ(cleaner.pending(), 0u);
 }
 
-TEST_F(ReaperTest, ANodeOfASharedNameIsLookedAtBeforeEachDelete) {
+TEST_F(NodeCleanerTest, ANodeOfASharedNameIsLookedAtBeforeEachDelete) {
     for (const Rc rc : {Rc::no_auth, Rc::throttled}) {
         sent.clear();
         ends.clear();
-        reaper.add_owned("/dir/n", 77, done());
-        reaper.on_synced(next(), Rc::ok);
-        reaper.on_exists(next(), Rc::ok, 77);
+        cleaner.add_owned("/dir/n", 77, done());
+        cleaner.on_synced(next(), Rc::ok);
+        cleaner.on_exists(next(), Rc::ok, 77);
         removed(rc);
-        now = reaper.wake_at();
-        reaper.go_on();
+        now = cleaner.wake_at();
+        cleaner.go_on();
         EXPECT_EQ(sent.back(), "exists /dir/n") << "it may be another's by now";
-        reaper.on_exists(next(), Rc::ok, 78);
+        cleaner.on_exists(next(), Rc::ok, 78);
         EXPECT_THAT(ends, ElementsAre(true));
         EXPECT_TRUE(tickets.empty());
     }
 }
 
-TEST_F(ReaperTest, EveryNodeOfTheIdentityIsDeleted) {
+TEST_F(NodeCleanerTest, EveryNodeOfTheIdentityIsDeleted) {
     identity();
-    reaper.on_synced(next(), Rc::ok);
-    reaper.on_children(next(), Rc::ok, {"_c_1-lock-0000000004", "_c_1-lock-0000000005"});
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::ok, {"_c_1-lock-0000000004", "_c_1-lock-0000000005"});
     for (int i = 0; i < 2; ++i) {
-        reaper.on_exists(next(), Rc::ok, 77);
+        cleaner.on_exists(next(), Rc::ok, 77);
         EXPECT_THAT(ends, IsEmpty());
         removed();
     }
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
-TEST_F(ReaperTest, ABrokenConnectionInTheMiddleOfASearchStartsItAgainWithASync) {
+TEST_F(NodeCleanerTest, ABrokenConnectionInTheMiddleOfASearchStartsItAgainWithASync) {
     for (int step = 0; step < 4; ++step) {
         sent.clear();
         identity();
-        if (step > 0) reaper.on_synced(next(), Rc::ok);
-        if (step > 1) reaper.on_children(next(), Rc::ok, {"_c_1-lock-0000000004"});
-        if (step > 2) reaper.on_exists(next(), Rc::ok, 77);
+        if (step > 0) cleaner.on_synced(next(), Rc::ok);
+        if (step > 1) cleaner.on_children(next(), Rc::ok, {"_c_1-lock-0000000004"});
+        if (step > 2) cleaner.on_exists(next(), Rc::ok, 77);
         connected = false;
         const auto ticket = next();
-        if (step == 0) reaper.on_synced(ticket, Rc::connection_loss);
-        if (step == 1) reaper.on_children(ticket, Rc::connection_loss, {});
-        if (step == 2) reaper.on_exists(ticket, Rc::connection_loss, 0);
-        if (step == 3) reaper.on_removed(ticket, Rc::connection_loss);
+        if (step == 0) cleaner.on_synced(ticket, Rc::connection_loss);
+        if (step == 1) cleaner.on_children(ticket, Rc::connection_loss, {});
+        if (step == 2) cleaner.on_exists(ticket, Rc::connection_loss, 0);
+        if (step == 3) cleaner.on_removed(ticket, Rc::connection_loss);
         connected = true;
-        reaper.go_on();
+        cleaner.go_on();
         EXPECT_EQ(sent.back(), "sync /dir") << "step " << step;
-        reaper.session_over();
+        cleaner.session_over();
         tickets.clear();
     }
 }
 
-TEST_F(ReaperTest, TheEndOfTheSessionEndsAllWork) {
-    reaper.add_node("/dir/n", done());
+TEST_F(NodeCleanerTest, TheEndOfTheSessionEndsAllWork) {
+    cleaner.add_node("/dir/n", done());
     identity();
-    reaper.session_over();
+    cleaner.session_over();
     EXPECT_THAT(ends, ElementsAre(false, false));
-    EXPECT_EQ(reaper.pending(), 0u);
+    EXPECT_EQ(cleaner.pending(), 0u);
     removed(Rc::session_expired);
-    reaper.on_synced(next(), Rc::session_expired);
+    cleaner.on_synced(next(), Rc::session_expired);
     EXPECT_EQ(ends.size(), 2u);
 }
 
-TEST_F(ReaperTest, TenThousandNodesAreDeletedWithABoundedNumberOfRequestsAtATime) {
-    for (int i = 0; i < 10'000; ++i) reaper.add_node("/dir/n" + std::to_string(i), done());
+TEST_F(NodeCleanerTest, TenThousandNodesAreDeletedWithABoundedNumberOfRequestsAtATime) {
+    for (int i = 0; i < 10'000; ++i) cleaner.add_node("/dir/n" + std::to_string(i), done());
     std::size_t most = 0;
     while (!tickets.empty()) {
         most = std::max(most, tickets.size());
@@ -285,8 +285,8 @@ TEST_F(ReaperTest, TenThousandNodesAreDeletedWithABoundedNumberOfRequestsAtATime
     EXPECT_LE(most, 256u);
 }
 
-TEST_F(ReaperTest, WhoIsToldMayAddMore) {
-    reaper.add_node("/dir/n", [this](bool) { reaper.add_node("/dir/m", done()); });
+TEST_F(NodeCleanerTest, WhoIsToldMayAddMore) {
+    cleaner.add_node("/dir/n", [this](bool) { cleaner.add_node("/dir/m", done()); });
     removed();
     removed();
     EXPECT_THAT(sent, ElementsAre("remove /dir/n", "remove /dir/m"));

@@ -2,9 +2,30 @@
 
 #include <cstdint>
 
-#include "session/session_core.hpp"
+#include <zkrecipes/error.hpp>
 
 namespace zkrecipes::internal {
+
+/// Told what happens to the session. Always called under the session lock, in the order in which the observers were
+/// added. A callback may add and remove any observer: a removed one is not called any more, an added one only for what
+/// comes next. Must be removed before it is destroyed, unless the session was closed.
+class SessionObserver {
+public:
+    SessionObserver() = default;
+    SessionObserver(const SessionObserver&) = delete;
+    SessionObserver& operator=(const SessionObserver&) = delete;
+    virtual ~SessionObserver() = default;
+    virtual void on_connected(bool same_session) = 0;  // each connect; requests may be sent
+    virtual void on_suspended() = 0;                   // answers of what was sent arrive as unknown
+    virtual void on_session_lost() = 0;                // the incarnation is over; a new one will follow
+    virtual void on_closed(const Error& why) = 0;      // for ever; the observer has been removed already
+
+private:
+    friend class ObserverList;
+    SessionObserver* previous_ = nullptr;
+    SessionObserver* next_ = nullptr;
+    std::uint64_t added_ = 0;  // 0: in no list
+};
 
 /// The observers in the order of adding, linked through themselves: adding and removing cost the same with ten thousand
 /// of them, and are allowed from within a callback.

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "session/common/backoff.hpp"
+#include "session/common/session_lock.hpp"
+#include "session/connection/connection.hpp"
+#include "session/connection/server_probe.hpp"
+
+namespace zkrecipes::internal {
+
+/// While no server has answered for a moment: asks all of them which one would, and lets the client prefer those.
+class ServerSearch {
+public:
+    ServerSearch(SessionLock& lock, Connection& connection, std::shared_ptr<ServerProbe> probe);
+
+    // All with the lock held.
+    /// The new handle knows all servers.
+    void handle_opened();
+    /// Searches soon, unless a server answers, or the next search is planned.
+    void plan();
+    Instant wake_at() const noexcept { return at_; }
+    void on_time(Instant now);
+    /// The client has found a server.
+    void connected();
+    void suspended() { restore_servers(); }
+    void stop();
+
+private:
+    bool needless() const;
+    void start();
+    void on_probed(std::uint64_t round, const std::vector<std::string>& answering);
+    void restore_servers();
+
+    SessionLock& lock_;
+    Connection& connection_;
+    const std::shared_ptr<ServerProbe> probe_;  // null: none
+    Instant at_ = Instant::max();
+    ExponentialBackoff pace_;
+    std::uint64_t round_ = 0;
+    bool probing_ = false;
+    std::vector<std::string> narrowed_to_;      // empty: the client has the full list
+    int narrowed_rounds_ = 0;                   // probes since then that said the same
+    std::set<std::vector<std::string>> tried_;  // what it was narrowed to since it was last connected
+    std::uint64_t failures_ = 0;
+};
+
+}  // namespace zkrecipes::internal

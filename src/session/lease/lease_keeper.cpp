@@ -1,0 +1,174 @@
+#include "session/lease/lease_keeper.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace zkrecipes::internal {
+
+LeaseKeeper::LeaseKeeper(SessionLock& lock, Connection& connection, Requests& requests, Watches& watches,
+                         NodeDeletion& deletion)
+    : lock_(lock),
+      connection_(connection),
+      requests_(requests),
+      watches_(watches),
+      deletion_(deletion),
+      clock_(connection.options().server_tick) {}
+
+// ---- the lease -----------------------------------------------------------------------------------------------------
+
+void LeaseKeeper::on_connected(Instant since, Instant now) {
+    const bool had_passed = clock_.passed(now);
+    clock_.connected(connection_.incarnation().timeout, since, now);
+    if (!holds_.empty() && clock_.passed(now)) {
+        lose_all(had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
+    }
+    view_->ends_at_ns.store(clock_.ends_at() == Instant::min() ? 0 : clock_.ends_at().time_since_epoch().count(),
+                            std::memory_order_release);
+}
+
+void LeaseKeeper::on_suspended() {
+    for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
+}
+
+void LeaseKeeper::on_session_over() {
+    // Old holds keep the view of their own session, which stays at zero: no later lease can ever speak for them.
+    end_lease();
+    view_ = std::make_shared<LeaseView>();
+    clock_.reset();
+    stop_heartbeat();
+    ++heartbeat_round_;
+    checks_open_ = 0;
+}
+
+void LeaseKeeper::lease_committed(Instant sent_at) {
+    if (!connection_.fsm().has_session() || connection_.closing()) return;
+    const bool lapsed = clock_.commit(sent_at, lock_.runtime().now());
+    // Before the new end is shown: a hold whose lease had passed stays lost, whatever the servers say now.
+    if (lapsed) lose_all("the lease had passed before the servers confirmed it");
+    view_->ends_at_ns.store(clock_.ends_at().time_since_epoch().count(), std::memory_order_release);
+    lose_those_seen_to_end();
+}
+
+/// A reader whose clock passed the old end just before the new one was shown has ended its hold for good. Whoever sees
+/// the flag a moment later than this look is told with the next commit.
+void LeaseKeeper::lose_those_seen_to_end() {
+    if (!view_->end_seen.exchange(false, std::memory_order_acq_rel)) return;
+    for (const auto& hold : holds_.over()) lose(hold.get(), "its lease had passed when its owner looked");
+}
+
+std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
+    const Instant now = lock_.runtime().now();
+    if (!connection_.fsm().has_session() || connection_.closing() || !clock_.fresh(now)) return nullptr;
+    const Incarnation& incarnation = connection_.incarnation();
+    auto hold = std::make_shared<Hold>(lock_.shared_runtime(), view_, std::move(nodes), czxid, incarnation.session_id,
+                                       incarnation.number);
+    const bool first = holds_.empty();
+    holds_.add(hold, now);
+    if (first) plan_heartbeat();
+    return hold;
+}
+
+std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czxid) {
+    return begin_hold(std::vector<std::string>{std::move(node)}, czxid);
+}
+
+void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
+    hold->mark_ended();
+    if (const auto entry = holds_.remove(hold.get())) {
+        // The delete uses up the watch; taking it back would be a request more.
+        for (const WatchId watch : entry->watches) watches_.watch_table().abandon(watch);
+    }
+    if (hold->incarnation() == connection_.incarnation().number)
+        return deletion_.delete_nodes(hold->nodes(), std::move(gone));
+    if (gone) lock_.post_locked([gone = std::move(gone)] { gone(false); });
+}
+
+/// When what is held is lost, unless its lease is renewed before.
+Instant LeaseKeeper::hold_ends_at() const {
+    if (holds_.empty()) return Instant::max();
+    return clock_.ends_at();
+}
+
+/// An idle session is kept well touched, so that a lock node made on it starts with a good lease. See LeaseClock.
+Instant LeaseKeeper::touch_due_at() const {
+    return connection_.connected() ? requests_.last_request() + clock_.idle_interval() : Instant::max();
+}
+
+Instant LeaseKeeper::wake_at() const {
+    return std::min({hold_ends_at(), heartbeat_at_, holds_.watch_due_at(), touch_due_at()});
+}
+
+void LeaseKeeper::end_what_has_passed(Instant now) {
+    if (now >= hold_ends_at()) lose_all(kNoHeartbeat);
+}
+
+void LeaseKeeper::on_time(Instant now) {
+    // Waited for, as every request: left unanswered for seconds it would be no touch for a lock that is taken
+    // meanwhile.
+    if (now >= touch_due_at()) requests_.exists("/", {});
+    for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);
+    if (now >= heartbeat_at_) {
+        heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
+        if (!holds_.empty() && connection_.connected() && checks_open_ == 0) {
+            start_heartbeat(now);
+            watch_unwatched();
+        }
+    }
+}
+
+// ---- losing --------------------------------------------------------------------------------------------------------
+
+void LeaseKeeper::lose(const Hold* hold, const char* why) {
+    if (holds_.find(hold) == nullptr) return;
+    // All that takes memory first: a hold that is taken out is told of.
+    std::vector<HoldTable::Entry> lost;
+    lost.reserve(1);
+    untold_.reserve(untold_.size() + 1);
+    lost.push_back(std::move(*holds_.remove(hold)));
+    report_lost(lost, why);
+}
+
+void LeaseKeeper::lose_all(const char* why) {
+    if (holds_.empty()) return;
+    untold_.reserve(untold_.size() + holds_.size());
+    report_lost(holds_.remove_all(), why);
+}
+
+void LeaseKeeper::lose_when_suspended(const Hold& hold) {
+    if (!connection_.connected()) return lose(&hold, "no server answers");
+    if (HoldTable::Entry* entry = holds_.find(&hold)) entry->ends_when_suspended = true;
+}
+
+void LeaseKeeper::report_lost(const std::vector<HoldTable::Entry>& lost, const char* why) {
+    // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
+    for (const auto& entry : lost) {
+        if (entry.hold->mark_lost()) untold_.push_back(entry.hold);
+    }
+    constexpr std::size_t kLines = 20;
+    for (std::size_t i = 0; i < lost.size(); ++i) {
+        const auto& entry = lost[i];
+        // The owner releases it, and deletes the node, when it has stopped.
+        for (const WatchId watch : entry.watches) watches_.unwatch(watch);
+        const auto session_id = static_cast<std::uint64_t>(entry.hold->session_id());
+        if (i < kLines) {
+            lock_.log().warn("session {:#x}: lost {} (token {}): {}", session_id, entry.hold->node(),
+                             entry.hold->czxid(), why);
+        } else if (i == kLines) {
+            lock_.log().warn("session {:#x}: lost {} more: {}", session_id, lost.size() - kLines, why);
+        }
+    }
+    tell_of_losses();
+}
+
+void LeaseKeeper::tell_of_losses() {
+    if (untold_.empty()) return;
+    lock_.runtime().post(Lane::notifier, [to_tell = untold_] {
+        const NotifierThread mark;
+        for (const auto& hold : to_tell) hold->request_stop();
+    });
+    untold_.clear();
+}
+
+}  // namespace zkrecipes::internal

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/lease/hold.hpp"
+#include "session/lease/hold_table.hpp"
+#include "session/lease/lease_clock.hpp"
+#include "session/requests/node_deletion.hpp"
+#include "session/requests/requests.hpp"
+#include "session/requests/watches.hpp"
+
+namespace zkrecipes::internal {
+
+/// Keeps the lease of a session and all that is held under it: heartbeats while something is held, a watch on each node
+/// that is held for long, and the word to the owner when a hold is lost. All with the lock held.
+///
+/// lease_keeper.cpp: the lease, holds and their loss. heartbeat.cpp: checks and watches of the nodes that are held.
+class LeaseKeeper {
+public:
+    LeaseKeeper(SessionLock& lock, Connection& connection, Requests& requests, Watches& watches,
+                NodeDeletion& deletion);
+
+    /// A write that checked or created the own node was committed; it was sent at `sent_at`.
+    void lease_committed(Instant sent_at);
+    /// From now on the nodes, made by one transaction, are held together under the lease. Null when the lease is not
+    /// fresh: call renew_lease first.
+    std::shared_ptr<Hold> begin_hold(std::vector<std::string> nodes, std::int64_t czxid);
+    std::shared_ptr<Hold> begin_hold(std::string node, std::int64_t czxid);
+    /// Ends it: no lost() any more; the nodes are deleted. `gone` runs under the session lock when all of them are
+    /// gone for sure (true), or the session ended without our knowing (false). Harmless on a hold of a former
+    /// incarnation.
+    void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
+    /// The hold is lost as soon as no server answers, not only when the lease ends.
+    void lose_when_suspended(const Hold& hold);
+    /// From now on Hold::revocation() tells when somebody has written kRevocationRequest into one of its nodes, also if
+    /// that was before. Costs one read for each node, which nobody waits for.
+    void watch_revocation(const std::shared_ptr<Hold>& hold);
+
+    // ---- for the other parts of the session ------------------------------------------------------------------------
+    const LeaseClock& lease_clock() const { return clock_; }
+    void on_touch(Instant sent_at, Instant now, bool overtook) { clock_.answered(sent_at, now, overtook); }
+    /// The connect request went out at `since` or later.
+    void on_connected(Instant since, Instant now);
+    /// Requests may be sent now. To be the first of them: little may be left of the lease, and what follows may be
+    /// much.
+    void check_all(Instant now);
+    void on_suspended();
+    /// Its holds were lost before.
+    void on_session_over();
+    /// No hold is sure any more. Cannot fail.
+    void end_lease() noexcept { view_->ends_at_ns.store(0, std::memory_order_release); }
+    void stop_heartbeat() noexcept { heartbeat_at_ = Instant::max(); }
+    void lose_all(const char* why);
+    void tell_of_losses();
+    /// A read that was not done (not connected, throttled) has left no watch. The check notices a deletion, but not a
+    /// revocation.
+    void watch_unwatched();
+    Instant wake_at() const;
+    /// First of all that is done at that time: nothing else may find a hold that is over.
+    void end_what_has_passed(Instant now);
+    void on_time(Instant now);
+
+private:
+    using HoldPtr = HoldTable::HoldPtr;
+    static constexpr const char* kNoHeartbeat = "no committed heartbeat within the lease";
+
+    Instant hold_ends_at() const;
+    Instant touch_due_at() const;
+    void lose(const Hold* hold, const char* why);
+    void lose_those_seen_to_end();
+    void report_lost(const std::vector<HoldTable::Entry>& lost, const char* why);
+
+    // heartbeat.cpp
+    void plan_heartbeat();
+    void start_heartbeat(Instant now);
+    void send_check(std::vector<HoldPtr> group);
+    void on_checked(const std::vector<HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
+    void watch_own_nodes(const HoldPtr& hold);
+    void watch_own_node(const HoldPtr& hold, std::size_t index);
+    void tell_of_revocation(const HoldPtr& hold);
+
+    SessionLock& lock_;
+    Connection& connection_;
+    Requests& requests_;
+    Watches& watches_;
+    NodeDeletion& deletion_;
+    LeaseClock clock_;
+    std::shared_ptr<LeaseView> view_ = std::make_shared<LeaseView>();
+    HoldTable holds_;
+    std::vector<HoldPtr> untold_;  // lost, and their owners are not told yet
+    Instant heartbeat_at_ = Instant::max();
+    std::uint64_t heartbeat_round_ = 0;
+    int checks_open_ = 0;
+    std::uint64_t check_refusals_ = 0;
+};
+
+}  // namespace zkrecipes::internal

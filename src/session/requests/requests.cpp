@@ -1,0 +1,154 @@
+#include "session/requests/requests.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "session/requests/directories.hpp"
+
+namespace zkrecipes::internal {
+
+/// Wraps `done` for the client: takes the session lock, keeps the books, and makes late words of a former session
+/// harmless.
+template <class Callback>
+auto Requests::answer_to(Callback done, bool overtakes) {
+    const Instant sent_at = lock_.runtime().now();
+    last_request_ = sent_at;
+    return [this, self = lock_.self(), handle = connection_.fsm().handle(), ticket = stalled_reply_probe_.sent(sent_at),
+            done = std::move(done), sent_at, overtakes](Rc rc, auto&&... values) {
+        self->run_internally([&] {
+            const Rc told = on_answer(handle, ticket, sent_at, rc, overtakes);
+            if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
+        });
+    };
+}
+
+/// Answers that a request was not sent, later, as every answer.
+template <class... Values, class Callback>
+void Requests::not_sent(Callback done) {
+    const Rc rc = connection_.closed_because() != nullptr ? Rc::closed : Rc::not_connected;
+    lock_.post_locked([done = std::move(done), rc, now = lock_.runtime().now()] {
+        if (done) done(rc, Values{}..., now);
+    });
+}
+
+Rc Requests::on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc, bool overtook) {
+    SessionFsm& fsm = connection_.fsm();
+    if (handle != fsm.handle() || !fsm.has_session()) {
+        // What a former session did went with it. "ok" would be taken for a node that is there.
+        return rc == Rc::closed ? rc : Rc::session_expired;
+    }
+    stalled_reply_probe_.answered(ticket);
+    // What the client refused by itself ("too large") went nowhere: taken for a touch of the leader it would make the
+    // lease longer than the session.
+    if (said_by_server(rc)) {
+        const Instant now = lock_.runtime().now();
+        fsm.on_answer(handle, now);
+        port_.on_touch(sent_at, now, overtook);
+        before_connect_ = std::max(before_connect_, sent_at);
+    }
+    return rc;
+}
+
+void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+                      Done<std::string, const NodeStat&> done) {
+    if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
+    connection_.client()->create(path, data, acl, mode, answer_to(std::move(done)));
+}
+
+void Requests::remove(const std::string& path, std::int32_t version, Done<> done) {
+    if (!connection_.connected()) return not_sent(std::move(done));
+    connection_.client()->remove(path, version, answer_to(std::move(done)));
+}
+
+void Requests::exists(const std::string& path, Done<const NodeStat&> done, bool watch) {
+    if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
+    connection_.client()->exists(path, watch, answer_to(std::move(done)));
+}
+
+void Requests::get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch) {
+    if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
+    connection_.client()->get(path, watch, answer_to(std::move(done)));
+}
+
+void Requests::set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done) {
+    if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
+    connection_.client()->set(path, data, version, answer_to(std::move(done)));
+}
+
+void Requests::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch) {
+    if (!connection_.connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
+    connection_.client()->children(path, watch, answer_to(std::move(done)));
+}
+
+void Requests::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
+    if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
+    connection_.client()->multi(std::move(ops), answer_to(std::move(done)));
+}
+
+void Requests::sync(const std::string& path, Done<> done) {
+    if (!connection_.connected()) return not_sent(std::move(done));
+    connection_.client()->sync(path, answer_to(std::move(done)));
+}
+
+void Requests::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
+    if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
+    connection_.client()->heartbeat(nodes, answer_to(std::move(done), true));
+}
+
+void Requests::remove_watches(const std::string& path, Done<> done) {
+    if (!connection_.connected()) return not_sent(std::move(done));
+    connection_.client()->remove_watches(path, answer_to(std::move(done)));
+}
+
+void Requests::handle_opens() {
+    expect_nothing();
+    before_connect_ = lock_.runtime().now();
+}
+
+Instant Requests::wake_at() const { return connection_.connected() ? stalled_reply_probe_.look_at() : Instant::max(); }
+
+void Requests::on_time(Instant now) {
+    if (!connection_.connected() || !stalled_reply_probe_.due(now)) return;
+    last_request_ = lock_.runtime().now();
+    // Not counted among those that are waited for: it is only there to be heard.
+    connection_.client()->nudge(
+        [this, self = lock_.self(), handle = connection_.fsm().handle(), sent_at = last_request_](
+            Rc rc, const NodeStat&) { self->run_internally([&] { on_answer(handle, 0, sent_at, rc); }); });
+}
+
+void Requests::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode) {
+    struct Making : std::enable_shared_from_this<Making> {
+        Making(Requests& owner, const std::string& directory, std::vector<Acl> access, CreateMode how, Done<> finished)
+            : requests(owner), maker(directory), acl(std::move(access)), mode(how), done(std::move(finished)) {}
+
+        void go(const DirectoryMaker::Step& step, Instant sent_at) {
+            if (const auto* create = std::get_if<DirectoryMaker::Create>(&step)) {
+                requests.create(create->path, "", acl, mode,
+                                [self = shared_from_this()](Rc rc, const std::string&, const NodeStat&, Instant sent) {
+                                    self->go(self->maker.on_created(rc), sent);
+                                });
+            } else if (const auto* exists = std::get_if<DirectoryMaker::Exists>(&step)) {
+                requests.exists(exists->path, [self = shared_from_this()](Rc rc, const NodeStat&, Instant sent) {
+                    self->go(self->maker.on_exists(rc), sent);
+                });
+            } else if (done) {
+                done(std::get<Rc>(step), sent_at);
+            }
+        }
+        Requests& requests;  // outlives its answers
+        DirectoryMaker maker;
+        const std::vector<Acl> acl;
+        const CreateMode mode;
+        const Done<> done;
+    };
+    auto making = std::make_shared<Making>(*this, path, acl, mode, std::move(done));
+    const DirectoryMaker::Step first = making->maker.start();
+    if (std::holds_alternative<Rc>(first)) {
+        lock_.post_locked([making, first, now = lock_.runtime().now()] { making->go(first, now); });
+    } else {
+        making->go(first, lock_.runtime().now());
+    }
+}
+
+}  // namespace zkrecipes::internal

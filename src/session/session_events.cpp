@@ -1,0 +1,161 @@
+// What the connection and time say, and in which order the parts of the session and its observers are told.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "session/common/backoff.hpp"
+#include "session/session_core.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+constexpr Nanoseconds kFailAgain = std::chrono::milliseconds(100);
+
+}  // namespace
+
+void SessionCore::on_status(const SessionActions& actions) {
+    apply(actions);
+    search_.plan();
+}
+
+void SessionCore::apply(const SessionActions& actions) {
+    using Kind = SessionAction::Kind;
+    if (actions.empty()) return;
+    update_info();  // before anybody is told
+    for (const auto& action : actions) {
+        switch (action.kind) {
+            case Kind::open_handle: open_next_handle(action.handle); break;
+            case Kind::close_handle: close_handle(action.detail); break;
+            case Kind::add_auth: add_auth(); break;
+            case Kind::session_over: on_session_over(); break;
+            case Kind::state_changed: on_state(action.state); break;
+            case Kind::connected: on_connected(action.same_session); break;
+            case Kind::suspended: on_suspended(); break;
+            case Kind::link_up:
+                watch_table().on_connected();
+                node_cleaner().go_on();
+                break;
+            case Kind::closed: on_closed(action.errc, action.detail); break;
+        }
+    }
+}
+
+void SessionCore::open_next_handle(std::uint64_t handle) {
+    try {
+        open_handle(handle);
+    } catch (const std::exception& error) {
+        if (should_log(++open_failures_)) {
+            log().error("session: cannot open a client handle ({} times): {}", open_failures_, error.what());
+        }
+        apply(fsm().on_open_failed(handle, runtime().now()));
+        return;
+    }
+    open_failures_ = 0;
+}
+
+void SessionCore::open_handle(std::uint64_t handle) {
+    search_.handle_opened();
+    handle_opens();
+    Connection::open_handle(handle);
+    search_.plan();
+}
+
+void SessionCore::close_handle(const std::string& why) {
+    expect_nothing();
+    Connection::close_handle(why);
+}
+
+void SessionCore::on_state(SessionState state) {
+    show(state);
+    notifier_.publish(state);
+    if (state == SessionState::lost) {
+        log().warn("session {:#x}: lost{}", printable_id(),
+                   fsm().has_session() ? " by our own clock: no server has answered for the session timeout" : "");
+        // By our own clock this is after the end of the lease, whose timer may still be on its way.
+        lose_all("the session was lost");
+    }
+}
+
+void SessionCore::on_connected(bool same_session) {
+    const Instant now = runtime().now();
+    Requests::on_connected(now);
+    came_up();
+    LeaseKeeper::on_connected(before_connect(), now);
+    search_.connected();
+    log().info("session {:#x}: {} to {}, timeout {} ms", printable_id(), same_session ? "connected again" : "connected",
+               fsm().server(), incarnation().timeout.count());
+    if (!same_session && !lease_clock().attainable()) {
+        log().error(
+            "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
+            "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
+            printable_id(), incarnation().timeout.count(), options().server_tick.count());
+    }
+    // First of all requests: little may be left of the lease, and what follows may be much.
+    check_all(now);
+    if (same_session) watch_table().on_connected();
+    node_cleaner().go_on();
+    watch_unwatched();
+    wake_connect_waiters();
+    observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });
+}
+
+void SessionCore::on_suspended() {
+    log().warn("session {:#x}: connection lost", printable_id());
+    expect_nothing();
+    search_.suspended();
+    LeaseKeeper::on_suspended();
+    observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
+}
+
+void SessionCore::on_session_over() {
+    lose_all(closing() ? "the session was closed" : "the servers ended the session");
+    LeaseKeeper::on_session_over();
+    forget_ephemerals();
+    watch_table().reset();
+    node_cleaner().session_over();
+    expect_nothing();
+    check_waiting();  // who is told that it is over
+    if (!closing()) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
+}
+
+void SessionCore::on_closed(Errc errc, const std::string& detail) {
+    stop_serving();
+    close_because(Error(errc, "session", prefix_.empty() ? options().hosts : options().hosts + " " + prefix_, detail));
+    closed_detail_ = detail;
+    if (errc != Errc::closed) log().error("{}", closed_because()->what());
+    lose_all("the session was closed");
+    end_lease();
+    check_waiting();  // who is told, and let go of
+    search_.stop();
+    wake_connect_waiters();
+    observers_.each([this](SessionObserver& observer) {
+        observers_.remove(observer);
+        observer.on_closed(*closed_because());
+    });
+}
+
+// ---- time ----------------------------------------------------------------------------------------------------------
+
+/// At the end of each hold of the session lock.
+void SessionCore::settle() {
+    continue_close();
+    if (failure_unfinished_) finish_failing();
+    if (fsm().finished() && !last_handle_closing() && client() == nullptr) on_last_handle_closed();
+    arm(std::min({fsm().wake_at(), LeaseKeeper::wake_at(), search_.wake_at(), drain_until_,
+                  failure_unfinished_ ? runtime().now() + kFailAgain : Instant::max(), Requests::wake_at(),
+                  connected() ? node_cleaner().wake_at() : Instant::max()}));
+}
+
+void SessionCore::on_time() {
+    const Instant now = runtime().now();
+    // First of all: nothing that is done below may find a hold that is over.
+    end_what_has_passed(now);
+    apply(fsm().on_time(now));
+    Requests::on_time(now);
+    LeaseKeeper::on_time(now);
+    if (connected() && now >= node_cleaner().wake_at()) node_cleaner().go_on();
+    search_.on_time(now);
+}
+
+}  // namespace zkrecipes::internal
