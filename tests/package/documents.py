@@ -4,7 +4,7 @@
     documents.py ROOT
       - each C++ block names a source that is compiled, and equals the lines between // [name] and // [/name] there; in the
         document, the line before the block is   <!-- examples/x.cpp [name] -->
-      - relative links lead to files, and to headings of these files
+      - relative links lead to files, and to headings of these files; files that are named as `src/a.cpp` exist
       - tests named as `Suite.Name` exist, and so do names of the library written as `Class::member` or `member()`
       - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others; the log lines that it
         lists are texts of the library, … and N apart
@@ -22,6 +22,7 @@ LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)]*))?\)")
 NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
 MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
 CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
+PATH = re.compile(r"`((?:src|recipes|include|tests|scripts|formal|docs|cmake|examples)/[\w./*-]+)`")
 COLUMNS = 100
 NOT_WRAPPED_YET = ("CHANGELOG.md",)
 ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
@@ -135,6 +136,9 @@ def problems_of(root):
                 problems.append(f"{name}: the link {target} leads nowhere")
             elif anchor and path.suffix == ".md" and anchor not in headings(path.read_text()):
                 problems.append(f"{name}: {path.name} has no heading #{anchor}")
+        for path in PATH.findall(text):
+            if name.name != "CHANGELOG.md" and not any(root.glob(path.rstrip("/"))):
+                problems.append(f"{name}: there is no {path}")
         for test in NAMED.findall(text):
             counts["named test"] += 1
             if test not in tests:
@@ -176,6 +180,7 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         ("[x](#third)", "docs/a.md: a.md has no heading #third"),
         ("[x](#a-page)", None),
         ("`ATest.Missing`", "docs/a.md: there is no test ATest.Missing"),
+        ("`src/gone.*`, `tests/a.cpp`", "docs/a.md: there is no src/gone.*"),
         ("`Missing::works`", "docs/a.md: nothing in the sources is called Missing"),
         ("`works_no_more()`", "docs/a.md: nothing in the sources is called works_no_more"),
         ("<!-- a.cpp [part] -->\n```cpp\nint g();\n```", "docs/a.md: the block differs from a.cpp [part]"),
