@@ -21,7 +21,7 @@ private:
 };
 
 /// One T for the whole process, never destroyed. A child that was forked gets a new one: a thread of the parent may
-/// have held a lock of the inherited one, and nobody would ever give it back.
+/// have held a lock of the inherited one, and no thread would ever give it back.
 template <class T>
 class PerProcess {
 public:

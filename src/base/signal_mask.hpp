@@ -5,8 +5,8 @@
 namespace zkrecipes::internal {
 
 /// Blocks signals in the calling thread while it lives. A thread that is created meanwhile starts with them blocked, so
-/// that the host's signal handlers never run on a thread of ours or of the C client. Signals that a fault raises in the
-/// thread itself stay open: blocked, they would end the process past the host's crash handler.
+/// that the host's signal handlers never run on a thread of the library or of the C client. Signals that a fault raises
+/// in the thread itself stay open: blocked, they would end the process past the host's crash handler.
 class SignalMaskForNewThreads {
 public:
     SignalMaskForNewThreads() noexcept {

@@ -271,7 +271,7 @@ private:
     std::condition_variable changed_;
     std::array<LaneState, kLanes> lanes_;
     TimerHeap timers_;
-    Instant armed_for_ = Instant::max();  // what the kernel timer stands at
+    Instant armed_for_ = Instant::max();  // what the kernel timer is set to
     bool timers_first_ = true;
     Phase phase_ = Phase::running;
     bool joined_ = false;

@@ -28,7 +28,7 @@ private:
 };
 
 /// The one thing in the library that a caller blocks on: suspends the calling fiber, or the thread where no fibers
-/// run, until somebody on any thread calls set(). Time-outs are not its business: a timer of the Runtime ends the
+/// run, until any thread calls set(). Time-outs are not its business: a timer of the Runtime ends the
 /// operation, and that sets the event, so that the simulation decides when time passes.
 class WaitEvent {
 public:

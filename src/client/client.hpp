@@ -123,7 +123,7 @@ struct ClientOptions {
 class ClientFactory {
 public:
     virtual ~ClientFactory() = default;
-    /// Returns at once; connects behind. Throws Error (bad_connect_string, protocol) when no handle can be made. The
+    /// Returns at once; connects later. Throws Error (bad_connect_string, protocol) when no handle can be made. The
     /// events object must live until close() has completed.
     virtual std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) = 0;
 };

@@ -8,8 +8,8 @@
 namespace zkrecipes::internal {
 
 /// Turns the servers into "address:port" as the C client reads it (IPv6 without brackets), without duplicates, in
-/// order. Blocks when a name must be looked up. Names that nobody knows are left out; `problem` then says which and
-/// why.
+/// order. Blocks when a name must be looked up. Names that cannot be resolved are left out; `problem` then says which
+/// and why.
 std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, std::string& problem);
 
 }  // namespace zkrecipes::internal

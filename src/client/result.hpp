@@ -38,11 +38,11 @@ enum class Rc : int {
     no_lease = -1004        ///< the session timeout is too short for the servers' tick: no hold could ever be sure
 };
 
-/// What an answer means for the one who asked. A lost connection is never "did not happen".
+/// What an answer means for the request. A lost connection is never "did not happen".
 enum class Meaning {
     done,          ///< executed
     refused,       ///< executed, with a definite "no" of the data tree (no node, exists, bad version, not empty …)
-    not_done,      ///< surely not executed: may be sent again as it is
+    not_done,      ///< certainly not executed: may be sent again as it is
     unknown,       ///< executed or not
     session_over,  ///< this handle will never answer again; what it did before is unknown
     failed         ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)

@@ -111,7 +111,7 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
                                        std::shared_ptr<ClientEvents> events) {
     auto handle = std::make_shared<ZkHandle>(std::move(runtime), options, std::move(events));
     if (needs_lookup(handle->servers_)) {
-        // zookeeper_init would look the names up here and now, and fail for ever when nobody knows them yet.
+        // zookeeper_init would look the names up here and now, and fail for ever when they are not known yet.
         handle->runtime_->post(Lane::blocking, [handle] { handle->start_when_resolved(); });
     } else {
         std::string problem;
@@ -131,7 +131,7 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
     return {client, [handle = std::move(handle)](Client*) { handle->abandon(); }};
 }
 
-/// Answers an errno, 0 for success. Called before anybody has the handle, or on the blocking lane.
+/// Answers an errno, 0 for success. Called before the handle is in use, or on the blocking lane.
 int ZkHandle::start(const std::vector<std::string>& addresses) {
     {
         const std::lock_guard lock(mutex_);
@@ -139,7 +139,7 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     }
     // The I/O thread writes the list of servers into a warning without the lock under which zoo_set_servers frees it
     // (ZOOKEEPER-4699). Below this level, which is the whole process's, the line is not put together. What it says our
-    // own lines say, too. Once: whoever sets another level afterwards keeps it, and the defect.
+    // own lines say, too. Once: a level that is set afterwards stays, and so does the defect.
     static const bool quiet = (zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR), true);
     static_cast<void>(quiet);
     // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
@@ -404,7 +404,7 @@ void ZkHandle::apply_servers() {
     {
         const std::lock_guard lock(mutex_);
         // Not while connected: the C client would cut a connection to a server that is not in the new list, from this
-        // thread and without telling anybody.
+        // thread and without a callback.
         if (life_ != Life::open || status_.state != ClientState::connecting) {
             servers_changed_ = true;
             return;

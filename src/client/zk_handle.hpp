@@ -19,8 +19,8 @@ namespace zkrecipes::internal {
 /// A handle of the multi-threaded ZooKeeper C client. docs/design/c-client.md says which of its pitfalls is dealt with
 /// where.
 ///
-/// Locks: `delivery_` is held while somebody is told something, so that one thing is told at a time, by whichever
-/// thread; `mutex_` guards the state and is never held while anybody is told anything. The C client's functions are
+/// Locks: `delivery_` is held while a callback runs, so that one callback runs at a time, by whichever
+/// thread; `mutex_` guards the state and is never held while a callback runs. The C client's functions are
 /// called with `mutex_` held, so nothing that it may call with its own locks held (the log function, the answer to an
 /// authentication) takes `mutex_`.
 class ZkHandle final : public Client, public std::enable_shared_from_this<ZkHandle> {

@@ -85,7 +85,7 @@ private:
     };
 
     /// One post of write(). A runtime that has been stopped drops it: then the next line tries again, perhaps on the
-    /// runtime of another session, and the lines of a handle that is closed too late, and was alone, are lost.
+    /// runtime of another session, and the lines of a handle that is closed too late, and was the only one, are lost.
     class Turn {
     public:
         explicit Turn(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}

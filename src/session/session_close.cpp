@@ -16,7 +16,7 @@ constexpr Nanoseconds kFlushAtMost = std::chrono::seconds(1);  // how long a des
 void SessionCore::begin_close() {
     may_act_until_ = Instant::min();
     if (closing()) return;
-    // Half of the time for deletes whose success somebody may be waiting for, half for the handle. The servers delete
+    // Half of the time for deletes whose success a call may be waiting for, half for the handle. The servers delete
     // what is left when they are told that the session is closed.
     drain_until_ = runtime().now() + Nanoseconds(options().close_timeout) / 2;
     apply(fsm().close(Errc::closed, "by close() or by the destructor; make a new Session"));

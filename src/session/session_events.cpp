@@ -22,7 +22,7 @@ void SessionCore::on_status(const SessionActions& actions) {
 void SessionCore::apply(const SessionActions& actions) {
     using Kind = SessionAction::Kind;
     if (actions.empty()) return;
-    update_info();  // before anybody is told
+    update_info();  // before any listener is told
     for (const auto& action : actions) {
         switch (action.kind) {
             case Kind::open_handle: open_next_handle(action.handle); break;
@@ -115,7 +115,7 @@ void SessionCore::on_session_over() {
     watch_table().reset();
     node_cleaner().session_over();
     expect_nothing();
-    check_waiting();  // who is told that it is over
+    check_waiting();  // they are told that it is over
     if (!closing()) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
 }
 
@@ -126,7 +126,7 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
     if (errc != Errc::closed) log().error("{}", closed_because()->what());
     lose_all("the session was closed");
     end_lease();
-    check_waiting();  // who is told, and let go of
+    check_waiting();  // they are told, and let go of
     search_.stop();
     wake_connect_waiters();
     observers_.each([this](SessionObserver& observer) {

@@ -22,8 +22,8 @@ std::string text_of(const std::exception_ptr& thrown) {
 
 }  // namespace
 
-/// The step may have left anything half done: an answer that nobody was told of, a node that nobody deletes. So nothing
-/// that is known counts any more. The session is closed, the servers delete its nodes, and everybody is told why.
+/// The step may have left anything half done: an answer that was not given, a node that is not deleted. So nothing
+/// that is known counts any more. The session is closed, the servers delete its nodes, and every observer is told why.
 void SessionCore::fail_stop(const std::exception_ptr& thrown) noexcept {
     // First what cannot fail: no hold is sure any more, and none can begin.
     const bool was_serving = stop_serving();

@@ -12,7 +12,6 @@
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/testenv/gate.hpp>
 
-#include "client/zk_request.hpp"
 #include "client_test_handle.hpp"
 #include "support/zk_server_test.hpp"
 

@@ -22,7 +22,7 @@ private:
     }
 };
 
-/// Runs on a thread of ours, where waiting for that thread would never end.
+/// Runs on a thread of the library, where waiting for that thread would never end.
 using InternalThread = ThreadMark<struct OnInternalThread>;
 /// The same for the notifier lane, where user code runs, which may wait for the other lanes but not for its own.
 using NotifierThread = ThreadMark<struct OnNotifierThread>;

@@ -148,7 +148,7 @@ bool SessionLock::cancel(TimerId id) {
     return true;
 }
 
-/// One timer stands for all that the parts of the session wait for. It is moved only to come earlier; when it comes too
+/// One timer serves all that the parts of the session wait for. It is moved only to come earlier; when it comes too
 /// early it is set anew.
 void SessionLock::arm(Instant when) {
     if (when >= housekeeping_at_) return;

@@ -28,7 +28,7 @@ class Subscriber : public std::enable_shared_from_this<Subscriber<Pending>> {
 public:
     using Value = typename Pending::Value;
 
-    /// `what`: who listens, for the log.
+    /// `what`: the kind of listener, for the log.
     Subscriber(std::shared_ptr<Runtime> runtime, std::shared_ptr<spdlog::logger> logger, const char* what,
                std::function<void(const Value&)> listener)
         : runtime_(std::move(runtime)), logger_(std::move(logger)), what_(what), listener_(std::move(listener)) {}
@@ -87,7 +87,7 @@ private:
     Pending pending_;
     bool scheduled_ = false;
     bool cancelled_ = false;
-    std::thread::id runner_;  // the thread that is in the listener; none: nobody
+    std::thread::id runner_;  // the thread that is in the listener
     FiberCondition idle_;
 };
 

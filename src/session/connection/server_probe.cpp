@@ -112,7 +112,7 @@ private:
         return sorted(attempts, hosts);
     }
 
-    /// Names are resolved anew each time, because addresses change; while that fails, the last answer stands.
+    /// Names are resolved anew each time, because addresses change; while that fails, the last answer counts.
     std::vector<Address> addresses(const std::string& host) {
         auto found = resolve(parse_host_port(host));
         if (found.empty()) return last_addresses_[host];
@@ -161,7 +161,7 @@ private:
     static Verdict verdict(const Attempt& attempt) {
         if (!attempt.accepted) return Verdict::silent;
         const std::string_view mode = mode_of(attempt.answer);
-        // A read-only server has lost the others, and refuses those who also want to write.
+        // A read-only server has lost the others, and refuses clients that also want to write.
         if (!mode.empty()) return mode == "read-only" ? Verdict::says_no : Verdict::serves;
         if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::says_no;
         // Slow, cut off in the middle, or srvr is "not in the whitelist": it may serve.

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before anybody need be asked
+constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before a server need be asked
 constexpr Nanoseconds kProbeAgain = 1s;    // when a probe could not be begun
 constexpr int kRoundsToConnect = 2;        // probes with the same answer, a second or more apart
 

@@ -81,8 +81,8 @@ void SessionFsm::link_down(Instant now, SessionActions& out) {
     }
     usable_ = false;
     if (closing_) return;
-    // The C client pings after T/3 and gives up after 2T/3 of silence: the servers have surely heard from us no later
-    // than now, and we from them no earlier than 2T/3 ago.
+    // The C client pings after T/3 and gives up after 2T/3 of silence: the servers have certainly heard from us no
+    // later than now, and we from them no earlier than 2T/3 ago.
     const Nanoseconds timeout = incarnation_.timeout;
     lost_at_ = std::max(last_answer_, now - timeout * 2 / 3) + timeout;
     become(SessionState::suspended, out);

@@ -60,7 +60,8 @@ public:
     void on_answer(std::uint64_t handle, Instant now) noexcept;
     /// To be called at wake_at(), and harmless at any other time.
     SessionActions on_time(Instant now);
-    /// First step of closing: nobody is served any more, but the handle stays for what must be cleaned up.
+    /// First step of closing: no request is sent for the recipes any more, but the handle stays for what must be
+    /// cleaned up.
     SessionActions close(Errc errc, std::string detail);
     /// Second step: the handle goes.
     SessionActions finish_close();

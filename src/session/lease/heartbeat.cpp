@@ -122,7 +122,7 @@ void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
         else
             watch_own_node(hold, index);
     };
-    // Over the budget: the heartbeat alone looks after it.
+    // Over the budget: only the heartbeat looks after it.
     entry->watches[index] = watches_.watch_node(hold->nodes()[index], std::move(listener));
     if (entry->watches[index] == 0) entry->wants_watch = false;
 }

@@ -16,8 +16,8 @@ Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> le
 Nanoseconds Hold::remaining_lease() const noexcept {
     if (process_.inherited()) return Nanoseconds::zero();
     // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between
-    // the two reads makes the answer smaller, never larger. The flag comes last: whoever extends a lease that had
-    // passed sets it before, so that a reader of the new lease sees it.
+    // the two reads makes the answer smaller, never larger. The flag comes last: the session, when it extends a lease
+    // that had passed sets it before, so that a reader of the new lease sees it.
     const std::int64_t until = lease_->ends_at_ns.load(std::memory_order_acquire);
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();

@@ -16,18 +16,17 @@ namespace zkrecipes::internal {
 /// What Curator's Revoker, and request_revocation(), write into a lock node to ask its owner to give way.
 inline constexpr std::string_view kRevocationRequest = "__REVOKE__";
 
-/// Until when the present incarnation is surely ours, readable without a lock. Written under the session lock.
+/// Until when the present incarnation is guaranteed, readable without a lock. Written under the session lock.
 struct LeaseView {
     std::atomic<std::int64_t> ends_at_ns{0};  // BootTime since its epoch; 0: not at all
     /// Some reader has seen its hold end. If the session extends the lease at that moment without having seen the end
-    /// itself, that hold is over and nobody would be told.
+    /// itself, that hold is over and its owner would not be told.
     mutable std::atomic<bool> end_seen{false};
 };
 
-/// One or more nodes of ours, made by one transaction, that are held together under the lease: when one of them is gone
-/// the hold is lost. The lost flag is sticky: it is set by whoever sees the end first (the
-/// session, or a reader whose clock has passed the lease), and nothing ever clears it. In a forked child it is not
-/// held.
+/// One or more nodes of this session, made by one transaction, that are held together under the lease: when one of them
+/// is gone the hold is lost. The lost flag is sticky: it is set by the first that sees the end (the session, or a
+/// reader whose clock has passed the lease), and nothing ever clears it. In a forked child it is not held.
 class Hold {
 public:
     /// `nodes`: at least one.

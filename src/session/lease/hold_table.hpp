@@ -18,7 +18,7 @@ namespace zkrecipes::internal {
 /// to be worth a watch. Pure.
 class HoldTable {
 public:
-    /// A shorter hold pays no watch: the heartbeat alone looks after it.
+    /// A shorter hold pays no watch: only the heartbeat looks after it.
     static constexpr Nanoseconds kWatchAfter = std::chrono::milliseconds(500);
     /// Heartbeats stay far below what a server takes in one request.
     static constexpr std::size_t kChunkBytes = 200'000;
@@ -40,7 +40,7 @@ public:
     std::optional<Entry> remove(const Hold* hold);
     std::vector<Entry> remove_all();
     std::vector<HoldPtr> ending_when_suspended() const;
-    /// Holds that are over although nobody took them out: a reader of held() has seen the end of the lease first.
+    /// Holds that are over although they were not taken out: a reader of held() has seen the end of the lease first.
     std::vector<HoldPtr> over() const;
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }

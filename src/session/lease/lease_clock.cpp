@@ -23,7 +23,7 @@ void LeaseClock::answered(Instant sent_at, Instant now, bool overtook) {
     while (touches_.size() > 1 && now - touches_.front().sent_at > timeout_) touches_.pop_front();
 }
 
-/// The latest time at which the leader has surely been touched on our behalf before it processed that write.
+/// The latest time at which the leader has certainly been touched on our behalf before it processed that write.
 Instant LeaseClock::touched_by(Instant write_sent_at) const noexcept {
     Instant latest = connected_since_;
     for (const Touch& touch : touches_) {

@@ -7,11 +7,11 @@
 
 namespace zkrecipes::internal {
 
-/// Until when the session is surely ours, by our own clock alone. Pure.
+/// Until when the session is guaranteed, by our own clock only. Pure.
 ///
 /// Two things bound it. (1) The send time of the last *committed* write plus two thirds of the negotiated timeout: only
 /// a write that went through the quorum proves that the session lived; a follower that has lost its leader still
-/// answers reads and pings for seconds. (2) The send time of a request whose *touch* has surely reached the leader,
+/// answers reads and pings for seconds. (2) The send time of a request whose *touch* has certainly reached the leader,
 /// plus the whole timeout: a write that a follower forwards does not touch the session on the leader; only the
 /// follower's answer to the leader's ping does, every half tick. A client that had been silent, or stopped, before its
 /// write is closer to expiry than (1) knows. So: not beyond T after a request that was answered at least half a tick
@@ -20,7 +20,7 @@ namespace zkrecipes::internal {
 class LeaseClock {
 public:
     /// `server_tick`: zero when not known; then half of the timeout, the most that the servers' defaults allow. Twice
-    /// the tickTime where touches may take two hops to the leader (an observer behind an observer master).
+    /// the tickTime where touches may take two hops to the leader (an observer of an observer master).
     explicit LeaseClock(std::chrono::milliseconds server_tick) : configured_tick_(server_tick) {}
 
     /// A connection was made, by a connect request that went out at `since` or later: the connect touches the session
@@ -30,7 +30,7 @@ public:
     /// which was sent in front of others, so the others' answers that come just before it count from much earlier.
     void answered(Instant sent_at, Instant now, bool overtook = false);
     /// A write sent at `sent_at` was committed. True: the lease had passed before, and so every hold must be marked
-    /// lost *before* the new end is shown to anybody.
+    /// lost *before* the new end is shown.
     [[nodiscard]] bool commit(Instant sent_at, Instant now);
     /// The session is over.
     void reset();
@@ -53,7 +53,7 @@ public:
     /// slower than this each, or less than T/3 is left.
     Nanoseconds slowest_answer() const noexcept { return (timeout_ * 99 / 100 - timeout_ / 3 - touch_delay()) / 2; }
     Nanoseconds timeout() const noexcept { return timeout_; }
-    /// How long a committed write keeps the session ours, at best.
+    /// How long a committed write keeps the session, at best.
     Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }
 
 private:

@@ -38,8 +38,8 @@ public:
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
     /// The hold is lost as soon as no server answers, not only when the lease ends.
     void lose_when_suspended(const Hold& hold);
-    /// From now on Hold::revocation() tells when somebody has written kRevocationRequest into one of its nodes, also if
-    /// that was before. Costs one read for each node, which nobody waits for.
+    /// From now on Hold::revocation() tells when a client has written kRevocationRequest into one of its nodes, also if
+    /// that was before. Costs one read for each node, which no call waits for.
     void watch_revocation(const std::shared_ptr<Hold>& hold);
 
     // ---- for the other parts of the session ------------------------------------------------------------------------

@@ -71,7 +71,7 @@ void LeaseRenewal::on_one_refused(Renewals asked, Rc rc, const std::vector<Multi
 
 /// The nodes are there, but the leader may last have heard of us long ago: we were silent, stopped or away, or answers
 /// are slow. This one is the touch that a second check can build on, once a ping has carried it to the leader. That
-/// check is one for all who wait: the checks of thousands could keep the answers so slow that no lease is ever fresh.
+/// check is one for all that wait: the checks of thousands could keep the answers so slow that no lease is ever fresh.
 void LeaseRenewal::await_fresh_lease(Renewals asked, Nanoseconds took) {
     std::ranges::move(asked, std::back_inserter(waiting_));
     slowest_ = std::max(slowest_, took);

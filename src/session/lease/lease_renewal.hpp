@@ -8,18 +8,18 @@
 
 namespace zkrecipes::internal {
 
-/// Committed checks of nodes of ours, at the end of which the lease is fresh: what a hold can begin on. All with the
+/// Committed checks of own nodes, at the end of which the lease is fresh: what a hold can begin on. All with the
 /// lock held.
 class LeaseRenewal {
 public:
     LeaseRenewal(SessionLock& lock, Connection& connection, Requests& requests, LeaseKeeper& keeper)
         : lock_(lock), connection_(connection), requests_(requests), keeper_(keeper) {}
 
-    /// One committed check of these nodes of ours, as a lease renewal: ok, no_node, or unknown.
+    /// One committed check of these own nodes, as a lease renewal: ok, no_node, or unknown.
     void renew_lease(std::vector<std::string> nodes, Requests::Done<> done);
 
-    /// For the other parts of the session: checks now what waits for a second check. After the session it is told that
-    /// it is over.
+    /// For the other parts of the session: checks now what waits for a second check. After the session they are told
+    /// that it is over.
     void check_waiting();
 
 private:

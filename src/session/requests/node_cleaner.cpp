@@ -71,7 +71,7 @@ NodeCleaner::Job* NodeCleaner::answered(Ticket ticket, JobId& id) {
 }
 
 void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
-    // Meanwhile ours may be deleted, and another session's made under the same name.
+    // Meanwhile our node may be deleted, and another session's made under the same name.
     job.owner_checked = false;
     switch (meaning(rc)) {
         case Meaning::unknown:
@@ -157,7 +157,7 @@ void NodeCleaner::on_synced(Ticket ticket, Rc rc) {
         job->owner_checked = false;
         return run(id);
     }
-    // At once behind the sync, whatever else waits: only a list on the same connection reflects it. If the connection
+    // Directly after the sync, whatever else waits: only a list on the same connection reflects it. If the connection
     // breaks in between, the list is not answered with ok, or was sent on the next connection, whose server is not
     // older.
     const Ticket next = ++last_ticket_;

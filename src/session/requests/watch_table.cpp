@@ -54,7 +54,7 @@ void WatchTable::drop(WatchId id, bool remove_from_server) {
     settle(entry);
 }
 
-/// Nobody may be left who asks, and nothing may be left to wait for.
+/// No listener may be left, and nothing may be left to wait for.
 void WatchTable::settle(Entries::iterator found) {
     Entry& entry = found->second;
     if (entry.asked_for()) return;
@@ -186,7 +186,7 @@ void WatchTable::on_connected() {
     }
     for (const auto& path : idle) {
         // A node that we were deleting may be gone since: then there is no event any more that would end an abandoned
-        // watch if it came while nobody was connected, and the removal answers "no watcher".
+        // watch if it came while the client was not connected, and the removal answers "no watcher".
         const auto found = entries_.find(path);
         found->second.abandoned = false;
         settle(found);

@@ -18,7 +18,7 @@ struct WatchListener {
     std::function<void(Rc, const std::string& data, const NodeStat&)> ready;
     /// Something happened to the node, once; the watch is used up. Not called for session events.
     std::function<void(WatchEventType)> fired;
-    /// Instead of `ready`, for one who watches children and wants their names.
+    /// Instead of `ready`, for a listener that watches children and wants their names.
     std::function<void(Rc, const std::vector<std::string>& names, const NodeStat&)> listed{};
 };
 using WatchId = std::uint64_t;  // 0: none
@@ -31,11 +31,11 @@ enum class WatchKind : std::uint8_t {
 };
 
 /// One watch on the server per path and facet (the node itself, its children), however many ask for it, and none when
-/// nobody asks for anything of the path any more.
+/// no listener asks for anything of the path any more.
 ///
 /// Every listener is made ready by a read that sets the watch; several that ask while one read is on its way share it.
 /// ZooKeeper delivers events and answers in the order in which they happened, hence an event that arrives before the
-/// answer to a read is older than that read, and concerns only those who were ready.
+/// answer to a read is older than that read, and concerns only listeners that were ready.
 ///
 /// Pure but for calling the listeners; what must be sent is handed to `Port`, which must not call back at once.
 class WatchTable {

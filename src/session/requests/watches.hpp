@@ -14,7 +14,7 @@ class Watches : private WatchTable::Port {
 public:
     Watches(Connection& connection, Requests& requests) : connection_(connection), requests_(requests) {}
 
-    // One watch on the server per path and facet, however many ask; removed there when nobody asks any more.
+    // One watch on the server per path and facet, however many ask; removed there when no listener is left.
     // WatchListener::ready (or listed) is called once, under the session lock, and never from inside watch_node.
     using WatchListener = internal::WatchListener;
     using WatchId = internal::WatchId;  // 0: over the budget, nothing was done
