@@ -142,7 +142,7 @@ TEST_F(LockDelayTest, OtherRecipesAndForeignDataAreErrors) {
     observer().set(lock_path(), "10.0.0.1");
     const Error error = error_of([&] { (void)mutex.acquire(); });
     EXPECT_EQ(error.errc(), Errc::bad_data);
-    EXPECT_THAT(error.what(), HasSubstr("who held last"));
+    EXPECT_THAT(error.what(), HasSubstr("the last holder"));
     EXPECT_TRUE(await_nodes(0));
 }
 

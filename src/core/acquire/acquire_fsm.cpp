@@ -38,8 +38,8 @@ void AcquireFsm::go_on() {
             }
             return send_create();
         case Known::unknown:
-            // A list alone could come from a server that has not yet seen the create, which may have been committed
-            // elsewhere: without the sync the node would be missed, and its owner would wait for it for ever.
+            // The server may not have seen the create yet, which may have been committed elsewhere. A list without a
+            // sync would miss the node, and the session would then wait for its own lost node for ever.
             step_ = Step::syncing;
             if (step_ == Step::searching) return port_.list(next_ticket());
             return port_.sync(next_ticket());
@@ -67,8 +67,7 @@ void AcquireFsm::send_create() {
     }
     const std::string prefix = identity_ + spec_.base;
     if (!port_.reserve_node(prefix)) {
-        return fail(Errc::budget_exceeded,
-                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     node_incarnation_ = port_.incarnation();
     node_session_ = port_.session_id();
@@ -78,7 +77,7 @@ void AcquireFsm::send_create() {
 }
 
 void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at) {
-    // A stale answer is one of a session that is over (H5): in the same session nothing is sent before it has come.
+    // A stale answer is one of a session that is over (H5): within a session nothing else is sent before it arrives.
     if (ticket != ticket_) return;
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
@@ -110,7 +109,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
     directory_attempts_ = 0;
     const bool foreign = stat.ephemeral_owner != node_session_ || node_incarnation_ != port_.incarnation();
     if (foreign) {
-        // Made by a session that is not ours any more: it will vanish under whoever relies on it (H3, H4).
+        // Made by a former session: the servers will delete it, and a hold on it would not exclude anybody (H3, H4).
         port_.note("the new node belongs to another session: starting again");
         if (node_incarnation_ == port_.incarnation()) port_.delete_node(node_);
         forget_nodes();
@@ -134,8 +133,8 @@ bool AcquireFsm::check_number() {
 void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!current(ticket, Step::checking_parent)) return;
     if (meaning(rc) == Meaning::done) {
-        // One child, and the last change of the children was our create: the child is ours, we are alone. (One child
-        // alone would not do: somebody may have deleted ours and made another in between.)
+        // The directory has one child, and its last change was our create: the child is our node, the queue has no
+        // other. The count does not prove that: another client may have replaced our node in between.
         if (stat.num_children == 1 && stat.pzxid == czxid_) return at_head(false);
         return send_list();
     }
@@ -164,7 +163,7 @@ bool AcquireFsm::may_make_directory() {
 
 void AcquireFsm::on_directory(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::making_directory)) return;
-    // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
+    // no_node: the servers removed an ancestor in between. The create is refused again then, and counted.
     if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_create();
     handle_error(rc, "making the lock directory");
 }
@@ -184,8 +183,8 @@ void AcquireFsm::search(const std::vector<std::string>& names) {
     const std::string prefix = identity_ + spec_.base;
     const auto found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.starts_with(prefix); });
     if (found == names.end()) {
-        // It did not happen, and after the sync on a new connection it never will. The identity is kept: should it
-        // happen nevertheless, the next list shows two nodes of it, and sweep() removes the other one.
+        // It did not happen, and after the sync on a new connection it cannot happen any more. The identity is kept:
+        // if it does happen, the next list shows two nodes of it, and sweep() removes the other one.
         known_ = Known::none;
         return send_create();
     }
@@ -268,8 +267,7 @@ void AcquireFsm::apply(const QueuePosition& position) {
 
 void AcquireFsm::send_watch() {
     if (!port_.may_watch(predecessor_)) {
-        return fail(Errc::budget_exceeded,
-                    "this session watches as many nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyWatches);
     }
     step_ = Step::setting_watch;
     port_.watch(next_ticket(), predecessor_);
@@ -278,7 +276,7 @@ void AcquireFsm::send_watch() {
 void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::setting_watch)) return;
     if (rc == Rc::no_node)
-        return predecessor_gone();  // gone between the list and the watch, and no watch was left (H15)
+        return predecessor_gone();  // it went between the list and the watch, so there is no watch (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
         outage_.over();  // back in the queue
@@ -297,12 +295,12 @@ void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
 
 void AcquireFsm::predecessor_gone() {
     port_.unwatch();
-    // If it was the head of the queue, nobody can be before us: those before us only become fewer. What is not sure is
-    // that our own node is still there (an operator may have emptied the directory, the session may be over), and the
-    // committed check tells just that.
+    // If it was the head of the queue, our node is now first: earlier contenders only become fewer. Our own node may be
+    // gone, however: an operator may have emptied the directory, or the session may be over. So one committed check of
+    // it comes before the grant.
     if (only_predecessor_) return at_head(true);
-    // Otherwise somebody else may be before us. Most often nobody is (we came late to a long queue, which has moved on
-    // since), and so the check goes out with the list: the hand-over takes one round trip in this case, too.
+    // Otherwise there may be another predecessor. Most often there is none: the queue was long and has moved on. So the
+    // check is sent together with the list, and the hand-over takes one round trip in this case, too.
     look_again();
 }
 
@@ -322,8 +320,8 @@ void AcquireFsm::grant_or_renew() {
         step_ = Step::renewing_lease;  // its answer is on the way
         return;
     }
-    // The own create was committed a moment ago and is a lease by itself. After a wait nothing is known of the session
-    // that a server cut off from the others would not say too.
+    // Right after the own create, its commit renews the lease. After a wait a committed check is needed: a server that
+    // is cut off from the quorum would answer reads in the same way.
     if ((fast_grant_ || checked_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     send_renewal();
 }
@@ -348,7 +346,7 @@ void AcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
 
 void AcquireFsm::own_node_missing() {
     drop_watches();
-    port_.note("the own lock node was deleted by somebody else: going to the back of the queue");
+    port_.note("the own lock node was deleted by somebody else: going to the tail of the queue");
     forget_nodes();
     if (once()) return leave(Ended::timed_out);
     send_create();

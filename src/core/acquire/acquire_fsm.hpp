@@ -26,12 +26,12 @@ public:
     /// create (ephemeral, sequential) of `prefix` in the lock directory and, right behind it, exists of the directory:
     /// on_created, then on_parent.
     virtual void create(Ticket ticket, const std::string& prefix) = 0;
-    virtual void make_directory(Ticket ticket) = 0;                        // on_directory
-    virtual void list(Ticket ticket) = 0;                                  // on_children
-    virtual void sync(Ticket ticket) = 0;                                  // on_synced
-    virtual void look_at(Ticket ticket, const std::string& name) = 0;      // on_own
-    virtual void watch(Ticket ticket, const std::string& name) = 0;        // on_watching, then perhaps on_watch_fired
-    virtual void unwatch() = 0;                                            // harmless without a watch
+    virtual void make_directory(Ticket ticket) = 0;                    // on_directory
+    virtual void list(Ticket ticket) = 0;                              // on_children
+    virtual void sync(Ticket ticket) = 0;                              // on_synced
+    virtual void look_at(Ticket ticket, const std::string& name) = 0;  // on_own
+    virtual void watch(Ticket ticket, const std::string& name) = 0;    // on_watching; later on_watch_fired, if it fires
+    virtual void unwatch() = 0;                                        // harmless without a watch
     virtual void renew_lease(Ticket ticket, const std::string& name) = 0;  // on_lease_renewed
 
     // ---- budgets, lease, cleaning up ----
@@ -46,7 +46,7 @@ public:
     // ---- the log, and the end ----
     virtual void note(const char* what) = 0;  // something worth a line in the log
     virtual void running_out() = 0;           // more than half of the directory's numbers are used up
-    /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked.
+    /// The one answer. After `granted` the hold of begin_hold belongs to the caller.
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
 };
 
@@ -79,9 +79,9 @@ enum class AcquireStep : std::uint8_t {
     beyond  // at the head; a subclass goes on
 };
 
-/// Stands in one queue until held, or gives up without leaving anything behind.
+/// Waits in one queue until the lock is held, or gives up and leaves nothing behind.
 ///
-/// A protocol that goes on once it is at the head of the queue (SemaphoreFsm) replaces what is virtual.
+/// A protocol that continues at the head of the queue (SemaphoreFsm) replaces the virtual functions.
 class AcquireFsm : public QueueingFsm<AcquirePort, AcquireStep> {
 public:
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
@@ -102,13 +102,13 @@ public:
 
 protected:
     // ---- what a subclass replaces ----
-    /// Nobody is before the own node: by an answer to the present ticket or, with `again`, by an event since.
+    /// The own node is first: says an answer to the present ticket or, with `again`, a later event.
     virtual void at_head(bool again);
-    /// The try's one look at the queue, and what it showed.
+    /// The one look of a try, before anything is written; and what it showed.
     virtual void send_first_look() { port_.list(next_ticket()); }
     virtual void on_first_look(bool free, bool directory);
     virtual void send_create_request(const std::string& prefix) { port_.create(next_ticket(), prefix); }
-    /// The one before us is gone, but others may be.
+    /// The predecessor is gone; there may be another one.
     virtual void look_again();
     virtual void own_node_missing();
     void go_on() override;

@@ -13,13 +13,13 @@ namespace {
 
 class DowngradeOp final : public Acquisition, public DowngradePort {
 public:
-    DowngradeOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, std::shared_ptr<HoldRef> alone,
-                const char* operation, Patience patience, Done done)
+    DowngradeOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue,
+                std::shared_ptr<HoldRef> exclusive, const char* operation, Patience patience, Done done)
         : Acquisition(std::move(core), operation, std::move(done)),
           queue_(std::move(queue)),
-          alone_(std::move(alone)),
-          writer_node_(alone_->hold().node()),
-          token_(alone_->token() + 1),
+          exclusive_(std::move(exclusive)),
+          writer_node_(exclusive_->hold().node()),
+          token_(exclusive_->token() + 1),
           fsm_(*this, {queue_->spec.base, queue_->spec.dialect, sequence_at_end(writer_node_)}, patience) {}
 
 private:
@@ -32,7 +32,7 @@ private:
 
     OperationFsm& machine() noexcept override { return fsm_; }
 
-    bool exclusive_held() const override { return alone_->hold().held(); }
+    bool exclusive_held() const override { return exclusive_->hold().held(); }
 
     void create(Ticket ticket, const std::string& name) override {
         std::vector<MultiOp> ops(2);
@@ -71,16 +71,16 @@ private:
         deliver(how, error, queue_->user_path, std::move(detail), token_);
     }
     void finished() override {
-        core_->defer([alone = std::move(alone_)] {});  // it refers to the core, too
+        core_->defer([exclusive = std::move(exclusive_)] {});  // it refers to the core, too
         Acquisition::finished();
     }
 
     const std::shared_ptr<const Queue> queue_;
-    std::shared_ptr<HoldRef> alone_;
+    std::shared_ptr<HoldRef> exclusive_;
     const std::string writer_node_;
-    // Larger than the writer's own, and not larger than that of any later writer, so that a resource which has seen a
-    // later writer refuses this share. The czxid of its node would not do: a writer that waits already has a smaller
-    // one.
+    // Larger than the writer's own token, and not larger than that of any later writer, so that a resource which has
+    // seen a later writer refuses this hold. The czxid of the reader's node would be wrong: a writer that waits already
+    // has a smaller one.
     const FencingToken token_;
     DowngradeFsm fsm_;
 };
@@ -88,9 +88,9 @@ private:
 }  // namespace
 
 MakeAcquisition make_downgrade(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> shared,
-                               std::shared_ptr<HoldRef> alone, const char* operation) {
+                               std::shared_ptr<HoldRef> exclusive, const char* operation) {
     return [=](Patience patience, Acquisition::Done done) {
-        return std::make_shared<DowngradeOp>(core, shared, alone, operation, patience, std::move(done));
+        return std::make_shared<DowngradeOp>(core, shared, exclusive, operation, patience, std::move(done));
     };
 }
 

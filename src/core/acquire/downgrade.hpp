@@ -7,9 +7,9 @@
 
 namespace zkrecipes::internal {
 
-/// What takes a share in `shared`, the readers' queue, besides `alone`, a hold in the writers' queue of the same
-/// directory. Whoever starts it keeps `alone` entered until the answer. See DowngradeFsm.
+/// Takes a hold in `shared`, the readers' queue, beside `exclusive`, a hold in the writers' queue of the same
+/// directory. The caller keeps `exclusive` entered until the answer. See DowngradeFsm.
 MakeAcquisition make_downgrade(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> shared,
-                               std::shared_ptr<HoldRef> alone, const char* operation);
+                               std::shared_ptr<HoldRef> exclusive, const char* operation);
 
 }  // namespace zkrecipes::internal

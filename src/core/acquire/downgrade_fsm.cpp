@@ -14,7 +14,7 @@ DowngradeFsm::DowngradeFsm(DowngradePort& port, Spec spec, Patience patience)
 
 void DowngradeFsm::start() {
     incarnation_ = port_.incarnation();
-    if (!port_.exclusive_held()) return fail_lost("it was lost before a share was taken");
+    if (!port_.exclusive_held()) return fail_lost("it was lost before the shared hold was taken");
     identity_ = make_identity(port_.new_uuid(), spec_.dialect);
     node_ = identity_ + spec_.base + format_sequence(spec_.sequence);
     RetryingFsm::start();
@@ -31,8 +31,7 @@ void DowngradeFsm::on_session_lost() {
 }
 
 void DowngradeFsm::fail_lost(const char* why) {
-    fail(Errc::lock_lost,
-         std::string("the lock that this fiber or thread holds alone is not surely its own any more: ") + why);
+    fail(Errc::lock_lost, std::string("the exclusive hold of this fiber or thread is not guaranteed any more: ") + why);
 }
 
 void DowngradeFsm::clean_up() {
@@ -45,8 +44,7 @@ void DowngradeFsm::clean_up() {
 
 void DowngradeFsm::send_create() {
     if (!port_.reserve_node(node_)) {
-        return fail(Errc::budget_exceeded,
-                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     step_ = Step::creating;
     port_.create(next_ticket(), node_);
@@ -85,8 +83,8 @@ void DowngradeFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
 }
 
 void DowngradeFsm::grant_or_renew() {
-    // The writer's node was there when the share was made, so nobody was let in. But a hold that was told to be lost
-    // stays lost, and is no reason to hand out another.
+    // The writer's node was there when the reader's was made, so no other writer got in. But the caller was told of a
+    // loss, and a hold that was lost must not turn into another one.
     if (!port_.exclusive_held()) return fail_lost("the lease passed meanwhile");
     if (port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     step_ = Step::renewing_lease;
@@ -103,7 +101,7 @@ void DowngradeFsm::on_lease_renewed(Ticket ticket, Rc rc) {
 void DowngradeFsm::handle_error(Rc rc, const char* what) {
     const Meaning answer = meaning(rc);
     const bool again = answer == Meaning::not_done || answer == Meaning::unknown || answer == Meaning::session_over;
-    // Sent again, the transaction answers that it exists already, and says that nothing was missed.
+    // The transaction is sent again. It is answered "exists already", which proves that the node was there all along.
     if (again && known_ == Known::created) known_ = Known::unknown;
     RetryingFsm::handle_error(rc, what);
 }

@@ -19,7 +19,7 @@ namespace zkrecipes::internal {
 /// What the downgrade asks of its surroundings.
 class DowngradePort : public virtual OperationPort {
 public:
-    virtual bool exclusive_held() const = 0;  // whether the hold that is to be shared is still surely ours
+    virtual bool exclusive_held() const = 0;  // whether the exclusive hold is still guaranteed
 
     // ---- requests ----
     /// One transaction, check of the writer's node and create (ephemeral, not sequential) of `name`, and exists of
@@ -48,13 +48,13 @@ enum class DowngradeStep : std::uint8_t {
     renewing_lease
 };
 
-/// Takes a share for who holds the lock alone, so that no writer gets in between when the latter is given up: makes a
-/// reader's node with the number of the own writer's node. It needs no place in the queue, since its place is known,
-/// and waits for nobody.
+/// Takes a shared hold beside an exclusive one, so that no writer gets in between when the exclusive hold is given up.
+/// It creates a reader's node with the number of the own writer's node. The position of that node is known, so the
+/// downgrade does not queue and waits for nobody.
 ///
-/// The name of the node is ours to choose and used once. So after an unknown outcome the same transaction is simply
-/// sent again: "exists already" says that it had happened; the check, that the writer's node was there in between. Both
-/// nodes belong to one session and end with it.
+/// The name of the node is chosen here and used once. So after an unknown outcome the same transaction is sent again:
+/// "exists already" shows that it had happened, and the check in it that the writer's node was still there. Both nodes
+/// belong to one session and end with it.
 class DowngradeFsm final : public RetryingFsm<DowngradePort, DowngradeStep> {
 public:
     struct Spec {

@@ -63,7 +63,7 @@ private:
                      }));
     }
     void note_delay() override {
-        core_->log().warn("{} {}: the last holder has vanished without giving back; waiting {} ms (session {:#x})",
+        core_->log().warn("{} {}: the last holder has vanished without a release; waiting {} ms (session {:#x})",
                           operation_, queue_->user_path, queue_->options.delay_after_loss.count(),
                           printable(core_->incarnation().session_id));
     }

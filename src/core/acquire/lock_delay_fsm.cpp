@@ -57,8 +57,8 @@ void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const 
     if (!last) {
         return fail(
             Errc::bad_data,
-            "the data of the lock directory say something else than who held last; a lock with a delay needs them "
-            "for itself");
+            "the data of the lock directory do not name the last holder; a lock with a delay needs them for itself, "
+            "so choose another directory");
     }
     version_ = stat.version;
     if (*last == own_ && marked_) return port_.held() ? leave(Ended::granted) : lose();
@@ -105,7 +105,7 @@ void LockDelayFsm::on_closed(Errc why, std::string detail) {
 }
 
 void LockDelayFsm::on_session_lost() {
-    // What is under way is answered; only who waits for nothing but time has to be told.
+    // A request under way is answered; a step that only waits for time has to be told.
     if (step_ == Step::delaying || step_ == Step::backing_off) lose();
 }
 

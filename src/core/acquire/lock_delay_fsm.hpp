@@ -33,10 +33,10 @@ std::optional<HolderMark> read_holder_mark(std::string_view data);
 class LockDelayPort : public virtual OperationPort {
 public:
     // ---- the queue ----
-    /// on_acquired or on_not_acquired, perhaps before it returns. Has the same deadline, and looks after it itself.
+    /// on_acquired or on_not_acquired, possibly before it returns. Has the same deadline, and observes it itself.
     virtual void enter_queue() = 0;
     virtual void leave_queue() = 0;           // on_not_acquired follows
-    virtual bool held() const = 0;            // whether what was acquired is surely ours
+    virtual bool held() const = 0;            // whether what was acquired is still guaranteed
     virtual void give_back(bool marked) = 0;  // what was acquired; `marked`: the directory may say that we hold
 
     // ---- requests ----
@@ -62,18 +62,19 @@ enum class LockDelayStep : std::uint8_t {
     marking
 };
 
-/// Comes to the head of the queue and then, before the lock is used, waits if the last holder has vanished, and writes
-/// down that we hold.
+/// Acquires in the queue. Then, before the lock is used, it waits if the last holder has vanished, and writes down that
+/// this one holds.
 ///
 /// 0. Acquire. If the hold is lost in one of the steps before 4, start again from here.
 /// 1. Read the data of the lock directory.
-/// 2. They say that another one holds. It does not, since we are at the head: it has vanished without giving back. Wait
-///    for the whole delay from now, which is after its node was gone, on our own clock.
-/// 3. One transaction: the own node is there, the data are still those of 1, now they say that we hold. Only then is
-///    the lock given to the caller: who vanishes before has done nothing, and is not waited for.
-/// 4. On release one transaction: the data say that we gave back, the own node is deleted. Both or none: a former
-///    holder that comes back late does not write over a later one.
-/// Whoever gives up in 2 writes nothing, so the next one waits in its turn.
+/// 2. If they say that another client holds, it has vanished without a release, since our node is at the head. Wait for
+///    the whole delay on our own clock. It begins now, which is after the other's node was gone.
+/// 3. One transaction: the own node is there, the data are still those of 1, and now they say that we hold. Only then
+///    does the caller get the lock. A client that vanishes before has done nothing, and nobody waits for it.
+/// 4. On release one transaction: the data say that the lock was released, and the own node is deleted. Both or none,
+/// so
+///    a former holder that comes back late does not overwrite the data of a later one.
+/// A call that gives up in 2 writes nothing, so the next contender waits in its turn.
 class LockDelayFsm final : public RetryingFsm<LockDelayPort, LockDelayStep> {
 public:
     LockDelayFsm(LockDelayPort& port, std::chrono::milliseconds delay, Patience patience);
@@ -102,12 +103,12 @@ private:
     void handle_error(Rc rc, const std::string& what);
 
     const std::chrono::milliseconds delay_;
-    bool late_ = false;  // the deadline passed while the queue had not answered yet
+    bool late_ = false;  // the deadline passed before the queue answered
     // Of what was acquired last:
     HolderMark own_;  // token 0: nothing is acquired
     std::int32_t version_ = 0;
     std::int64_t waited_for_ = 0;  // token of the one that vanished
-    bool marked_ = false;          // perhaps
+    bool marked_ = false;          // the directory may say that we hold
 };
 
 }  // namespace zkrecipes::internal

@@ -191,7 +191,7 @@ void MultiAcquireOp::delete_nodes(const std::vector<std::string>& names) {
     if (!paths.empty()) core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_));
 }
 
-void MultiAcquireOp::cleaner_stray(std::size_t member, const std::string& name) {
+void MultiAcquireOp::delete_stray(std::size_t member, const std::string& name) {
     core_->delete_node(path_of(member, name));
 }
 

@@ -55,7 +55,7 @@ private:
     void lease_committed(Instant sent_at) override;
     bool begin_hold(const std::vector<std::string>& names, std::int64_t czxid) override;
     void delete_nodes(const std::vector<std::string>& names) override;
-    void cleaner_stray(std::size_t member, const std::string& name) override;
+    void delete_stray(std::size_t member, const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
     void note(const char* what) override;
     void running_out(std::size_t member) override;

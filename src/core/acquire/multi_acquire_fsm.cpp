@@ -7,12 +7,6 @@
 #include "core/queue/node_name.hpp"
 
 namespace zkrecipes::internal {
-namespace {
-
-constexpr const char* kTooManyWatches =
-    "this session watches as many nodes as ZooKeeper survives; use another Session for more";
-
-}  // namespace
 
 MultiAcquireFsm::MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience)
     : QueueingFsm(port, patience), spec_(spec), nodes_(spec.members.size()), standing_(spec.members.size()) {}
@@ -63,8 +57,7 @@ void MultiAcquireFsm::answer(Ended how, Errc error, std::string detail) {
 void MultiAcquireFsm::send_create() {
     if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
     if (!port_.reserve_nodes(identity_)) {
-        return fail(Errc::budget_exceeded,
-                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     node_incarnation_ = port_.incarnation();
     node_session_ = port_.session_id();
@@ -140,8 +133,8 @@ void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const 
     } else if (step_ == Step::reading_parents) {
         if (rc == Rc::no_node) return own_node_missing();
         if (meaning(rc) != Meaning::done) return handle_error(rc, "exists", member);
-        // One child: ours, if the last change of the children was our transaction, or if our node proves to be there
-        // later on. What that transaction was, we are about to ask.
+        // The one child is ours if the directory's last change was our transaction, or if a later check finds our
+        // node. The czxid of that transaction is asked for next.
         if (stat.num_children == 1) {
             standing_[member].state = State::clear;
             standing_[member].only_since = stat.pzxid;
@@ -151,7 +144,7 @@ void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const 
 }
 
 void MultiAcquireFsm::make_missing() {
-    // None: somebody else has made them since.
+    // If there are none, another client has made them since.
     if (!missing_.empty() && !spec_.create_parents) {
         return fail(Errc::no_parent, "the lock directory does not exist, and the options forbid to make it",
                     missing_.front());
@@ -166,7 +159,7 @@ void MultiAcquireFsm::make_missing() {
 
 void MultiAcquireFsm::on_directory(Ticket ticket, std::size_t member, Rc rc) {
     if (!current(ticket, Step::making_directories)) return;
-    // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
+    // no_node: the servers removed an ancestor in between. The create is refused again then, and counted.
     if (rc != Rc::ok && rc != Rc::node_exists && rc != Rc::no_node) {
         return handle_error(rc, "making the lock directory", member);
     }
@@ -207,7 +200,7 @@ void MultiAcquireFsm::sweep(std::size_t member, const std::vector<std::string>& 
         const bool second = name != nodes_[member] && name.starts_with(identity_);
         if (second) {
             port_.note("deleting a second node of the same create");
-            port_.cleaner_stray(member, name);
+            port_.delete_stray(member, name);
         }
     }
 }
@@ -292,12 +285,12 @@ bool MultiAcquireFsm::any(State state) const {
 
 void MultiAcquireFsm::decide() {
     if (any(State::blocked)) return send_watches();
-    // That a directory had one child says nothing of us if something else was its last change: then it takes the check.
+    // If the last change of a directory was not our transaction, its one child may be another node: a check is needed.
     const bool only_ones_are_ours = std::all_of(standing_.begin(), standing_.end(), [&](const Standing& s) {
         return s.only_since == 0 || s.only_since == czxid_;
     });
-    // After a wait nothing is known of the session that a server cut off from the others would not say too; right after
-    // the own create its commit is a lease by itself.
+    // Right after the own create, its commit renews the lease. After a wait a committed check is needed: a server that
+    // is cut off from the quorum would answer reads in the same way.
     if (((fast_grant_ && only_ones_are_ours) || checked_) && port_.begin_hold(nodes_, czxid_)) {
         return leave(Ended::granted);
     }
@@ -314,8 +307,8 @@ void MultiAcquireFsm::send_watches() {
         ++count;
     }
     if (!port_.may_watch(predecessors)) return fail(Errc::budget_exceeded, kTooManyWatches);
-    // All at once: the queues move independently of each other, and whoever watched one after the other would pay a
-    // round trip for each queue after it has come first in the first one.
+    // All at once, because the queues move independently of each other. Watches one after the other would cost a round
+    // trip for each queue after the first one is clear.
     const Ticket ticket = begin(Step::setting_watches, count);
     for (std::size_t i = 0; i < size(); ++i) {
         if (!predecessors[i].empty()) port_.watch(ticket, i, predecessors[i]);
@@ -347,7 +340,7 @@ void MultiAcquireFsm::on_watch_fired(Ticket ticket, std::size_t member, WatchEve
 }
 
 void MultiAcquireFsm::predecessor_gone(std::size_t member) {
-    // If it was the head of the queue nobody can be before us there: those before us only become fewer.
+    // If it was the head of the queue, our node is now first there: earlier contenders only become fewer.
     const bool certain = standing_[member].certain;
     standing_[member].state = certain ? State::clear : State::to_list;
 }
@@ -362,8 +355,8 @@ void MultiAcquireFsm::settle_watches() {
     outage_.over();  // back in the queues
 }
 
-/// One committed check of all own nodes (an operator may have deleted some, the session may be over), with a list where
-/// somebody else may be before us.
+/// One committed check of all own nodes, since an operator may have deleted some and the session may be over. Together
+/// with a list where there may be another predecessor.
 void MultiAcquireFsm::send_renewal() {
     port_.unwatch();
     checked_ = false;
@@ -388,7 +381,7 @@ void MultiAcquireFsm::on_lease_renewed(Ticket ticket, Rc rc) {
 
 void MultiAcquireFsm::own_node_missing() {
     port_.unwatch();
-    port_.note("an own lock node was deleted by somebody else: going to the back of the queues");
+    port_.note("an own lock node was deleted by somebody else: going to the tail of the queues");
     port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
     forget_nodes();
     if (once()) return leave(Ended::timed_out);
@@ -396,7 +389,7 @@ void MultiAcquireFsm::own_node_missing() {
 }
 
 void MultiAcquireFsm::foreign_nodes() {
-    // Made by a session that is not ours any more: they will vanish under whoever relies on them (H3, H4).
+    // Made by a former session: the servers will delete them, and a hold on them would not exclude anybody (H3, H4).
     port_.note("nodes of this identity belong to another session: deleting them and starting again");
     port_.delete_nodes(nodes_);
     forget_nodes();

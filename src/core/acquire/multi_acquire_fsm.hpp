@@ -30,7 +30,7 @@ public:
     virtual void sync(Ticket ticket) = 0;                                    // on_synced
     virtual void look_at_first(Ticket ticket, const std::string& name) = 0;  // on_own
     virtual void watch(Ticket ticket, std::size_t member,
-                       const std::string& name) = 0;  // on_watching, then perhaps on_watch_fired
+                       const std::string& name) = 0;  // on_watching; later on_watch_fired, if it fires
     virtual void unwatch() = 0;                       // all; harmless without a watch
     virtual void renew_lease(Ticket ticket, const std::vector<std::string>& names) = 0;  // on_lease_renewed
 
@@ -42,14 +42,14 @@ public:
     /// False: the lease is not fresh. All nodes were created by the transaction `czxid`.
     virtual bool begin_hold(const std::vector<std::string>& names, std::int64_t czxid) = 0;
     virtual void delete_nodes(const std::vector<std::string>& names) = 0;  // "": not there, or not known
-    virtual void cleaner_stray(std::size_t member, const std::string& name) = 0;
+    virtual void delete_stray(std::size_t member, const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;  // in every queue
 
     // ---- the log, and the end ----
     virtual void note(const char* what) = 0;           // something worth a line in the log
     virtual void running_out(std::size_t member) = 0;  // more than half of its directory's numbers are used up
-    /// The one answer. After `granted` the hold of begin_hold belongs to whoever asked. `member`: whom an error is
-    /// about; empty: all.
+    /// The one answer. After `granted` the hold of begin_hold belongs to the caller. `member`: the one that an error is
+    /// about; empty: all of them.
     virtual void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) = 0;
 };
 
@@ -84,12 +84,12 @@ enum class MultiAcquireStep : std::uint8_t {
     renewing_lease
 };
 
-/// Stands in several queues at once until it comes first in all of them, or gives up without leaving anything behind.
-/// One transaction makes all nodes or none, so that what is known of one of them is known of all.
+/// Waits in several queues at once until it is first in all of them, or gives up and leaves nothing behind. One
+/// transaction makes all nodes or none, so what is known of one of them is known of all.
 ///
-/// What comes after the own nodes is done for all members at the same time, each time one round trip: exists of the
-/// directories, lists of those where there is company, watches of all that stand in the way; when these are gone, one
-/// committed check of all own nodes, with a list where somebody else may have come first meanwhile.
+/// After the create each step is taken for all members at the same time and costs one round trip: exists of the
+/// directories; lists of those that have other contenders; watches of all predecessors. When these are gone, one
+/// committed check of all own nodes, together with a list where there may be another predecessor.
 class MultiAcquireFsm final : public QueueingFsm<MultiAcquirePort, MultiAcquireStep> {
 public:
     MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience);
@@ -148,7 +148,7 @@ private:
     bool any(State state) const;
     void own_node_missing();
     void foreign_nodes();
-    // With whom it is about.
+    // `member`: the one that the error is about.
     void handle_error(Rc rc, const char* what, std::optional<std::size_t> member = {});
     void fail(Errc error, std::string detail, std::optional<std::size_t> member = {});
     /// A new phase, in which `answers` are waited for.
@@ -156,7 +156,7 @@ private:
 
     const MultiQueueSpec& spec_;
     std::size_t open_ = 0;              // answers that the present step waits for
-    std::optional<std::size_t> about_;  // whom an error is about
+    std::optional<std::size_t> about_;  // the member that an error is about; empty: all
     std::vector<std::string> nodes_;
     std::vector<Standing> standing_;
     std::vector<std::size_t> missing_;  // members without a directory

@@ -162,7 +162,7 @@ private:
         if (!written) return fail(Errc::bad_data, "the node of the leases holds something else than their number");
         limit = *written;
         if (wanted_ == 0 || (limit == wanted_ && !data.empty())) {
-            // Whoever asks for a number on purpose agrees with it.
+            // The caller asked for this number, and so agrees with it.
             if (wanted_ != 0) agree(stat);
             return done();
         }
@@ -267,7 +267,7 @@ void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr
 std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
                                         const char* operation, Deadline deadline) {
     const auto& path = place.queue->user_path;
-    // The queue first: whoever gets its leases in between is seen twice rather than not at all.
+    // The queue first: a contender that gets its leases in between is seen twice rather than not at all.
     auto waiting =
         read_queue(core, operation, join_path(path, kSemaphoreQueue), place.queue->spec.directory, deadline, false)
             .participants;

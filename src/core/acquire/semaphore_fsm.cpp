@@ -20,14 +20,14 @@ Ticket SemaphoreFsm::go_to(Head head) {
 
 void SemaphoreFsm::send_create_request(const std::string& prefix) {
     AcquireFsm::send_create_request(prefix);
-    // Behind the create and its read: if they show that nobody is before us, this is the look at the leases.
+    // Sent behind the create and its read: if they show that our node is first, this is the look at the leases.
     look_ticket_ = ticket_;
     lease_port_.look(ticket_);
 }
 
 void SemaphoreFsm::look_again() {
-    // The list first: what counts is how many leases there are once nobody is before us. No check of the own node, as
-    // the transaction contains it.
+    // The list first: what counts is the number of leases when our node is first. No check of the own node is needed,
+    // as the transaction contains it.
     send_list();
     look_ticket_ = ticket_;
     lease_port_.look(ticket_);
@@ -55,7 +55,8 @@ void SemaphoreFsm::on_first_look(bool free, bool directory) {
 void SemaphoreFsm::go_on() {
     const bool too_many = wanted_ > terms_.limit;
     if (known_ == Known::none && taken_ == Taken::no && too_many) {
-        // Refused, unless the number was raised since this object last read it. Nobody is kept waiting for that.
+        // More than there are in all: refused, unless the number was raised since this object last read it. The call
+        // does not wait in the queue to learn it.
         look_ticket_ = go_to(Head::asking);
         return lease_port_.look(look_ticket_);
     }
@@ -85,7 +86,7 @@ void SemaphoreFsm::give_up_nodes() {
 }
 
 void SemaphoreFsm::own_node_missing() {
-    // Nobody deletes the place in the queue but an operator, or a transaction of ours that happened after all.
+    // Only an operator deletes the place in the queue, or a transaction of ours that did happen, late.
     const bool late_leases = doubtful_ && same_session();
     if (late_leases) lease_port_.delete_leases_by_identity(identity_);
     AcquireFsm::own_node_missing();
@@ -107,7 +108,7 @@ void SemaphoreFsm::send_look() {
 
 void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const NodeStat& stat) {
     if (step_ == Step::finished || step_ == Step::leaving) return;
-    // Also where we are still in the queue: whoever does not agree should not wait to learn it.
+    // Also while still in the queue: a call that does not agree must not wait to learn it.
     if (rc == Rc::ok && !agree(data, stat)) return;
     if (ticket != ticket_) return;
     if (at(ticket, Head::asking)) {
@@ -130,8 +131,7 @@ void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const No
     if (enough(stat)) return send_take();
     if (once()) return leave(Ended::timed_out);
     if (!lease_port_.may_watch_leases()) {
-        return fail(Errc::budget_exceeded,
-                    "this session watches as many nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyWatches);
     }
     lease_port_.watch_leases(go_to(Head::setting_watch));
 }
@@ -173,7 +173,7 @@ bool SemaphoreFsm::enough(const NodeStat& stat) const noexcept {
 
 void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
     if (!at(ticket, Head::making_leases)) return;
-    // no_node: an ancestor was reaped in between; the next look says so again, and is counted.
+    // no_node: the servers removed an ancestor in between. The next look shows that again, and is counted.
     if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return send_look();
     handle_error(rc, "making the directory of the leases");
 }
@@ -208,8 +208,7 @@ void SemaphoreFsm::send_take() {
     taking.version = version_;
     if (unwritten_) taking.terms = write_limit(terms_.limit);
     if (!lease_port_.reserve_leases(taking.leases)) {
-        return fail(Errc::budget_exceeded,
-                    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more");
+        return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     leases_ = taking.leases;
     lease_port_.take(go_to(Head::taking), taking);
@@ -264,7 +263,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!recovering && !at(ticket, Head::reading_lease)) return;
     if (rc == Rc::no_node) {
         if (!recovering || taken_ == Taken::yes) return leases_gone();
-        // It did not happen, and after the sync on a new connection it never will; should it nevertheless, our place
+        // It did not happen, and after the sync on a new connection it cannot happen any more. If it does, our place
         // is found missing, and the leases are deleted by their identity.
         taken_ = Taken::no;
         doubtful_ = true;
@@ -276,7 +275,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
     if (foreign) {
         port_.note("leases of this identity belong to another session: starting again");
-        // Of several only the first one was looked at: where somebody else made that one, the rest may be ours.
+        // Only the first of several was looked at: if another client made that one, the rest may be ours.
         if (same_session()) {
             lease_port_.delete_leases_by_identity(identity_);
             // It may be why the transaction did not happen: then our place in the queue is still there.
@@ -301,7 +300,7 @@ void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
     lease_port_.find_lease(go_to(Head::finding), leases_.front());
 }
 
-/// The transaction is a commit of a moment ago, and as such lease enough for the session.
+/// The transaction was committed a moment ago, and so has renewed the lease.
 void SemaphoreFsm::grant_or_renew_leases() {
     if (lease_port_.begin_lease_hold(leases_, czxid_)) return leave(Ended::granted);
     lease_port_.renew_lease_of_leases(go_to(Head::renewing_leases), leases_);
@@ -315,7 +314,7 @@ void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
 }
 
 void SemaphoreFsm::leases_gone() {
-    port_.note("a lease was deleted by somebody else before it was held: going to the back of the queue");
+    port_.note("a lease was deleted by somebody else before it was held: going to the tail of the queue");
     lease_port_.delete_leases(leases_);  // the others
     forget_nodes();
     if (once()) return leave(Ended::timed_out);

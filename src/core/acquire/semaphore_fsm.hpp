@@ -29,7 +29,7 @@ public:
     virtual ~LeasePort() = default;
     virtual void look(Ticket ticket) = 0;          // data and stat of the directory of leases: on_look
     virtual void make_leases(Ticket ticket) = 0;   // on_leases_made
-    virtual void watch_leases(Ticket ticket) = 0;  // its children: on_leases_watched, then perhaps on_leases_changed
+    virtual void watch_leases(Ticket ticket) = 0;  // its children: on_leases_watched; on_leases_changed, if it fires
     virtual void unwatch_leases() = 0;             // harmless without a watch
     /// The transaction and, right behind it, exists of the first lease: on_taken, then on_lease.
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
@@ -45,13 +45,13 @@ public:
     virtual void delete_leases_by_identity(const std::string& identity) = 0;
 };
 
-/// Stands in the queue until at its head, waits there until enough leases are free, whoever gives them back, and takes
-/// all of them at once. Only the head takes leases and only the head watches them, so that nobody holds some while it
-/// waits for more, and a lease that comes back wakes one waiter.
+/// Waits in the queue until it is at the head, then until enough leases are free, and takes all of them at once. Only
+/// the head takes leases and only the head watches them. So no contender holds some leases while it waits for more, and
+/// a lease that is given back wakes one waiter.
 ///
-/// Never more than the limit, in the order of the servers' transactions: while our node is at the head nobody else
-/// takes leases, so that there are never more than we last counted; and the transaction happens only if the node is
-/// still there and the limit has not been changed.
+/// In the order of the servers' transactions there are never more leases than the limit. While our node is at the head,
+/// no other contender takes leases, so there are at most as many as the last count showed. The transaction happens only
+/// if our node is still there and the limit has not been changed.
 class SemaphoreFsm final : public AcquireFsm {
 public:
     SemaphoreFsm(AcquirePort& port, LeasePort& leases, const QueueSpec& spec, Patience patience, SemaphoreTerms& terms,

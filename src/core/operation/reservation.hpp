@@ -11,7 +11,7 @@
 namespace zkrecipes::internal {
 
 /// *lock held*: gives back the room that a node took in the budget, unless the session that owned it is over.
-/// By a weak reference, because what the cleaner still has to do must not keep a session alive that nobody uses.
+/// By a weak reference, because what the cleaner still has to do must not keep an unused session alive.
 void give_back_reservation(const std::weak_ptr<SessionCore>& core, std::uint64_t incarnation, std::size_t bytes);
 
 /// The room that one operation has reserved for ephemeral nodes in the budget of a session incarnation. *Lock held.*

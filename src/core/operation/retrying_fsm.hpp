@@ -47,7 +47,7 @@ public:
         resume();
     }
     void on_suspended() override {
-        // Whoever has sent a request learns it from the answer, which comes in any case.
+        // An open request is answered in any case, and that answer tells.
         if (is_idle()) attempt_failed();
     }
     void on_closed(Errc why, std::string detail) override {
@@ -124,8 +124,8 @@ protected:
         drop_watches();
         port_.stop_timer();
         if (outcome_open()) {
-            // The caller has its answer now. Whether there is a node to delete, only the answer of the write can tell:
-            // until then somebody must stay behind (H6, H51).
+            // The caller has its answer now. Only the answer of the write can tell whether there is a node to delete:
+            // until then this operation stays (H6, H51).
             step_ = Step::leaving;
             return answer(how, error, std::move(detail));
         }

@@ -26,4 +26,10 @@ Errc error_of(Rc rc) noexcept;
 /// being made and being used is not bad luck any more.
 inline constexpr std::uint16_t kDirectoryAttempts = 20;
 
+// What budget_exceeded says.
+inline constexpr const char* kTooManyNodes =
+    "this session owns as many lock nodes as ZooKeeper survives; use another Session for more";
+inline constexpr const char* kTooManyWatches =
+    "this session watches as many nodes as ZooKeeper survives; use another Session for more";
+
 }  // namespace zkrecipes::internal

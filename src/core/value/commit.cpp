@@ -69,8 +69,8 @@ void TransactionPlan::require(const Grant& grant, const char* operation) {
 }
 
 void TransactionPlan::require_node(const std::string& node) {
-    // Any version: the name, with an identity that is used once, is the hold. The version of its data is not: whoever
-    // asks the holder to give way writes into the node (Grant::revocation), and takes nothing from it.
+    // Any version: the name, with an identity that is used once, stands for the hold. The version of its data does not:
+    // a client that asks the holder to give way writes into the node (Grant::revocation), and the hold remains.
     checks.emplace_back().path = node;
 }
 

@@ -143,7 +143,7 @@ void CommitFsm::give_up(How how, const char* unknown_because) {
 void CommitFsm::fail(Errc error, std::string detail) { leave({How::failed, {}, error, std::move(detail)}); }
 
 void CommitFsm::fail_lost() {
-    fail(Errc::lock_lost, "what it requires is not surely held any more; nothing was written; stop the guarded work");
+    fail(Errc::lock_lost, "a required grant is not guaranteed any more; nothing was written; stop the guarded work");
 }
 
 void CommitFsm::fail_unknown(const std::string& because) {

@@ -43,7 +43,7 @@ public:
                      // from the mark of one that has happened
         which_mark   // whether the mark that is there is that of an attempt: refused with bad_version if not
     };
-    virtual bool all_held() const = 0;  // whether what is required is surely held, by our own clock
+    virtual bool all_held() const = 0;  // whether all required grants are held, by our own clock
 
     // ---- requests, cleaning up ----
     virtual void send(Ticket ticket, What what) = 0;  // on_answer
@@ -58,16 +58,17 @@ enum class CommitStep : std::uint8_t { idle, awaiting_session, backing_off, leav
 
 /// Sends one guarded transaction, and never one that may happen twice.
 ///
-/// A transaction is sent while what it requires is held by our own clock, and the servers check the same. Sent again
-/// without further ado is only what was surely not executed. When the answer is lost there are two cases:
+/// A transaction is sent while the required grants are held by our own clock, and the servers check the same. It is
+/// sent again only if it is certain that it was not executed. If the answer is lost there are two cases:
 ///
 /// - It has no mark: the outcome is unknown, and that is the answer.
-/// - It has a mark, an ephemeral node of a name that is used for this commit alone, whose create is the first operation
-///   of every attempt. So at most one attempt can happen while the session lives: the next one is answered "exists
-///   already" if an earlier one has happened; and any other answer says that none has, and that none will. Where the
-///   holds have been lost meanwhile, so that nothing may be written any more, the mark alone is sent to find out. Its
-///   own answer can be lost as well: the mark that the next one meets may be that one, and so it is asked which it is.
-///   The session ends: so does the mark, and the outcome stays unknown.
+/// - It has a mark: an ephemeral node with a name that only this commit uses. Its create is the first operation of
+/// every
+///   attempt, so at most one attempt can happen while the session lives. The next one is answered "exists already" if
+///   an earlier one has happened. Any other answer proves that none has happened, and that none will.
+///   If the holds have been lost meanwhile, nothing may be written any more, and the mark alone is sent to find out.
+///   Its answer can be lost as well. Then the mark that the next attempt meets may be that one, and one more request
+///   finds out which it is. If the session ends, so does the mark, and the outcome stays unknown.
 class CommitFsm final : public RetryingFsm<CommitPort, CommitStep> {
 public:
     enum class Mark { no, yes };

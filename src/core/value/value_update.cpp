@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Under the lock only those come between who do not use it, or have not come as far yet: soon again, and for ever.
+/// Under the lock only clients that do not use it (yet) conflict: so soon again, and without a limit.
 const RetryPolicy& locked_conflicts() {
     static const auto& policy = *new RetryPolicy(RetryPolicy::forever(milliseconds(1), milliseconds(50)));
     return policy;

@@ -110,8 +110,8 @@ void ValueUpdateFsm::refused(Errc why) {
     conflict(std::move(next));
 }
 
-/// The next look needs no sync: a refusal is a transaction of its own, so its answer carries a zxid behind the write
-/// that was in the way, and no server that is older than that answers this session again.
+/// The next look needs no sync. A refusal is a transaction of its own, so its answer carries a zxid later than the
+/// write in conflict, and this session is never answered by a server that is behind that.
 void ValueUpdateFsm::conflict(ValueUpdateRule::Step next) {
     if (spec_.once) return end(How::nothing);
     next_ = std::move(next);

@@ -92,7 +92,8 @@ struct ValueUpdateEnd {
     std::optional<Error> ready{};  // failed: complete, instead of the two above
 };
 
-/// What a change asks of its surroundings. Other than elsewhere write() and lock() may be answered before they return.
+/// What a change asks of its surroundings. Unlike other requests, write() and lock() may be answered before they
+/// return.
 class ValueUpdatePort : public virtual OperationPort {
 public:
     enum class Directory { parent, of_marks };
@@ -126,16 +127,16 @@ enum class ValueUpdateStep : std::uint8_t {
     locking
 };
 
-/// Changes the data of one node as a rule says, and never on top of something that the rule has not seen: it looks,
-/// writes on the condition that the node is still as it was, and looks again where it was not.
+/// Changes the data of one node as a rule says, and never overwrites a version that the rule has not seen. It reads,
+/// writes on the condition that the version is still the same, and reads again if it is not.
 ///
-/// Writes are commits (commit_fsm.hpp): one of which the answer was lost is not sent again, but with a mark that shows
-/// whether it has happened; otherwise the change ends with outcome_unknown. What is refused has not happened, so
-/// looking again is safe.
+/// Writes are commits (commit_fsm.hpp). If the answer of a write is lost, it is sent again only with a mark that shows
+/// whether it has happened. Without a mark the change ends with outcome_unknown. A refused write has not happened, so
+/// reading again is safe.
 ///
-/// Conflicts go on as long as their policy says; then, where there is a lock, under that: those who change it under the
-/// lock do not disturb each other. The condition is checked there, too, since nobody is obliged to use the lock; so
-/// nothing depends on its being held.
+/// Conflicts are retried as long as their policy says. After that, if there is a lock, the change goes on under it:
+/// changes under the lock do not disturb each other. The condition is checked there, too, since other clients need not
+/// use the lock. So nothing depends on the lock being held.
 class ValueUpdateFsm final : public RetryingFsm<ValueUpdatePort, ValueUpdateStep> {
 public:
     struct Spec {

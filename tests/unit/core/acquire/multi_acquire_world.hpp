@@ -224,7 +224,7 @@ public:
             if (!names[i].empty()) reaped.emplace_back(i, names[i]);
         }
     }
-    void cleaner_stray(std::size_t m, const std::string& name) override { reaped.emplace_back(m, name); }
+    void delete_stray(std::size_t m, const std::string& name) override { reaped.emplace_back(m, name); }
     void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
     void note(const char*) override { ++notes; }
     void running_out(std::size_t) override { ++warnings; }
