@@ -95,7 +95,7 @@ void ValueUpdateFsm::on_written(Ticket ticket, WriteEnd end_of_write) {
     const Errc why = end_of_write.error->errc();
     if (why == Errc::no_parent && spec_.make_directories && directories_made_++ < kMostDirectories) {
         directory_ = end_of_write.of_mark ? ValueUpdatePort::Directory::of_marks : ValueUpdatePort::Directory::parent;
-        return request(Request::directory);
+        return late_ ? end(How::nothing) : request(Request::directory);
     }
     const bool refusal = why == Errc::no_node || why == Errc::node_exists || why == Errc::bad_version;
     if (refusal && !end_of_write.of_mark) return refused(why);
@@ -105,6 +105,7 @@ void ValueUpdateFsm::on_written(Ticket ticket, WriteEnd end_of_write) {
 void ValueUpdateFsm::refused(Errc why) {
     ValueUpdateRule::Step next = rule_.on_refused(why);
     const bool goes_on = next.then == ValueUpdateRule::Then::look || next.then == ValueUpdateRule::Then::write;
+    if (goes_on && late_) return end(How::nothing);
     // A write without a condition that finds no node has met nobody.
     if (!goes_on || write_.how == ValueWrite::How::set_any) return follow(next);
     conflict(std::move(next));
@@ -135,6 +136,7 @@ void ValueUpdateFsm::on_locked(Ticket ticket, LockEnd end_of_lock) {
     if (end_of_lock.error) return fail(*std::move(end_of_lock.error));
     if (!end_of_lock.locked) return end(How::nothing);
     locked_ = true;
+    if (late_) return end(How::nothing);
     conflicts_.over();
     follow(next_);
 }
@@ -143,6 +145,7 @@ void ValueUpdateFsm::on_locked(Ticket ticket, LockEnd end_of_lock) {
 
 void ValueUpdateFsm::deadline() {
     // A write or a lock under way has the same deadline, and knows what has become of it.
+    late_ = true;
     if (step_ != Step::writing && step_ != Step::locking) end(How::nothing);
 }
 

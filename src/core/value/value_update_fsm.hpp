@@ -191,6 +191,7 @@ private:
     int directories_made_ = 0;
     ValueUpdateRule::Step next_;  // after the pause, or with the lock
     bool locked_ = false;
+    bool late_ = false;  // the deadline has passed
     Outage conflicts_;
     ValueUpdateEnd end_;
 };

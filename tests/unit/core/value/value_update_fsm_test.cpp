@@ -83,6 +83,9 @@ public:
     }
     void run() {
         fsm.start();
+        run_on();
+    }
+    void run_on() {
         for (int i = 0; i < 300 && pump(); ++i) {
         }
     }
@@ -586,6 +589,22 @@ TEST(ChangeFsmTest, AVersionThatHasComeRoundToMinusOneIsNoLicenceToOverwrite) {
     overwritten.version = -1;
     overwritten.run();
     EXPECT_EQ(any.version(), 0);
+}
+
+TEST(ChangeFsmTest, AfterADeadlineThatPassesDuringAWriteNothingIsSentAnyMore) {
+    NumberChange rule(NumberChange::Kind::add, kEight, 1);
+    ChangeWorld world(rule);
+    world.put(5);
+    world.fsm.start();
+    while (world.writes == 0) ASSERT_TRUE(world.pump());
+    world.fsm.deadline();
+    EXPECT_EQ(world.answers, 0) << "the write has the same deadline";
+    world.put(6);  // and so the write is refused
+    world.run_on();
+    ASSERT_EQ(world.answers, 1);
+    EXPECT_EQ(world.end->how, ChangeHow::nothing);
+    EXPECT_EQ(world.looks, 1);
+    EXPECT_EQ(world.finishes, 1);
 }
 
 TEST(ChangeFsmTest, AWriteMayBeAnsweredBeforeItReturns) {
