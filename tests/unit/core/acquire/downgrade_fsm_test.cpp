@@ -4,27 +4,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <sstream>
 
 #include "core/queue/node_name.hpp"
-#include "support/fault_table.hpp"
-#include "unit/core/operation/operation_world.hpp"
+#include "unit/core/acquire/queue_world.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Patience = Patience;
 
 const std::string kWriter = "_c_00000000-0000-4000-8000-000000000001-__WRIT__0000000005";
 
-/// A directory in which we hold alone and another writer waits; one connection that breaks when told to.
-class World : public DowngradePort, public OperationWorld {
+/// A directory in which we hold exclusively and another writer waits.
+class World : public DowngradePort, public QueueWorld {
 public:
     explicit World(Patience patience = Patience::wait, Dialect dialect = Dialect::curator)
         : fsm(*this, {dialect == Dialect::kazoo ? "__rlock__" : "__READ__", dialect, 5}, patience) {
@@ -32,7 +28,6 @@ public:
         children["_c_00000000-0000-4000-8000-000000000002-__WRIT__0000000006"] = kOther;
     }
 
-    static constexpr std::int64_t kOther = 77;
     std::vector<std::string> shares() const {
         std::vector<std::string> found;
         for (const auto& [name, owner] : children) {
@@ -41,56 +36,11 @@ public:
         return found;
     }
 
-    // ---- running ----
-    bool pump() {
-        if (!pending.empty()) {
-            const int index = executed++;
-            auto request = std::move(pending.front());
-            pending.pop_front();
-            play(std::move(request), fault_at(plans, index));
-            return true;
-        }
-        if (!is_connected && !is_closed && stay_away-- <= 0) return is_connected = true;
-        if (timer) {
-            timer = false;
-            fsm.on_timer();
-            return true;
-        }
-        return false;
-    }
-    void run() {
-        for (int i = 0; i < 1000 && pump(); ++i) {
-        }
-        if (is_closed) return;
-        for (const auto& name : reaped_nodes) children.erase(name);
-        for (const auto& identity : reaped_identities) {
-            for (const auto& name : shares()) {
-                if (name.starts_with(identity)) children.erase(name);
-            }
-        }
-    }
-    void expire() {
-        is_connected = false;
-        std::erase_if(children, [&](const auto& child) { return child.second == session; });
-        ++session;
-        lease_fresh = alone = false;
-        if (suspended_first) fsm.on_session_lost();
-        drop_pending(Rc::session_expired);
-        if (!suspended_first) fsm.on_session_lost();
-    }
-    void close() {
-        is_closed = true;
-        is_connected = false;
-        drop_pending(Rc::closed);
-        fsm.on_closed(Errc::closed, "closed");
-        std::erase_if(children, [&](const auto& child) { return child.second == session; });
-    }
-
     // ---- DowngradePort ----
     bool exclusive_held() const override { return alone; }
     void create(Ticket ticket, const std::string& name) override {
         trace.push_back("create");
-        pending.push_back([this, ticket, name](bool run, Rc rc) {
+        send([this, ticket, name](bool run, Rc rc) {
             Rc result = Rc::ok;
             if (run && !children.contains(kWriter)) result = Rc::no_node;
             if (run && result == Rc::ok && children.contains(name)) result = Rc::node_exists;
@@ -102,7 +52,7 @@ public:
             fsm.on_created(ticket, rc == Rc::ok ? result : rc, now());
         });
         trace.push_back("exists");
-        pending.push_back([this, ticket, name](bool, Rc rc) {
+        send([this, ticket, name](bool, Rc rc) {
             NodeStat stat;
             if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
             if (rc == Rc::ok) {
@@ -114,7 +64,7 @@ public:
     }
     void renew_lease(Ticket ticket, const std::string& name) override {
         trace.push_back("renew");
-        pending.push_back([this, ticket, name](bool run, Rc rc) {
+        send([this, ticket, name](bool run, Rc rc) {
             if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
             if (run && rc == Rc::ok) lease_fresh = true;
             fsm.on_lease_renewed(ticket, rc);
@@ -138,44 +88,26 @@ public:
     DowngradeFsm fsm;
     std::map<std::string, std::int64_t> children;
     std::map<std::string, std::int64_t> czxids;
-    std::int64_t zxid = 100;
     int owner_shown = 0;  // not 0: another one, once
-    bool suspended_first = true, alone = true, room = true;
-    bool slow_lease = false, lease_fresh = false, delete_share_at_once = false;
-    PlannedFaults plans;
-    std::vector<std::string> trace, reaped_nodes, reaped_identities;
+    bool alone = true, delete_share_at_once = false;
+    std::vector<std::string> reaped_nodes;
     std::vector<std::pair<std::string, std::int64_t>> holds;
-    std::optional<Ended> ended;  // none yet
-    Errc errc{};
 
 private:
-    using Request = std::function<void(bool run, Rc rc)>;
-
-    void play(Request request, Fault fault) {
-        const bool run = fault == Fault::lost_after || fault == Fault::expired_after;
-        switch (fault) {
-            case Fault::none: return request(true, Rc::ok);
-            case Fault::stopped: fsm.stop(); return request(true, Rc::ok);
-            case Fault::timed_out: fsm.deadline(); return request(true, Rc::ok);
-            case Fault::closed: pending.push_front(std::move(request)); return close();
-            case Fault::lost_before:
-            case Fault::lost_after:
-                is_connected = false;
-                request(run, Rc::connection_loss);
-                return drop_pending(Rc::connection_loss);
-            case Fault::expired_before:
-            case Fault::expired_after:
-                pending.push_front([request, run](bool, Rc rc) { request(run, rc); });
-                return expire();
+    OperationFsm& machine() override { return fsm; }
+    void delete_nodes_of(std::int64_t owner) override {
+        std::erase_if(children, [&](const auto& child) { return child.second == owner; });
+    }
+    void fire_missed_watches() override {}
+    void forget_watches() override { alone = false; }  // the session is lost
+    void flush_reaper() override {
+        for (const auto& name : reaped_nodes) children.erase(name);
+        for (const auto& identity : reaped_identities) {
+            for (const auto& name : shares()) {
+                if (name.starts_with(identity)) children.erase(name);
+            }
         }
     }
-    void drop_pending(Rc rc) {
-        auto dropped = std::move(pending);
-        pending.clear();
-        for (auto& request : dropped) request(false, rc);
-    }
-
-    std::deque<Request> pending;
 };
 
 // ---- the generated table --------------------------------------------------------------------------------------------
