@@ -13,8 +13,8 @@
 #include <stop_token>
 #include <utility>
 
-#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/grant.hpp>
 #include <zkrecipes/transaction.hpp>
 
 /// The calls of zkrecipes that answer by a callback, as coroutines of an Asio event loop.
@@ -49,23 +49,23 @@ asio::awaitable<Result> answer_of(Start start) {
         asio::use_awaitable, std::move(start));
 }
 
-/// As ExclusiveMutex::acquire_before. The grant belongs to nobody in particular.
+/// As ExclusiveMutex::try_acquire_until. The grant belongs to nobody in particular.
 inline asio::awaitable<zkrecipes::Grant> acquire(zkrecipes::ExclusiveMutex& mutex, zkrecipes::Deadline deadline,
                                                  std::stop_token stop) {
     auto result = co_await answer_of<zkrecipes::AcquireResult>(
         [&](auto answer) { mutex.acquire_async(deadline, stop, std::move(answer)); });
     if (result.error) std::rethrow_exception(result.error);
-    co_return std::move(result.grant);
+    co_return std::move(result.value);
 }
 
-/// As Transaction::commit_before.
+/// As Transaction::try_commit_until.
 inline asio::awaitable<std::optional<zkrecipes::TransactionResult>> commit(zkrecipes::Transaction& transaction,
                                                                            zkrecipes::Deadline deadline,
                                                                            std::stop_token stop) {
     auto result = co_await answer_of<zkrecipes::CommitResult>(
         [&](auto answer) { transaction.commit_async(deadline, stop, std::move(answer)); });
     if (result.error) std::rethrow_exception(result.error);
-    co_return std::move(result.result);
+    co_return std::move(result.value);
 }
 
 }  // namespace asio_locks

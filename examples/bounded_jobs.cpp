@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
         zkrecipes::Semaphore converters(session, "/limits/converters", 4);  // every program names the same number
 
         // A heavy job takes several at once: all of them, or none and it goes on waiting.
-        zkrecipes::Grant grant = converters.acquire_before(std::chrono::seconds(30), {}, weight);
+        zkrecipes::Grant grant = converters.try_acquire_for(weight, std::chrono::seconds(30));
         if (!grant) return 75;  // too few became free in time
         for (int part = 1; part <= 10 && grant.held(); ++part) {
             if (!convert(part, 10)) return 1;

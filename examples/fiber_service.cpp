@@ -31,8 +31,8 @@ public:
     explicit Ledger(int accounts) : balances_(static_cast<std::size_t>(accounts)) {}
 
     bool add(int account, int amount, zkrecipes::FencingToken token) {
-        return fence_.run_alone(std::to_string(account), token,
-                                [&] { balances_[static_cast<std::size_t>(account)] += amount; });
+        return fence_.run_exclusive(std::to_string(account), token,
+                                    [&] { balances_[static_cast<std::size_t>(account)] += amount; });
     }
     int total() const {
         int sum = 0;
@@ -50,7 +50,7 @@ bool handle(zkrecipes::LockRegistry& locks, Ledger& ledger, int account) {
     const Deadline deadline(std::chrono::seconds(60));
     auto lock = locks.get("account-" + std::to_string(account));
     while (!deadline.is_passed()) {
-        const zkrecipes::Grant grant = lock.acquire_before(deadline);  // suspends this fiber alone
+        const zkrecipes::Grant grant = lock.try_acquire_until(deadline);  // suspends this fiber alone
         if (!grant) return false;
         // Lost on the way, as when the process was stopped for longer than its session: nothing was written, once more.
         if (grant.held() && ledger.add(account, 1, grant.token())) return true;

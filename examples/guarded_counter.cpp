@@ -37,7 +37,7 @@ void prepare(zkrecipes::Session& session) {
 
 bool raise(zkrecipes::Session& session) {
     zkrecipes::ExclusiveMutex mutex(session, "/counter/lock");
-    const Grant grant = mutex.acquire_before(60s);
+    const Grant grant = mutex.try_acquire_for(60s);
     if (!grant) return false;
     // [transaction]
     const auto counter =
@@ -46,7 +46,7 @@ bool raise(zkrecipes::Session& session) {
     Transaction transaction(grant);  // happens while the grant is held, or not at all
     transaction.set("/counter/value", next, counter->version).idempotent_in("/counter/commits");
     try {
-        return transaction.commit_before(10s).has_value();
+        return transaction.try_commit_for(10s).has_value();
     } catch (const Error& error) {
         if (error.errc() == Errc::lock_lost) return false;  // nothing was written; somebody else goes on
         throw;

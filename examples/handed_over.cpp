@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
         zkrecipes::Session session(hosts);
         zkrecipes::SemaphoreMutex mutex(session, "/locks/import");
 
-        zkrecipes::Grant grant = mutex.acquire_before(std::chrono::seconds(30));
+        zkrecipes::Grant grant = mutex.try_acquire_for(std::chrono::seconds(30));
         if (!grant) return 75;  // somebody else had it all the time
         std::jthread worker([grant = std::move(grant)]() mutable {
             if (grant.held()) std::printf("imported, fencing token %lld\n", static_cast<long long>(grant.token()));

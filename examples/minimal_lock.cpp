@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
         zkrecipes::Session session(argc > 1 ? argv[1] : "zk1:2181,zk2:2181,zk3:2181");
         zkrecipes::ExclusiveMutex mutex(session, "/locks/report");
 
-        zkrecipes::Grant grant = mutex.acquire_before(std::chrono::seconds(30));
+        zkrecipes::Grant grant = mutex.try_acquire_for(std::chrono::seconds(30));
         if (!grant) return 75;  // not within 30 s: somebody else holds it, or no server answers
         for (int page = 1; page <= 10 && grant.held(); ++page) {
             std::printf("page %d, fencing token %lld\n", page, static_cast<long long>(grant.token()));

@@ -19,7 +19,7 @@ long balance[3] = {1000, 1000, 1000};
 bool transfer(zkrecipes::Session& session, int from, int to, long amount) {
     const auto account = [](int number) { return "/accounts/" + std::to_string(number); };
     MultiLock lock(session, {{account(from)}, {account(to)}, {"/rates", MultiLock::As::shared}});
-    const zkrecipes::Grant grant = lock.acquire_before(std::chrono::seconds(60));
+    const zkrecipes::Grant grant = lock.try_acquire_for(std::chrono::seconds(60));
     if (!grant.held()) return false;  // somebody else had one of them all the time: nothing was locked
     balance[from] -= amount;
     balance[to] += amount;

@@ -1,25 +1,27 @@
-// AtomicCounter: a number that many change at the same time.
+// AtomicCounter: a number that many clients change at the same time.
 //
-// Layout (that of Curator's DistributedAtomicLong; of its DistributedAtomicInteger with four bytes):
-//   <path>                    persistent, made by the first change; data: the number, 8 (4) bytes, big-endian
-//   <idempotent_in>/_c_<uuid>-commit     ephemeral, for as long as one change takes; only with that option
-//   <lock_path>/_c_<uuid>-lock-<sequence>     ephemeral; a mutex; only with that option, and where there are conflicts
+// Layout (that of Curator's DistributedAtomicLong; with four bytes, of its DistributedAtomicInteger):
+//   <path>                                  persistent, made by the first change; data: 8 (4) bytes, big-endian
+//   <idempotent_in>/_c_<uuid>-commit        ephemeral, until one change is done; only with that option
+//   <lock_path>/_c_<uuid>-lock-<sequence>   ephemeral; a mutex; only with that option, and only after conflicts
 //
 // Steps (src/core/value/value_update_fsm.cpp runs them):
 //   1. get(<path>). No node, or one without data: the number is 0.
-//   2. Compute. The result does not fit: an error.
-//   3. set(<path>) on the condition that the version is that of step 1; create(<path>) if there was no node. It is a
-//      transaction of its own (src/core/value/commit_fsm.hpp), with the mark if there is one.
-//   4. The servers refused it, because somebody else has written, made or deleted the node: wait a little, and begin
-//      again at 1. The policy for conflicts gives up and there is a lock: take it, and go on at 1 under it.
-//   force_set is step 3 without a condition, initialize step 3 with a create.
-//   The answer to step 3 is lost: the outcome is unknown, and that is the answer; with a mark: send it again, with the
-//   same mark, so that it fails where it has happened.
+//   2. Compute the new number. If it does not fit: an error.
+//   3. set(<path>) on the condition that the version is that of step 1; create(<path>) if there was no node. This is
+//      a transaction of its own (src/core/value/commit_fsm.hpp), with the ephemeral node of idempotent_in if it is
+//      set.
+//   4. If the servers refuse it, because another client has written, made or deleted the node: wait a little and go
+//      back to 1. If the policy for conflicts gives up and there is a lock_path: acquire that lock and go on at 1.
+//   force_set is step 3 without a condition, initialize is step 3 with a create.
+//   If the answer to step 3 is lost, the call ends with outcome_unknown. With idempotent_in it is sent again, with
+//   the same ephemeral node, so it fails if it has happened already.
 #include <zkrecipes/atomic_counter.hpp>
 #include <zkrecipes/session.hpp>
 
 #include <utility>
 
+#include "core/operation/to_result.hpp"
 #include "core/value/node_reader.hpp"
 #include "core/value/value_update.hpp"
 #include "core/value/value_update_rules.hpp"
@@ -117,7 +119,11 @@ CounterChange AtomicCounter::subtract(std::int64_t delta) {
     return *impl->change(impl->rule(NumberChange::Kind::subtract, delta), "subtract", Deadline::never(), {});
 }
 
-std::optional<CounterChange> AtomicCounter::add_before(std::int64_t delta, Deadline deadline, std::stop_token stop) {
+std::optional<CounterChange> AtomicCounter::try_add_for(std::int64_t delta, Timeout timeout, std::stop_token stop) {
+    return try_add_until(delta, internal::deadline_in(impl_, timeout, "add"), std::move(stop));
+}
+
+std::optional<CounterChange> AtomicCounter::try_add_until(std::int64_t delta, Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "add");
     return impl->change(impl->rule(NumberChange::Kind::add, delta), "add", deadline, std::move(stop));
 }
@@ -126,17 +132,14 @@ void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_t
                               std::function<void(CounterResult)> done) {
     const auto impl = internal::usable(impl_, "add_async");
     constexpr const char* operation = "add_async";
-    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
+    internal::check_callable(done, operation, path());
     impl->core->throw_if_closed(operation, path());
     const auto rule = impl->rule(NumberChange::Kind::add, delta);
     change_later(impl->core, impl->place, rule, operation, deadline, std::move(stop),
-                 [rule, done = std::move(done)](ValueUpdateAnswer answer) {
-                     CounterResult result;
-                     if (answer.how == ValueUpdateAnswer::How::changed) {
-                         result.change = CounterChange{rule->before(), rule->after(), true};
-                     }
-                     if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                     done(std::move(result));
+                 [rule, done = std::move(done)](const ValueUpdateAnswer& answer) {
+                     std::optional<CounterChange> change;
+                     if (answer.how == ValueUpdateAnswer::How::changed) change = {rule->before(), rule->after(), true};
+                     done(internal::to_result(change, answer.error));
                  });
 }
 

@@ -1,15 +1,15 @@
 // Barrier: closed while its node exists.
 //
 // Layout (that of Curator's DistributedBarrier):
-//   <parent>   container, with its ancestors, made when missing
+//   <parent>   container; made if it is missing, as are its parents
 //   <path>     persistent, without data: the barrier is closed
 //
 // Steps:
-//   Close: create <path>; no parent: make it, and again. "Exists" is as good.
-//   Open: delete <path>. "No node" is as good.
-//   Wait: read <path> with a watch. Not there: open. There: when the watch says "deleted" it is open, also if somebody
-//   has closed it again since. After a broken connection: read again; another node of that name (by its czxid) means
-//   that it was open in between.
+//   Close: create <path>. If there is no parent, make it and try again. "Exists" is success.
+//   Open: delete <path>. "No node" is success.
+//   Wait: read <path> with a watch. No node: open. Otherwise wait for the watch; "deleted" means open, even if
+//   another client has closed the barrier again since. After a reconnect read again: a node with another czxid means
+//   that the barrier was open in between.
 #include <zkrecipes/barrier.hpp>
 
 #include <utility>

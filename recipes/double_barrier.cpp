@@ -1,24 +1,27 @@
 // DoubleBarrier: members that begin together and end together.
 //
 // Layout (that of Curator's DistributedDoubleBarrier):
-//   <path>          container, with its ancestors, made when missing
-//   <path>/<uuid>   ephemeral, without data: one per member inside; ours has a new name each time
-//   <path>/ready    persistent, without data: so many were inside; made by the last one to come, deleted by the last
-//                   one to go
+//   <path>          container; made if it is missing, as are its parents
+//   <path>/<uuid>   ephemeral, without data: one for each member inside; a new name each time
+//   <path>/ready    persistent, without data: enough members are inside; made by the last member to enter, deleted by
+//                   the last one to leave
 //
 // Enter:
-//   1. Watch `ready`, whether it is there or not; create the own node; list. All three without waiting for each other
-//      but for the order of the last two.
-//   2. `ready` is there, and somebody who was there when it was made still is: in. (Curator is in without looking.
-//      Nobody is: it was left by members whose sessions have ended. Delete it, 1.)
-//   3. So many are there: create `ready`, in one transaction that checks that they still are. In. One has gone: 1.
-//   4. Otherwise wait, with a watch on the own node, too. `ready` is made: in. The own node is gone: 1.
+//   1. Watch `ready`, whether it exists or not; create the own node; list. All three are sent without waiting for the
+//      answers; the create is sent before the list.
+//   2. If `ready` exists, and a member that was inside when it was made still is: we are inside. If there is none,
+//      `ready` was left behind by members whose sessions have ended: delete it and go back to 1. (Curator does not
+//      look.)
+//   3. If there are enough members: create `ready`, in one transaction that checks that they still exist. We are
+//      inside. If a member is gone: 1.
+//   4. Otherwise wait, with a watch on the own node, too. When `ready` is made: inside. When the own node is gone: 1.
 // Leave:
-//   5. List. Nobody else: delete the own node and `ready` in one transaction. Out. One of them has gone: delete the
-//      own node, 5.
-//   6. We are the first by name: watch the last one by name; when it has gone: 5. (So one stays until all have gone.)
-//   7. Otherwise delete the own node, watch the first by name; when it has gone: list, until nobody of those who were
-//      there at 5 is left; delete `ready` if nobody is there at all. Out.
+//   5. List. If we are the only member: delete the own node and `ready` in one transaction. We are outside. If one of
+//      them is gone: delete the own node, 5.
+//   6. If we are the first member by name: watch the last one by name; when it is gone: 5. (So one member stays until
+//      all others have left.)
+//   7. Otherwise delete the own node and watch the first member by name; when it is gone: list, until no member of
+//      those found at 5 is left; delete `ready` if there is no member at all. We are outside.
 #include <zkrecipes/barrier.hpp>
 
 #include <utility>

@@ -1,15 +1,15 @@
-// Group, GroupMember: who is alive, and what each has to say.
+// Group, GroupMember: the living members of a group and their payloads.
 //
 // Layout (that of Curator's GroupMember):
-//   <path>        container, with its ancestors, made when missing
-//   <path>/<id>   ephemeral, one per member; data: its payload
+//   <path>        container; made if it is missing, as are its parents
+//   <path>/<id>   ephemeral, one for each member; data: its payload
 //
 // Steps:
 //   Join, set the payload, leave: the member is a PersistentNode (persistent_node.cpp, 1 to 4).
 //   Observe (src/core/node/group_watch_fsm.cpp runs it):
-//   1. List <path> with a watch; missing: watch for its being made.
-//   2. Read each child that is new with a watch. When all have been read the membership is told.
-//   3. The watch on <path> fires: 1. That on a child: read it again, or, where it was deleted, leave it out.
+//   1. List <path> with a watch. If it is missing, watch for its creation.
+//   2. Read each new child with a watch. When all have been read, tell the observer.
+//   3. When the watch on <path> fires: 1. When that on a child fires: read it again, or drop it if it was deleted.
 //   A new session: sync, 1.
 #include <zkrecipes/group_member.hpp>
 
@@ -18,6 +18,7 @@
 #include "base/paths.hpp"
 #include "core/node/group_watch.hpp"
 #include "core/node/persistent_node.hpp"
+#include "core/operation/to_result.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -30,7 +31,7 @@ public:
 
     Subscription observe(Group::Observer observer) const {
         constexpr const char* operation = "observe";
-        if (!observer) throw Error(Errc::bad_option, operation, user_path, "the observer is empty; pass a callable");
+        check_callable(observer, operation, user_path);
         return watch_group(core, operation, user_path, directory, std::move(observer));
     }
     GroupMembers members(Deadline deadline) const {
@@ -136,7 +137,7 @@ PersistentNodeState GroupMember::state() const noexcept {
 
 Subscription GroupMember::watch_state(PersistentNode::Listener listener) {
     const auto impl = internal::usable(impl_, "watch_state");
-    if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
+    internal::check_callable(listener, "watch_state", path());
     return impl->node->watch_state(impl->core, std::move(listener));
 }
 

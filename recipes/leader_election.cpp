@@ -1,18 +1,18 @@
 // LeaderElection: one leader at a time, in the order of arrival.
 //
 // Layout (that of Curator's LeaderLatch; in brackets, of its LeaderSelector):
-//   <path>                                    container, made when missing
-//   <path>/_c_<uuid>-latch-<sequence>         ephemeral, sequential; one per candidate; data: its id as plain text
+//   <path>                                container; made if it is missing
+//   <path>/_c_<uuid>-latch-<sequence>     ephemeral, sequential; one for each candidate; data: its id as plain text
 //         [_c_<uuid>-lock-<sequence>]
-// In kazoo's layout <path> is persistent and the name <uuid without dashes>__lock__<sequence>.
+// In kazoo's layout <path> is persistent and the name is <uuid without dashes>__lock__<sequence>.
 //
-// Steps: a candidate stands in the queue as an ExclusiveMutex does (exclusive_mutex.cpp, 1 to 4;
-// src/core/acquire/acquire_fsm.cpp runs them). It leads when nobody is before it.
+// Steps: a candidate waits in the queue as an ExclusiveMutex does (exclusive_mutex.cpp, 1 to 4;
+// src/core/acquire/acquire_fsm.cpp runs them). It leads when it is at the head.
 //   5. Resign: delete the own node. The next candidate leads.
-//   run() campaigns (1 to 4), calls the user, resigns (5) when the user has returned, and begins again at 1.
-//   Who leads: list <path>, read the first one. Gone meanwhile: list again. An observer
-//   (src/core/node/leader_watch_fsm.cpp) reads with a watch, on the first one or, where there is none, on <path>; when
-//   that fires, it does the same again.
+//   run() campaigns (1 to 4), calls the user, resigns (5) when the user has returned, and starts again at 1.
+//   Finding the leader: list <path> and read the first node. If it is gone by then, list again. An observer
+//   (src/core/node/leader_watch_fsm.cpp) reads with a watch: on the first node, or on <path> if there is none. When
+//   the watch fires, it does the same again.
 #include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/session.hpp>
 
@@ -20,9 +20,10 @@
 #include <mutex>
 #include <utility>
 
-#include "core/acquire/acquire.hpp"
+#include "core/acquire/acquire_async.hpp"
 #include "core/node/election.hpp"
 #include "core/node/leader_watch.hpp"
+#include "core/operation/to_result.hpp"
 #include "core/queue/payload.hpp"
 #include "session/usable.hpp"
 
@@ -43,7 +44,7 @@ std::shared_ptr<const Queue> make_election_queue(const SessionCore& core, const 
                     "the id takes more than the " + std::to_string(kMaxPayload) + " bytes that a node may hold");
     }
     if (of_nodes.id == kRevocationRequest) {
-        throw Error(Errc::bad_option, operation, path, "this id means a request to give way; choose another");
+        throw Error(Errc::bad_option, operation, path, "this id means a request to release the lock; choose another");
     }
     const BaseName base(options.layout == ElectionLayout::latch ? "latch-" : "lock-", "__lock__");
     auto rule = rule_exclusive(of_nodes.dialect);
@@ -137,7 +138,6 @@ private:
 
 }  // namespace internal
 
-using internal::AcquireAnswer;
 using internal::LeaderElectionImpl;
 using internal::SessionAccess;
 
@@ -147,30 +147,25 @@ LeaderElection::LeaderElection(LeaderElection&&) noexcept = default;
 LeaderElection& LeaderElection::operator=(LeaderElection&&) noexcept = default;
 LeaderElection::~LeaderElection() = default;
 
-Grant LeaderElection::campaign() { return campaign_before(Deadline::never()); }
+Grant LeaderElection::try_campaign_for(Timeout timeout, std::stop_token stop) {
+    return try_campaign_until(internal::deadline_in(impl_, timeout, "campaign"), std::move(stop));
+}
 
-Grant LeaderElection::campaign_before(Deadline deadline, std::stop_token stop) {
+Grant LeaderElection::try_campaign_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "campaign");
     return impl->campaign("campaign", deadline, std::move(stop));
 }
 
 void LeaderElection::campaign_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = internal::usable(impl_, "campaign_async");
     constexpr const char* operation = "campaign_async";
-    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-    impl->core->throw_if_closed(operation, path());
-    acquire_later(impl->core, impl->candidacy(operation), deadline, std::move(stop),
-                  [done = std::move(done)](AcquireAnswer answer) {
-                      AcquireResult result;
-                      if (answer.share) result.grant = Grant(std::move(answer.share));
-                      if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                      done(std::move(result));
-                  });
+    const auto impl = internal::usable(impl_, operation);
+    internal::acquire_async(impl->core, impl->candidacy(operation), operation, path(), deadline, std::move(stop),
+                            std::move(done));
 }
 
 void LeaderElection::run(const Lead& lead, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "run");
-    if (!lead) throw Error(Errc::bad_option, "run", path(), "there is nothing to run; pass a callable");
+    internal::check_callable(lead, "run", path());
     impl->run(lead, stop);
 }
 
@@ -193,7 +188,7 @@ std::vector<Participant> LeaderElection::candidates(Deadline deadline) {
 Subscription LeaderElection::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
-    if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
+    internal::check_callable(observer, operation, path());
     return watch_leader(impl->core, operation, path(), impl->queue->spec.directory, std::move(observer));
 }
 

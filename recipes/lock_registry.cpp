@@ -1,8 +1,9 @@
-// LockRegistry: one lock object per key, for as long as somebody needs it.
+// LockRegistry: one lock object for each key that is in use.
 //
-// What makes two objects the same lock for one fiber is that they share their implementation, which knows who holds. So
-// the registry keeps the implementation of a key while it is held or in somebody's hands, and forgets it afterwards.
-// Forgetting is left until as many keys have come as were in use at the last tidying: each get() pays a constant share.
+// Two objects are the same lock for a fiber if they share their implementation, which knows the holders. So the
+// registry keeps the implementation of a key as long as it is held or another object refers to it, and drops it
+// afterwards. It looks for keys to drop when the number of keys has doubled since the last time, so each get() pays a
+// constant share.
 #include <zkrecipes/lock_registry.hpp>
 #include <zkrecipes/session.hpp>
 

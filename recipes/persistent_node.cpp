@@ -1,21 +1,24 @@
 // PersistentNode: an ephemeral node that is made again whenever it is gone.
 //
-// Layout (that of Curator's PersistentNode of mode EPHEMERAL):
-//   <parent>   container, with its ancestors, made when missing
-//   <path>     ephemeral; data: what the user says
+// Layout (that of Curator's PersistentNode with mode EPHEMERAL):
+//   <parent>   container; made if it is missing, as are its parents
+//   <path>     ephemeral; data: set by the user
 //
 // Steps (src/core/node/persistent_node_fsm.cpp runs them):
-//   1. Create <path>, and behind it, without waiting, read it with a watch. No parent: make it, and 1 again.
-//   2. The read says whose node it is. Ours: done; what it says is set where it is not what is wanted (2 follows from
-//      an earlier create whose answer was lost). Of a former session of this object: delete it, 1. Another's: wait.
-//   3. The watch fires. Deleted: 1. Changed: read again, 2.
-//   A new session: 1. A lost answer: 1 again, which is answered "exists" if the lost one has happened.
-//   4. Close: delete it. A lost answer, to a create or to the delete: sync, look whose it is, delete it if it is ours.
+//   1. Create <path>, and directly after it read it with a watch. If there is no parent: make it, and 1 again.
+//   2. The read shows the owner of the node. Our session: done; if the data is not the wanted one, which happens
+//      after a create whose answer was lost, set it. A former session of this object: delete the node, 1. Another
+//      session: wait.
+//   3. When the watch fires: deleted: 1; changed: read again, 2.
+//   A new session: 1. A lost answer: 1 again; the create is answered "exists" if the lost one has happened.
+//   4. Close: delete the node. If the answer to a create or to the delete is lost: sync, read the owner, and delete
+//      the node if it is ours.
 #include <zkrecipes/persistent_node.hpp>
 
 #include <utility>
 
 #include "core/node/persistent_node.hpp"
+#include "core/operation/to_result.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -98,7 +101,7 @@ PersistentNodeState PersistentNode::state() const noexcept {
 
 Subscription PersistentNode::watch_state(Listener listener) {
     const auto impl = internal::usable(impl_, "watch_state");
-    if (!listener) throw Error(Errc::bad_option, "watch_state", path(), "the listener is empty; pass a callable");
+    internal::check_callable(listener, "watch_state", path());
     return impl->op->watch_state(impl->core, std::move(listener));
 }
 

@@ -1,11 +1,12 @@
-// read_node: a get, and what is sent before it so that it is new enough.
+// read_node: a get, and a request before it that makes its answer new enough.
 //
-// Requests of one session are executed in the order in which they were sent: a server answers the get when it has
-// applied what was before it. So nobody waits for the first answer, and both are one round trip.
-//   Fresh::no   nothing
-//   Fresh::yes  sync of the same path. Not a proof of a majority: a leader that was stopped and goes on answers it,
-//   too. a grant     a transaction that checks its nodes. It is committed by a majority and happens only while the hold
-//               stands; the get sees at least its state.
+// The servers execute the requests of one session in the order in which they were sent: a server answers the get
+// after it has applied the request before it. So both are one round trip.
+//   Fresh::no    nothing is sent before
+//   Fresh::yes   sync of the same path. This does not prove a majority: a leader that was suspended and continues
+//                answers it, too.
+//   a grant      a transaction that checks its nodes. A majority commits it, and only while the hold exists; the get
+//                sees that state or a later one.
 #include <zkrecipes/read_node.hpp>
 #include <zkrecipes/session.hpp>
 

@@ -1,37 +1,37 @@
-// Semaphore: at most n leases at the same time, taken one or several at once, in the order of arrival.
+// Semaphore: at most N leases at the same time, taken one or several at once, in the order of arrival.
 //
 // Layout (that of Curator's InterProcessSemaphoreV2):
-//   <path>/locks                                   container, made when missing: the queue of those who want leases
-//   <path>/locks/_c_<uuid>-lock-<sequence>         ephemeral, sequential; one per contender
-//   <path>/leases                                  container, made when missing; each child is a lease; data: n, as
-//                                                  {"v":1,"leases":n}, or empty while nobody of ours has taken one
-//   <path>/leases/_c_<uuid>-lease-<number>         ephemeral; the leases of one grant differ in the number; data: who
-//   it
-//                                                  is, for people
+//   <path>/locks                              container, made if it is missing: the queue
+//   <path>/locks/_c_<uuid>-lock-<sequence>    ephemeral, sequential; one for each contender
+//   <path>/leases                             container, made if it is missing; each child is a lease; data: N, as
+//                                             {"v":1,"leases":N}, or empty until this library takes a lease
+//   <path>/leases/_c_<uuid>-lease-<number>    ephemeral; the leases of one grant differ in the number; data: the owner
 //
 // Steps (src/core/acquire/semaphore_fsm.cpp runs them, and src/core/acquire/acquire_fsm.cpp those in the queue):
-//   1. Create the own node in <path>/locks and, right behind it, exists(<path>/locks) and get(<path>/leases). Nobody
-//      else is in the queue: at its head. One round trip. Otherwise stand in the queue as for a mutex, up to its head.
-//   2. At the head: <path>/leases tells how many leases are held (its children, whoever made them) and how many there
-//      are (its data; empty: as many as this object was made for; another number: an error). As many are free as are
-//      wanted: go on. Otherwise watch its children, and look again whenever they change. Only the head does.
-//   3. One transaction: check that the data of <path>/leases are still those of step 2 (or write the number there),
-//      delete the own node in the queue, create all leases. Right behind it, exists(first lease) for its token. Held.
-//      It did not happen, because the number was changed: back to 2; because the own node is gone: back to 1.
-//   4. Release: delete the leases. Nobody waits for that; the session sees to it that it happens.
-//   A try lists <path>/locks and reads <path>/leases first, and ends there if anybody stands in the queue or too few
-//   leases are free: two reads in one round trip, nothing written.
-//   The reply to the transaction is lost: sync, exists(first lease). It is there, and is of this session: all of them
-//   are ours. It is not: the own node is still in the queue, and the call goes on at its place.
-//   Changing n: one transaction that writes the data and creates and deletes a child, which wakes the head.
+//   1. Create the own node in <path>/locks, and directly after it send exists(<path>/locks) and get(<path>/leases).
+//      If there is no other contender, we are at the head of the queue. One round trip. Otherwise wait as for a mutex
+//      until we are at the head.
+//   2. At the head: the children of <path>/leases are the leases that are held, whoever made them; its data is N.
+//      (Empty data: the N of this object. Another N: an error.) If enough leases are free, go on. Otherwise watch the
+//      children and look again whenever they change. Only the head of the queue does so.
+//   3. One transaction: check that the data of <path>/leases are still those of step 2 (or write N there), delete the
+//      own node in the queue, create all leases. Directly after it send exists(first lease) for the token. Held. If
+//      the transaction is refused because N was changed: back to 2; because the own node is gone: back to 1.
+//   4. Release: delete the leases. The caller does not wait; the session makes sure that it happens.
+//   A try lists <path>/locks and reads <path>/leases first. It ends if there is any contender or too few leases are
+//   free: two reads in one round trip, nothing written.
+//   If the answer to the transaction is lost: sync, exists(first lease). If it exists and belongs to this session, all
+//   leases are ours. Otherwise the own node is still in the queue, and the call goes on at its position.
+//   A change of N: one transaction that writes the data and creates and deletes a child, which wakes the head.
 //
-// Never more than n: only the head of the queue creates leases, and it leaves the queue with the same transaction. So
-// from the moment in which our node is at the head until that transaction the leases only become fewer.
+// There are never more than N leases: only the head of the queue creates leases, and it leaves the queue by the same
+// transaction. So from the moment when our node is at the head until that transaction, leases only become fewer.
 #include <zkrecipes/semaphore.hpp>
 #include <zkrecipes/session.hpp>
 
 #include <utility>
 
+#include "core/acquire/acquire_async.hpp"
 #include "core/acquire/semaphore.hpp"
 #include "session/usable.hpp"
 
@@ -54,7 +54,6 @@ public:
 
 }  // namespace internal
 
-using internal::AcquireAnswer;
 using internal::SemaphoreImpl;
 using internal::SessionAccess;
 
@@ -64,29 +63,34 @@ Semaphore::Semaphore(Semaphore&&) noexcept = default;
 Semaphore& Semaphore::operator=(Semaphore&&) noexcept = default;
 Semaphore::~Semaphore() = default;
 
-Grant Semaphore::acquire(std::int32_t count) { return acquire_before(Deadline::never(), {}, count); }
+Grant Semaphore::try_acquire_for(Timeout timeout, std::stop_token stop) {
+    return try_acquire_for(1, timeout, std::move(stop));
+}
 
-Grant Semaphore::acquire_before(Deadline deadline, std::stop_token stop, std::int32_t count) {
+Grant Semaphore::try_acquire_for(std::int32_t count, Timeout timeout, std::stop_token stop) {
+    return try_acquire_until(count, internal::deadline_in(impl_, timeout, "acquire"), std::move(stop));
+}
+
+Grant Semaphore::try_acquire_until(Deadline deadline, std::stop_token stop) {
+    return try_acquire_until(1, deadline, std::move(stop));
+}
+
+Grant Semaphore::try_acquire_until(std::int32_t count, Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
     return Grant(acquire_blocking(impl->core, lease_acquisition(impl->core, impl->place, "acquire", count), deadline,
                                   std::move(stop)));
 }
 
-Grant Semaphore::try_acquire(std::int32_t count) { return acquire_before(Deadline::passed(), {}, count); }
+void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
+    acquire_async(1, deadline, std::move(stop), std::move(done));
+}
 
-void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done,
-                              std::int32_t count) {
-    const auto impl = internal::usable(impl_, "acquire_async");
+void Semaphore::acquire_async(std::int32_t count, Deadline deadline, std::stop_token stop,
+                              std::function<void(AcquireResult)> done) {
     constexpr const char* operation = "acquire_async";
-    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-    impl->core->throw_if_closed(operation, path());
-    acquire_later(impl->core, lease_acquisition(impl->core, impl->place, operation, count), deadline, std::move(stop),
-                  [done = std::move(done)](AcquireAnswer answer) {
-                      AcquireResult result;
-                      if (answer.share) result.grant = Grant(std::move(answer.share));
-                      if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                      done(std::move(result));
-                  });
+    const auto impl = internal::usable(impl_, operation);
+    internal::acquire_async(impl->core, lease_acquisition(impl->core, impl->place, operation, count), operation,
+                            impl->path(), deadline, std::move(stop), std::move(done));
 }
 
 std::int32_t Semaphore::leases(Deadline deadline) {
@@ -102,10 +106,6 @@ void Semaphore::set_leases(std::int32_t leases, Deadline deadline) {
 std::vector<Participant> Semaphore::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
     return read_semaphore(impl->core, *impl->place, "participants", deadline);
-}
-
-Deadline Semaphore::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
 const std::string& Semaphore::path() const noexcept { return internal::path_of(impl_); }

@@ -1,7 +1,7 @@
-// SemaphoreMutex: one holder at a time, in the order of arrival, and whoever likes may give it back.
+// SemaphoreMutex: one holder at a time, in the order of arrival; any fiber or thread may release it.
 //
-// Layout and steps: a Semaphore (semaphore.cpp) of one lease, as Curator's InterProcessSemaphoreMutex is. The number
-// one is agreed on like any other: the path cannot be that of a semaphore of several leases.
+// Layout and steps: a Semaphore (semaphore.cpp) with one lease, as in Curator's InterProcessSemaphoreMutex. The path
+// must not be that of a semaphore with several leases.
 #include <zkrecipes/semaphore_mutex.hpp>
 #include <zkrecipes/session.hpp>
 
@@ -12,8 +12,9 @@
 #include <mutex>
 #include <utility>
 
+#include "core/acquire/acquire_async.hpp"
 #include "core/acquire/semaphore.hpp"
-#include "session/usable.hpp"
+#include "core/hold/reentrant_lock.hpp"
 
 namespace zkrecipes {
 namespace internal {
@@ -43,7 +44,7 @@ public:
         locked_.pop_front();
         return share;
     }
-    std::shared_ptr<HoldRef> youngest_locked() const {
+    std::shared_ptr<HoldRef> current_hold() const {
         const std::lock_guard lock(mutex_);
         return locked_.empty() ? nullptr : locked_.back();
     }
@@ -61,7 +62,6 @@ private:
 
 }  // namespace internal
 
-using internal::AcquireAnswer;
 using internal::SemaphoreMutexImpl;
 using internal::SessionAccess;
 
@@ -71,35 +71,29 @@ SemaphoreMutex::SemaphoreMutex(SemaphoreMutex&&) noexcept = default;
 SemaphoreMutex& SemaphoreMutex::operator=(SemaphoreMutex&&) noexcept = default;
 SemaphoreMutex::~SemaphoreMutex() = default;
 
-Grant SemaphoreMutex::acquire() { return acquire_before(Deadline::never()); }
+Grant SemaphoreMutex::try_acquire_for(Timeout timeout, std::stop_token stop) {
+    return try_acquire_until(internal::deadline_in(impl_, timeout, "acquire"), std::move(stop));
+}
 
-Grant SemaphoreMutex::acquire_before(Deadline deadline, std::stop_token stop) {
+Grant SemaphoreMutex::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
     return Grant(impl->acquire(deadline, std::move(stop)));
 }
 
 void SemaphoreMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
-    const auto impl = internal::usable(impl_, "acquire_async");
     constexpr const char* operation = "acquire_async";
-    if (!done) throw Error(Errc::bad_option, operation, path(), "the callback is empty; pass a callable");
-    impl->core->throw_if_closed(operation, path());
-    acquire_later(impl->core, impl->acquisition(operation), deadline, std::move(stop),
-                  [done = std::move(done)](AcquireAnswer answer) {
-                      AcquireResult result;
-                      if (answer.share) result.grant = Grant(std::move(answer.share));
-                      if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                      done(std::move(result));
-                  });
+    const auto impl = internal::usable(impl_, operation);
+    internal::acquire_async(impl->core, impl->acquisition(operation), operation, impl->path(), deadline,
+                            std::move(stop), std::move(done));
 }
 
-void SemaphoreMutex::lock() {
-    [[maybe_unused]] const bool locked = lock_before(Deadline::never());
-    assert(locked);  // without a hold a wait ends only by its deadline, a stop, or an exception
+void SemaphoreMutex::lock() { internal::must_hold(try_lock_until(Deadline::never())); }
+
+bool SemaphoreMutex::try_lock_for(Timeout timeout, std::stop_token stop) {
+    return try_lock_until(internal::deadline_in(impl_, timeout, "lock"), std::move(stop));
 }
 
-bool SemaphoreMutex::try_lock() { return lock_before(Deadline::passed()); }
-
-bool SemaphoreMutex::lock_before(Deadline deadline, std::stop_token stop) {
+bool SemaphoreMutex::try_lock_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
     auto share = impl->acquire(deadline, std::move(stop));
     if (!share) return false;
@@ -115,31 +109,13 @@ void SemaphoreMutex::unlock() noexcept {
     assert(!"SemaphoreMutex::unlock without a lock");
 }
 
-bool SemaphoreMutex::held() const noexcept {
-    const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->youngest_locked() : nullptr;
-    return share && share->hold().held();
-}
-
-FencingToken SemaphoreMutex::token() const noexcept {
-    const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->youngest_locked() : nullptr;
-    return share ? share->hold().czxid() : 0;
-}
-
-std::stop_token SemaphoreMutex::lost() const noexcept {
-    const auto impl = internal::usable_or_null(impl_);
-    const auto share = impl ? impl->youngest_locked() : nullptr;
-    return share ? share->hold().lost() : std::stop_token();
-}
+bool SemaphoreMutex::held() const noexcept { return is_held(current_hold(impl_)); }
+FencingToken SemaphoreMutex::token() const noexcept { return token_of(current_hold(impl_)); }
+std::stop_token SemaphoreMutex::lost() const noexcept { return lost_of(current_hold(impl_)); }
 
 std::vector<Participant> SemaphoreMutex::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
     return read_semaphore(impl->core, *impl->place, "participants", deadline);
-}
-
-Deadline SemaphoreMutex::deadline_in(std::chrono::nanoseconds from_now) const {
-    return Deadline::after(internal::usable(impl_, "deadline_in")->core->runtime().steady_now(), from_now);
 }
 
 const std::string& SemaphoreMutex::path() const noexcept { return internal::path_of(impl_); }

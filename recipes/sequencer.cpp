@@ -1,12 +1,12 @@
-// Sequencer: a hold as a string, and what others may do with it.
+// Sequencer: a hold as a string, and its use by other processes.
 //
 // still_held:
-//   1. One committed transaction that checks every node of the hold, and exists of each of them right behind it, so
-//      that it sees the tree of that transaction or a later one. One round trip.
-//   2. The check says that all nodes are there; their czxid, that they are the ones that were made with the token. (The
-//      share of a downgrade has the token of its writer, which came before it.)
-// release_held: 1 and 2, and then one transaction that deletes all nodes. Its answer is lost: the nodes are gone, and
-// whoever deleted them, the hold is over.
+//   1. One committed transaction checks every node of the hold. Directly after it send exists of each node, which
+//      sees the state of that transaction or a later one. One round trip.
+//   2. If the check succeeds, all nodes exist. If their czxid is the token, they are the nodes that were made with
+//      it. (The shared hold of a downgrade has the token of its exclusive hold, which is smaller.)
+// release_held: 1 and 2, and then one transaction that deletes all nodes. If its answer is lost and the nodes are
+// gone, the hold is over, whoever deleted them.
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/session.hpp>
 

@@ -1,10 +1,11 @@
-// SharedCount: a SharedValue (shared_value.cpp) whose data are a number of four bytes, big-endian, as Curator's
-// SharedCount and kazoo's Counter(support_curator=True) have it.
+// SharedCount: a SharedValue (shared_value.cpp) with a number of four bytes, big-endian, as in Curator's SharedCount
+// and kazoo's Counter(support_curator=True).
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/shared_count.hpp>
 
 #include <utility>
 
+#include "core/operation/to_result.hpp"
 #include "core/value/big_endian.hpp"
 
 namespace zkrecipes {
@@ -51,7 +52,7 @@ void SharedCount::try_set_async(std::int32_t version, std::int32_t count, Deadli
 }
 
 Subscription SharedCount::observe(Observer observer) {
-    if (!observer) throw Error(Errc::bad_option, "observe", path(), "the observer is empty; pass a callable");
+    internal::check_callable(observer, "observe", path());
     return value_.observe([observer = std::move(observer), seed = seed_](const std::optional<VersionedValue>& value) {
         if (!value) return observer(std::nullopt);
         if (const auto count = count_of(*value, seed)) observer(count);

@@ -1,22 +1,24 @@
-// SharedValue: a small value that many programs share, read and observed without asking each time.
+// SharedValue: a small value that many programs share; reading it costs no request.
 //
 // Layout (that of Curator's SharedValue):
-//   <path>                    persistent; data: the value. Made with the seed by whoever first looks and finds none
-//   <idempotent_in>/_c_<uuid>-commit     ephemeral, for as long as one write takes; only with that option
+//   <path>                             persistent; data: the value. Made with the seed by the first reader
+//   <idempotent_in>/_c_<uuid>-commit   ephemeral, until one write is done; only with that option
 //
 // Steps (src/core/value/value_update_fsm.cpp runs the first three, src/core/node/node_watch_fsm.cpp the last):
-//   1. The first look of a session: sync, get(<path>); there is none: create(<path>) with the seed; somebody else was
-//   faster: again.
-//   2. set: set(<path>), any version; there is none: create(<path>).
+//   1. The first read of a session: sync, get(<path>). If there is no node: create(<path>) with the seed. If another
+//      client was faster: again.
+//   2. set: set(<path>), any version. If there is no node: create(<path>).
 //   3. try_set: set(<path>) on the condition that the version is the caller's.
-//   4. Follow: read with a watch, and again when it fires. What comes last is the latest
-//   (src/core/value/value_follower.hpp). The answer to a write is lost: the outcome is unknown, and that is the answer;
-//   with a mark: send it again, with the same mark, so that it fails where it has happened. A look begins again.
+//   4. Follow: read with a watch, and again when it fires. The last result is the latest
+//      (src/core/value/value_follower.hpp).
+//   If the answer to a write is lost, the call ends with outcome_unknown. With idempotent_in it is sent again, with
+//   the same ephemeral node, so it fails if it has happened already. A read starts again.
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/shared_value.hpp>
 
 #include <utility>
 
+#include "core/operation/to_result.hpp"
 #include "core/value/value_follower.hpp"
 #include "core/value/value_update.hpp"
 #include "core/value/value_update_rules.hpp"
@@ -39,7 +41,12 @@ bool is_known(ValueUpdateAnswer::How how) {
     return how == ValueUpdateAnswer::How::changed || how == ValueUpdateAnswer::How::unchanged;
 }
 
-/// Makes a missing node, for an observer, to whom it is not told otherwise than by what it observes.
+Error not_sent(const char* operation, const std::string& path) {
+    return {Errc::unreachable, operation, path,
+            "the deadline passed or it was stopped before anything was sent; nothing was written"};
+}
+
+/// Makes a missing node, for an observer, which hears of the outcome only by observing the node.
 void seed_behind(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const ValuePlace>& place,
                  const std::string& seed) {
     change_later(core, place, std::make_shared<FindOrCreate>(seed), "observe", Deadline::never(), {},
@@ -118,25 +125,19 @@ public:
         const auto changed =
             change_blocking(core, place, rule, operation, deadline, std::move(stop), tells_follower(rule));
         if (changed) return *changed;
-        throw Error(Errc::unreachable, operation, place->user_path,
-                    "the deadline passed or it was stopped before anything was sent; nothing was written");
+        throw not_sent(operation, place->user_path);
     }
     template <class Rule>
     void write_later(const std::shared_ptr<Rule>& rule, const char* operation, Deadline deadline, std::stop_token stop,
                      std::function<void(SetResult)> done) const {
-        if (!done) {
-            throw Error(Errc::bad_option, operation, place->user_path, "the callback is empty; pass a callable");
-        }
+        check_callable(done, operation, place->user_path);
         core->throw_if_closed(operation, place->user_path);
         check_value_size(core, *place, rule->data(), operation);
         change_later(
             core, place, rule, operation, deadline, std::move(stop),
-            [done = std::move(done)](const ValueUpdateAnswer& answer) {
-                SetResult result;
-                if (answer.how == ValueUpdateAnswer::How::changed) result.written = true;
-                if (answer.how == ValueUpdateAnswer::How::unchanged) result.written = false;
-                if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                done(std::move(result));
+            [done = std::move(done), operation, path = place->user_path](ValueUpdateAnswer answer) {
+                if (!answer.error && !is_known(answer.how)) answer.error = not_sent(operation, path);
+                done(to_result(answer.how == ValueUpdateAnswer::How::changed, answer.error));
             },
             tells_follower(rule));
     }
@@ -198,7 +199,7 @@ void SharedValue::try_set_async(std::int32_t version, std::string value, Deadlin
 Subscription SharedValue::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     constexpr const char* operation = "observe";
-    if (!observer) throw Error(Errc::bad_option, operation, path(), "the observer is empty; pass a callable");
+    internal::check_callable(observer, operation, path());
     auto subscription = internal::watch_latest(
         impl->core, operation, path(), impl->place->path,
         [observer = std::move(observer)](const internal::SeenNode& node) {

@@ -1,20 +1,20 @@
 // Transaction: writes that happen only while grants are held.
 //
 // One multi, in this order:
-//   1. create, ephemeral, <directory>/_c_<uuid>-commit      only with idempotent_in; the same name in every attempt
+//   1. create, ephemeral, <directory>/_c_<uuid>-commit: only with idempotent_in; the same name in every attempt
 //   2. check, any version, of every node of every required grant
 //   3. the operations, as they were added
-// The servers execute all of it or nothing, at one point of their history. At that point the nodes of 2 are there, and
-// whoever has its node there holds: the write is inside the hold, whatever the clocks say.
+// The servers execute all of it or nothing, at one point of their history. At that point the nodes of 2 exist, and a
+// client whose node exists holds the lock: the write is inside the hold, whatever the clocks say.
 //
-// Why "any version" in 2. A check compares only the version of a node's data, and cannot name its czxid. It need not:
-// the name of a lock node contains a UUID that is used for one acquire alone, so a node of that name is that hold. And
-// it must not: a request to give way (Grant::revocation) writes into the node and raises the version, while the hold
-// goes on.
+// Why "any version" in 2: a check compares only the version of a node's data and cannot name its czxid. It need not,
+// because the name of a lock node contains a UUID of a single acquire, so a node of that name is that hold. And it
+// must not, because a revocation request (Grant::revocation) writes into the node and raises the version, while the
+// hold goes on.
 //
-// Why any session may send. The check is about the node, not about who asks. The session of the grant may be gone: then
-// its node is, or goes before the next one can hold, and the check fails. Where we know it already, by our own
-// clock, nothing is sent.
+// Why any session may send it: the check concerns the node, not the client that asks. If the session of the grant is
+// over, its node is deleted before the next contender can hold the lock, and the check fails. If we know that
+// already, by our own clock, nothing is sent.
 //
 // A lost answer: src/core/value/commit_fsm.hpp.
 #include <zkrecipes/session.hpp>
@@ -22,6 +22,7 @@
 
 #include <utility>
 
+#include "core/operation/to_result.hpp"
 #include "core/value/commit.hpp"
 #include "core/value/sequencer.hpp"
 
@@ -140,7 +141,12 @@ TransactionResult Transaction::commit() {
     return *internal::commit_blocking(*plan_, kCommit, Deadline::never(), {});
 }
 
-std::optional<TransactionResult> Transaction::commit_before(Deadline deadline, std::stop_token stop) {
+std::optional<TransactionResult> Transaction::try_commit_for(Timeout timeout, std::stop_token stop) {
+    check_plan(plan_.get(), "commit");
+    return try_commit_until(Deadline::after(plan_->core->runtime().steady_now(), timeout), std::move(stop));
+}
+
+std::optional<TransactionResult> Transaction::try_commit_until(Deadline deadline, std::stop_token stop) {
     check_plan(plan_.get(), "commit");
     internal::check_size(*plan_, kCommit);
     return internal::commit_blocking(*plan_, kCommit, deadline, std::move(stop));
@@ -150,15 +156,12 @@ void Transaction::commit_async(Deadline deadline, std::stop_token stop, std::fun
     constexpr const char* operation = "commit_async";
     check_plan(plan_.get(), operation);
     const std::string first = plan_->paths.empty() ? "" : plan_->paths.front();
-    if (!done) throw Error(Errc::bad_option, operation, first, "the callback is empty; pass a callable");
+    internal::check_callable(done, operation, first);
     plan_->core->throw_if_closed(operation, first);
     internal::check_size(*plan_, operation);
     internal::commit_later(*plan_, operation, deadline, std::move(stop),
                            [done = std::move(done)](internal::CommitAnswer answer) {
-                               CommitResult result;
-                               result.result = std::move(answer.result);
-                               if (answer.error) result.error = std::make_exception_ptr(*answer.error);
-                               done(std::move(result));
+                               done(internal::to_result(std::move(answer.result), answer.error));
                            });
 }
 

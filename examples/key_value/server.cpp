@@ -78,7 +78,7 @@ private:
     void stand(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
             try {
-                zkrecipes::Grant leadership = election_.campaign_before(zkrecipes::Deadline::never(), stop);
+                zkrecipes::Grant leadership = election_.try_campaign_until(zkrecipes::Deadline::never(), stop);
                 if (!leadership) return;
                 auto store = std::make_shared<Store>(session_, kRoot, std::move(leadership));
                 store->prepare();

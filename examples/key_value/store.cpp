@@ -38,7 +38,7 @@ std::optional<std::string> next_value(const Request& request, const std::optiona
 /// Commits; true also when `harmless` says that it had been done before.
 void commit(Transaction& transaction, Errc harmless) {
     try {
-        if (!transaction.commit_before(kPatience)) throw Error(Errc::unreachable, "commit", "");
+        if (!transaction.try_commit_until(kPatience)) throw Error(Errc::unreachable, "commit", "");
     } catch (const Error& error) {
         if (error.errc() != harmless) throw;
     }
@@ -105,7 +105,7 @@ std::string Store::write(const Request& request) {
     transaction.set(record_path(request), std::to_string(request.number) + " " + answer);
     // lock_lost: nothing was written, the client asks the next leader. outcome_unknown: it asks, too, and if that is us
     // again, the read above is behind this transaction on the same session, and so knows.
-    if (!transaction.commit_before(kPatience)) return "retry no server answers";
+    if (!transaction.try_commit_until(kPatience)) return "retry no server answers";
     return answer;
 }
 // [/write]

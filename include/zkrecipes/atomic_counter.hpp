@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/read_node.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/retry_policy.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -23,21 +23,23 @@ namespace internal {
 class AtomicCounterImpl;
 }
 
-/// How a counter is kept. All who count must use the same.
+/// How the number is stored. All clients of a counter must use the same.
 enum class CounterSize {
-    eight_bytes,  ///< that of Curator's DistributedAtomicLong
-    four_bytes  ///< that of Curator's DistributedAtomicInteger and SharedCount, and of kazoo's Counter(support_curator)
+    eight_bytes,  ///< as Curator's DistributedAtomicLong
+    four_bytes    ///< as Curator's DistributedAtomicInteger and SharedCount, and kazoo's Counter(support_curator)
 };
 
 struct CounterOptions {
     CounterSize size = CounterSize::eight_bytes;
-    /// Makes changes happen exactly once through lost answers, while the session lives: each makes an ephemeral node
-    /// below this directory for as long as it takes. Made when missing, and kept; must not be that of a lock.
+    /// If set, each change happens exactly once although answers are lost, as long as the session lives: each change
+    /// keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and stays;
+    /// it must not be that of a lock.
     std::string idempotent_in{};
-    /// Where many count at once: after a few conflicts a change goes on under the mutex at this path.
+    /// If set, a change that met several conflicts goes on under the mutex at this path. For counters with many
+    /// clients.
     std::string lock_path{};
-    /// How often, and how long apart, a change is tried again when somebody else was faster. Empty: exponential from
-    /// 1 ms; five attempts with a lock_path, otherwise without end.
+    /// How often, and how long apart, a change is repeated after a conflict. Empty: exponential from 1 ms; five
+    /// attempts with a lock_path, otherwise without end.
     std::optional<RetryPolicy> conflicts{};
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
@@ -47,69 +49,68 @@ struct CounterOptions {
 struct CounterChange {
     std::int64_t before = 0;
     std::int64_t after = 0;
-    bool changed = true;  ///< false: compare_and_set() found something else, which is both of the above
+    bool changed = true;  ///< false: compare_and_set() found another number, which is both `before` and `after`
 };
 
-/// How an asynchronous change ended: with what it has done; with neither (timed out or stopped, nothing was written);
-/// or with an error.
-struct CounterResult {
-    std::optional<CounterChange> change;
-    std::exception_ptr error;  ///< an Error, or null
-};
+/// How an asynchronous change ended. Empty without an error: timed out or stopped, and nothing was written.
+using CounterResult = Result<std::optional<CounterChange>>;
 
-/// A number that many change at the same time: the same as Curator's DistributedAtomicLong on that path. There is no
-/// node before the first change; a missing one, and one without data, is the number 0.
+/// A number that many clients change at the same time: the same as Curator's DistributedAtomicLong on that path. The
+/// first change makes the node; a missing node, or one without data, is the number 0.
 ///
-/// A change reads and writes what it makes of it, on the condition that nobody has written in between; otherwise it
-/// begins again. So no change is lost. None is done twice either: one of which the answer was lost is not sent again,
-/// and the call throws outcome_unknown; with CounterOptions::idempotent_in it is, and happens once.
+/// A change reads the number and writes the new one on the condition that nobody has written in between; after a
+/// conflict it starts again. So no change is lost, and none happens twice: if an answer is lost, the write is not
+/// repeated, and the call throws outcome_unknown. With CounterOptions::idempotent_in it is repeated, and happens once.
 ///
-/// Safe for concurrent use. Calls wait for the connection within their deadline. A change without conflicts costs two
-/// requests and two round trips.
+/// Safe for concurrent use. All waits include the wait for a connection. Algorithm: Curator's. Costs without a
+/// conflict: two requests in two round trips.
 class ZKRECIPES_API AtomicCounter {
 public:
-    /// Throws Error bad_path and bad_option. Does not block and sends nothing.
+    /// Does not block and sends nothing. Throws Error bad_path, bad_option.
     AtomicCounter(Session& session, std::string path, CounterOptions options = {});
     AtomicCounter(AtomicCounter&&) noexcept;
     AtomicCounter& operator=(AtomicCounter&&) noexcept;
-    ~AtomicCounter();  ///< Waiting calls live on.
+    ~AtomicCounter();  ///< Waiting calls go on.
 
-    /// One round trip. Throws Error: bad_data (something else stands there), unreachable (the deadline passed, or a
-    /// stop was requested), connection_lost, no_permission, closed.
+    /// Blocks for one round trip. Throws Error: bad_data (the node holds something else), unreachable (the deadline
+    /// passed or a stop was requested), connection_lost, no_permission, closed.
     std::int64_t get(Fresh fresh = Fresh::no, Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
-    // Block the fiber or thread until it has happened. Throw Error; nothing was written, unless it is outcome_unknown:
-    //   bad_option       the result would not fit
-    //   bad_data         something else than such a number stands there
-    //   bad_version      others were faster, as often as CounterOptions::conflicts says
-    //   outcome_unknown  it was sent, and the answer was lost: it has happened once, or will in a moment, or never
-    //   connection_lost (retry policy gave up), closed, no_permission, unsupported (docs/recipes/atomic_counter.md) …
+    /// Block until the number is changed. Throw Error; nothing was written, except with outcome_unknown:
+    ///   bad_option       the result does not fit
+    ///   bad_data         the node holds something else than such a number
+    ///   bad_version      CounterOptions::conflicts gave up: other clients were faster
+    ///   outcome_unknown  it was sent and the answer was lost: it has happened once, or may still happen, or never will
+    ///   connection_lost (the retry policy gave up), closed, no_permission, unsupported
+    ///   (docs/recipes/atomic_counter.md)…
     CounterChange add(std::int64_t delta);
     CounterChange subtract(std::int64_t delta);
     CounterChange increment() { return add(1); }
     CounterChange decrement() { return subtract(1); }
 
-    /// Empty: the deadline passed or a stop was requested; nothing was written. A passed deadline makes one attempt.
-    /// Throws as add(), and outcome_unknown when the deadline passes or a stop is requested while a write is on its
-    /// way.
-    [[nodiscard]] std::optional<CounterChange> add_before(std::int64_t delta, Deadline deadline,
-                                                          std::stop_token stop = {});
-    /// As add_before without blocking; the result comes on the session's notifier thread, exactly once. Throws Error at
-    /// once where nothing can follow: closed; bad_option for an empty callback. What the callback throws is logged.
+    /// Block until the number is changed. Empty: timed out or stopped; nothing was written. Throw as add(), and
+    /// outcome_unknown if the deadline passes or a stop is requested while a write is under way.
+    [[nodiscard]] std::optional<CounterChange> try_add_for(std::int64_t delta, Timeout timeout,
+                                                           std::stop_token stop = {});
+    [[nodiscard]] std::optional<CounterChange> try_add_until(std::int64_t delta, Deadline deadline,
+                                                             std::stop_token stop = {});
+    /// As try_add_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
+    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// callback is logged.
     void add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                    std::function<void(CounterResult)> done);
-    /// Writes `next`, if the number is `expected`; otherwise `changed` is false. As add_before.
+    /// Writes `next` if the number is `expected`; otherwise `changed` is false. As try_add_until.
     [[nodiscard]] std::optional<CounterChange> compare_and_set(std::int64_t expected, std::int64_t next,
                                                                Deadline deadline = Deadline::never(),
                                                                std::stop_token stop = {});
-    /// Writes `next`, and tells what it was. As add_before.
+    /// Writes `next` and returns the number before. As try_add_until.
     std::optional<CounterChange> exchange(std::int64_t next, Deadline deadline = Deadline::never(),
                                           std::stop_token stop = {});
 
-    /// Writes it, whatever stands there. One request. Throws as add(), and unreachable when the deadline passes or a
-    /// stop is requested before anything was sent.
+    /// Writes the number, whatever the node holds. One request. Blocks. Throws as add(), and unreachable if the
+    /// deadline passes or a stop is requested before anything was sent.
     void force_set(std::int64_t number, Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// Makes the node; false: it is there already, whatever stands in it. One request. Throws as force_set().
+    /// Makes the node. False: it exists already, with any data. One request. Blocks. Throws as force_set().
     bool initialize(std::int64_t number, Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     const std::string& path() const noexcept;

@@ -4,18 +4,29 @@
 
 namespace zkrecipes {
 
-/// The one point in time at which a call gives up, however many steps it takes on the way.
+/// How long a call may wait: any duration of std::chrono converts to it.
+using Timeout = std::chrono::duration<double>;
+
+/// The point in time at which a call gives up, however many requests it needs.
 ///
-/// Made from any duration or from a time point of any clock. Never overflows: what is too far away becomes
-/// `never()`, what lies behind becomes `passed()`. A call with a passed deadline makes one attempt and does not
-/// wait for anybody else; right after an outage that attempt may take a third of the session timeout, until the
-/// session is known to be ours for long enough to hold something.
+/// Any duration and any time point of std::chrono converts to it, without overflow: a time too far away becomes
+/// `never()`, a time in the past becomes `passed()`.
+///
+/// The rules for time are the same for all calls of the library:
+///   - A passed deadline allows one attempt: the call sends its requests, but waits for nobody else. Right after an
+///     outage this attempt may take a third of the session timeout, until the lease of the session is renewed.
+///   - A call that waits for others (`try_…`, `wait…`, `enter`, `leave`) returns an empty value or false if it was
+///   busy,
+///     timed out or stopped. It throws Error for everything else.
+///   - A call that only needs an answer of the servers, such as `participants()` or `get()`, throws Error unreachable
+///     if the deadline passes, or a stop is requested, before that answer.
+///   - `verb_async` tells its callback what the blocking form of the same verb would have returned or thrown.
 class Deadline {
 public:
     using Clock = std::chrono::steady_clock;
     using TimePoint = Clock::time_point;
 
-    constexpr Deadline() noexcept : at_(TimePoint::max()) {}
+    constexpr Deadline() noexcept : at_(TimePoint::max()) {}  ///< never()
 
     template <class Rep, class Period>
     Deadline(std::chrono::duration<Rep, Period> from_now)  // NOLINT: a duration is a deadline
@@ -29,7 +40,7 @@ public:
                                   : after(Clock::now(),
                                           Wide(at.time_since_epoch()) - Wide(OtherClock::now().time_since_epoch()))) {}
 
-    /// `from_now` after `now`, saturating at both ends. Not-a-number counts as nothing.
+    /// `from_now` after `now`. Negative durations and not-a-number count as zero.
     template <class Rep, class Period>
     static constexpr Deadline after(TimePoint now, std::chrono::duration<Rep, Period> from_now) noexcept {
         const Wide delta = from_now;
@@ -48,24 +59,10 @@ public:
     constexpr TimePoint time_point() const noexcept { return at_; }
 
 private:
-    /// Holds any duration without overflow, and all that a clock can show to the nanosecond.
+    /// Holds any duration without overflow, and the time of any clock to the nanosecond.
     using Wide = std::chrono::duration<long double, std::nano>;
 
     TimePoint at_;
 };
-
-namespace internal {
-
-/// Any duration in nanoseconds; what does not fit becomes the longest one, and what is negative or not a number none.
-template <class Rep, class Period>
-constexpr std::chrono::nanoseconds saturated(const std::chrono::duration<Rep, Period>& wait) noexcept {
-    using Wide = std::chrono::duration<long double, std::nano>;
-    const Wide wide = wait;
-    if (wide >= Wide(std::chrono::nanoseconds::max())) return std::chrono::nanoseconds::max();
-    if (!(wide > Wide::zero())) return std::chrono::nanoseconds::zero();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(wait);
-}
-
-}  // namespace internal
 
 }  // namespace zkrecipes

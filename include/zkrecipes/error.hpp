@@ -8,40 +8,40 @@
 
 namespace zkrecipes {
 
-/// Why a call failed. An expected outcome (busy, timed out, stopped) is never one of these: it is a value.
+/// Why a call failed. An expected outcome of a wait (busy, timed out, stopped) is not an error: see Deadline.
 enum class Errc {
-    bad_path = 1,        ///< the path is not a legal znode path, or lies in a place that locks must not use
+    bad_path = 1,        ///< the path is not a legal znode path, or is one that locks must not use
     bad_connect_string,  ///< the list of servers cannot be read
-    bad_option,          ///< an option is out of range, or two contradict each other
-    unreachable,         ///< no server answered in the time allowed
-    connection_lost,     ///< the connection broke and the retry policy gave up; what was begun is being undone
+    bad_option,          ///< an option or argument is out of range, or two contradict each other
+    unreachable,         ///< no server answered before the deadline passed or a stop was requested
+    connection_lost,     ///< the connection broke and the retry policy gave up; a half-done acquire is undone
     session_lost,        ///< the session ended while the call needed it
     closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
-    auth_failed,         ///< the servers refused the credentials, or did not answer them: told instead of `closed`
+    auth_failed,         ///< the servers refused the credentials, or did not answer them; replaces `closed`
     no_permission,       ///< an ACL forbids it
-    lock_lost,           ///< this hold has ended, and with it the right to act
-    not_owner,           ///< the caller does not hold what it tries to give back
+    lock_lost,           ///< the hold has ended: stop the guarded work
+    not_owner,           ///< the caller does not hold what it tries to release
     would_deadlock,      ///< waiting could never end
-    budget_exceeded,     ///< one session would own more ephemeral nodes or watches than ZooKeeper survives
+    budget_exceeded,     ///< the session has as many ephemeral nodes or watches as ZooKeeper can restore
     too_large,           ///< a request would be larger than the servers accept
     quota_exceeded,      ///< a ZooKeeper quota on the path forbids it
     sequence_exhausted,  ///< the lock directory has used up its 2^31 sequence numbers
-    bad_data,            ///< a znode holds something that the recipe cannot use
-    no_parent,           ///< a parent is missing, and is not made here
+    bad_data,            ///< a znode holds data that the recipe cannot use
+    no_parent,           ///< a parent is missing, and the call does not create it
     unsupported,         ///< this build or this server cannot do it
-    protocol,            ///< the server answered something that the recipe does not expect
-    outcome_unknown,     ///< it was sent and not answered: it has happened, may still happen, or never will
-    node_exists,         ///< a node that was to be made is there already
-    no_node,             ///< a node that was to be changed or looked at is not there
-    bad_version,         ///< a node's data are not those of the version that was named
-    not_empty,           ///< a node that was to be deleted has children
-    out_of_resources     ///< no descriptors, threads or memory; in the middle of a step this closes the session
+    protocol,            ///< a server sent an unexpected answer
+    outcome_unknown,     ///< the request was sent and not answered: it may have happened, or happen later, or never
+    node_exists,         ///< the node to create exists already
+    no_node,             ///< the node to change or read does not exist
+    bad_version,         ///< the node's data has another version
+    not_empty,           ///< the node to delete has children
+    out_of_resources     ///< no descriptors, threads or memory; inside the library this closes the session
 };
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;
 ZKRECIPES_API std::error_code make_error_code(Errc code) noexcept;
 
-/// The one exception of the library. `what()` names the operation, the path and what to do about it.
+/// The only exception type of the library. `what()` names the operation, the path and the remedy.
 class ZKRECIPES_API Error : public std::system_error {
 public:
     Error(Errc code, std::string_view operation, std::string_view path, std::string_view detail = {});

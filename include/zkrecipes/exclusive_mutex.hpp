@@ -1,13 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
@@ -27,54 +25,54 @@ class SessionCore;
 
 /// A fair, re-entrant lock on a znode path: the same lock as Curator's InterProcessMutex on that path.
 ///
-/// The owner is the Boost fiber, or the thread where no fibers run. Safe for concurrent use; fibers and threads that
-/// share one object contend as if each had its own. Meets the std requirements TimedLockable, so std::unique_lock
-/// and std::lock_guard work. Calls wait for the connection within their deadline; when the session is lost while
-/// waiting, the wait goes on at the back of the queue of the new session, within the same deadline.
+/// The owner of a hold is the Boost fiber that acquired it, or the thread if no fibers run on it. Fibers and threads
+/// may share one object: they exclude each other. Meets the std requirements TimedLockable, so std::unique_lock and
+/// std::lock_guard work.
 ///
-/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs, uncontended: acquire one
-/// round trip and two requests, release one request that nobody waits for, re-entry none.
+/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
+/// the queue with a new session, within the same deadline.
+///
+/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs without contention: to
+/// acquire, one round trip of two requests; to release, one request that nobody waits for; re-entry costs nothing.
 class ZKRECIPES_API ExclusiveMutex {
 public:
-    /// Throws Error bad_path, and bad_option (labels that do not fit into 512 bytes, an empty access list). Does not
-    /// block and sends nothing.
+    /// Does not block and sends nothing. Throws Error bad_path; bad_option if the labels need more than 512 bytes or
+    /// the access list is empty.
     ExclusiveMutex(Session& session, std::string path, LockOptions options = {});
     ExclusiveMutex(ExclusiveMutex&&) noexcept;
     ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
-    ~ExclusiveMutex();  ///< Holds and waiting calls live on; nothing is released.
+    ~ExclusiveMutex();  ///< Releases nothing: grants and waiting calls go on.
 
-    /// Blocks until held. Throws Error: connection_lost (retry policy gave up), closed, no_permission, lock_lost
-    /// (re-entry into a hold that was lost), budget_exceeded, and others of Errc.
-    Grant acquire();
-    /// Empty: the deadline passed or a stop was requested; nothing is left in the queue. A passed deadline makes
-    /// one attempt that costs one read when somebody holds the lock. Throws as acquire() does.
-    Grant acquire_before(Deadline deadline, std::stop_token stop = {});
-    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. The grant
-    /// is owned by nobody in particular: it is never re-entrant. Throws Error at once where nothing can follow: closed;
-    /// bad_option for an empty callback. What the callback throws is logged.
+    /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
+    /// lock_lost (the caller still has a hold that was lost), budget_exceeded, and others of Errc.
+    Grant acquire() { return try_acquire_until(Deadline::never()); }
+    /// One attempt. Empty: somebody else holds the lock or waits for it, which costs one read, or no server answers.
+    /// Throws as acquire().
+    Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
+    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
+    Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. The
+    /// grant has no owner, so it is never re-entrant. Throws immediately if the call cannot be started: closed;
+    /// bad_option for an empty callback. An exception thrown by the callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    void lock();                    ///< acquire(), given back by unlock() of the same fiber or thread
-    [[nodiscard]] bool try_lock();  ///< one attempt; false also when no server answers
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_before(deadline_in(internal::saturated(wait)));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
-        return lock_before(Deadline(at));
-    }
-    [[nodiscard]] bool lock_before(Deadline deadline, std::stop_token stop = {});
-    /// Gives back one lock(). Does not block. By a fiber or thread that has locked nothing (a grant does not count): an
-    /// assertion in debug builds; logged and ignored otherwise. After a loss it restores the pairing.
+    /// As the calls above; unlock() by the same fiber or thread gives the lock back. The tries return false where those
+    /// return an empty grant.
+    void lock();
+    [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
+    [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
+    [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
+    /// Ends one lock() of the calling fiber or thread, also if the hold was lost. Does not block. If the caller has
+    /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
     void unlock() noexcept;
 
-    /// What the calling fiber or thread holds, by lock() or by grants that it acquired.
+    /// Whether the calling fiber or thread holds the lock, by lock() or by a grant that it acquired.
     bool held_by_caller() const noexcept;
     FencingToken token() const noexcept;    ///< of the caller's hold; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
 
-    /// Who holds and who waits, in the order of the queue. Blocks for two round trips or more; throws Error
+    /// The holder and the waiters, in the order of the queue. Blocks for two round trips or more. Throws Error
     /// (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
@@ -85,10 +83,8 @@ private:
     explicit ExclusiveMutex(std::shared_ptr<internal::ExclusiveMutexImpl> impl) noexcept;
     static ExclusiveMutex in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
                              const LockOptions& options);
-    ExclusiveMutex same() const;  // another object for the same lock, of which the fibers and threads share their holds
-    bool unused() const noexcept;  // nobody holds, waits, or has another object for it
-
-    Deadline deadline_in(std::chrono::nanoseconds from_now) const;
+    ExclusiveMutex same() const;   // another object for the same lock, which shares the holds of fibers and threads
+    bool unused() const noexcept;  // nobody holds the lock, waits for it, or has another object for it
 
     std::shared_ptr<internal::ExclusiveMutexImpl> impl_;
 };

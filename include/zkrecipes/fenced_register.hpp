@@ -16,86 +16,88 @@
 
 namespace zkrecipes {
 
-/// The largest fencing tokens that a server has seen, by resource: it lets in who holds, and refuses who held before
-/// the latest that it let in. Needs no ZooKeeper and no clock. Header-only.
+/// The largest fencing tokens that a server has seen, for each of its resources: it admits the present holder and
+/// refuses former holders. Needs no ZooKeeper and no clock. Header-only.
 ///
-/// A holder alone is let in if nobody with a larger token was; a share, if no holder alone with its token or a larger
-/// one was. So nothing of a former holder takes effect after something of a later one; in particular, after a share of
-/// a downgrade its writer is refused. Tokens of a semaphore are in no order: do not use them here.
+/// An exclusive holder is admitted unless a larger token was admitted before. A shared holder is admitted unless an
+/// exclusive holder with the same or a larger token was. So no former holder can act after a later one; in particular,
+/// after the shared hold of a downgrade its exclusive hold is refused. The tokens of a semaphore have no order: do not
+/// use them here.
 ///
-/// Safe for concurrent use by threads. What is run by run_alone and run_shared happens while its resource is locked, so
-/// that no later holder can be let in between the look at the token and the act; it must be short, and must not suspend
-/// a fiber. The register forgets nothing while it lives; a server that is started again tells it by remember() what it
-/// had written down (highest()), or asks holders for nothing less than still_held().
+/// Safe for concurrent use by threads. The function that is passed to run_exclusive or run_shared runs while its
+/// resource is locked, so no later holder can be admitted between the check of the token and the act. It must be short
+/// and must not suspend a fiber. The register forgets nothing. A server that is restarted must pass what it has stored
+/// (highest()) to remember(), or accept only holds for which still_held() is true.
 class FencedRegister {
     // First, because its result is deduced.
     template <class Act>
-    static auto run_if(bool let_in, Act&& act) {
+    static auto run_if(bool admitted, Act&& act) {
         using Result = std::invoke_result_t<Act>;
         if constexpr (std::is_void_v<Result>) {
-            if (let_in) std::invoke(std::forward<Act>(act));
-            return let_in;
+            if (admitted) std::invoke(std::forward<Act>(act));
+            return admitted;
         } else {
-            return let_in ? std::optional<Result>(std::invoke(std::forward<Act>(act))) : std::nullopt;
+            return admitted ? std::optional<Result>(std::invoke(std::forward<Act>(act))) : std::nullopt;
         }
     }
 
 public:
-    /// Runs `act` and remembers the token, if it is let in. False, or an empty optional of what `act` returns: refused.
-    /// A token below 1 always is. What `act` throws passes through; the token is remembered all the same.
+    /// If the token is admitted, remembers it and runs `act`. Returns true, or what `act` returns as an optional; false
+    /// or an empty optional: refused. A token below 1 is always refused. An exception of `act` passes through, and the
+    /// token stays remembered.
     template <class Act>
-    auto run_alone(std::string_view resource, FencingToken token, Act&& act) {
+    auto run_exclusive(std::string_view resource, FencingToken token, Act&& act) {
         const auto entry = entry_of(resource);
         const std::unique_lock lock(entry->mutex);
-        const bool let_in = token > 0 && token >= entry->alone && token >= entry->shared;
-        if (let_in) entry->alone = token;
-        return run_if(let_in, std::forward<Act>(act));
+        const bool admitted = token > 0 && token >= entry->exclusive && token >= entry->shared;
+        if (admitted) entry->exclusive = token;
+        return run_if(admitted, std::forward<Act>(act));
     }
-    /// The same for a share; shares run beside each other.
+    /// The same for a shared holder. Several shared holders may run at the same time.
     template <class Act>
     auto run_shared(std::string_view resource, FencingToken token, Act&& act) {
         const auto entry = entry_of(resource);
-        // Shares exclude only who is alone, also while they are written down.
+        // Shared holders exclude only exclusive ones, also while their tokens are written down.
         const std::shared_lock lock(entry->mutex);
-        const bool let_in = token > 0 && token > entry->alone;
-        if (let_in) {
+        const bool admitted = token > 0 && token > entry->exclusive;
+        if (admitted) {
             FencingToken latest = entry->shared;
             while (latest < token && !entry->shared.compare_exchange_weak(latest, token)) {
             }
         }
-        return run_if(let_in, std::forward<Act>(act));
+        return run_if(admitted, std::forward<Act>(act));
     }
-    /// Only the look: for a resource that compares and writes in one step itself.
-    [[nodiscard]] bool admit_alone(std::string_view resource, FencingToken token) {
-        return run_alone(resource, token, [] {});
+    /// Only the check: for a resource that compares and writes in one step itself.
+    [[nodiscard]] bool admit_exclusive(std::string_view resource, FencingToken token) {
+        return run_exclusive(resource, token, [] {});
     }
     [[nodiscard]] bool admit_shared(std::string_view resource, FencingToken token) {
         return run_shared(resource, token, [] {});
     }
 
     struct Highest {
-        FencingToken alone = 0;  ///< 0: none
+        FencingToken exclusive = 0;  ///< 0: none
         FencingToken shared = 0;
     };
-    /// What was let in so far.
+    /// The largest tokens that were admitted.
     Highest highest(std::string_view resource) const {
         const auto entry = find(resource);
         if (!entry) return {};
         const std::shared_lock lock(entry->mutex);
-        return {entry->alone, entry->shared};
+        return {entry->exclusive, entry->shared};
     }
-    /// As if these had been let in; smaller ones than are known change nothing.
+    /// As if these tokens had been admitted. Smaller ones than the known ones change nothing.
     void remember(std::string_view resource, Highest seen) {
         const auto entry = entry_of(resource);
         const std::unique_lock lock(entry->mutex);
-        if (seen.alone > entry->alone) entry->alone = seen.alone;
+        if (seen.exclusive > entry->exclusive) entry->exclusive = seen.exclusive;
         if (seen.shared > entry->shared) entry->shared = seen.shared;
     }
 
 private:
     struct Entry {
-        mutable std::shared_mutex mutex;  // makes look and act one step; guards `alone`
-        FencingToken alone = 0;
+        mutable std::shared_mutex mutex;  // makes check and act one step; guards `exclusive`
+        FencingToken exclusive = 0;
         std::atomic<FencingToken> shared{0};  // grows while the mutex is held shared
     };
 

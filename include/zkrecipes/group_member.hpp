@@ -21,32 +21,31 @@ class GroupImpl;
 class GroupMemberImpl;
 }  // namespace internal
 
-/// Who is in a group, as the servers know it: id and payload.
+/// The members of a group, as the connected server knows them: id and payload.
 using GroupMembers = std::map<std::string, std::string>;
 
-/// A group, seen from outside: who is alive, without joining.
-///
-/// The group of Curator's GroupMember on the same path. Safe for concurrent use.
+/// The members of a group, for a client that does not join it: the group of Curator's GroupMember on that path. Safe
+/// for concurrent use.
 class ZKRECIPES_API Group {
 public:
     using Observer = std::function<void(const GroupMembers&)>;
 
-    /// Throws Error bad_path. Does not block and sends nothing.
+    /// Does not block and sends nothing. Throws Error bad_path.
     Group(Session& session, std::string path);
     Group(Group&&) noexcept;
     Group& operator=(Group&&) noexcept;
     ~Group();
 
-    /// Reads who is there: one list, and one read for each member. Blocks; throws Error (unreachable when the deadline
-    /// passes without an answer). A payload that may not be read is empty.
+    /// Reads the members: one list, and one read for each member. A payload that may not be read is empty. Blocks.
+    /// Throws Error (unreachable: the deadline passed first).
     GroupMembers members(Deadline deadline = Deadline::never());
 
-    /// Calls `observer` on the session's notifier thread with who is there, and then with each change of it or of a
-    /// payload, also across sessions, until the subscription ends or the session is closed. A slow observer is told the
-    /// latest, none is told an older membership after a newer one. While no server answers nothing is told: see
-    /// Session::watch_state. Costs one watch on the group and one on each member; a member that comes or goes costs one
-    /// list, and a new member or payload one read. Does not block. Throws Error: closed; bad_option for an empty
-    /// observer.
+    /// Calls `observer` on the session's notifier thread with the members, and then with each change of them or of a
+    /// payload, also across sessions, until the subscription ends or the session is closed. A slow observer gets the
+    /// latest members; no observer gets an earlier state after a later one. There are no calls while no server answers:
+    /// see Session::watch_state. Costs one watch on the group and one on each member; one list for each member that
+    /// comes or goes; one read for each new member or payload. Does not block. Throws Error: closed; bad_option for an
+    /// empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;
@@ -60,25 +59,26 @@ struct GroupMemberOptions {
     bool create_parents = true;             ///< false: a missing group is Errc::no_parent
 };
 
-/// One member of a group: there as long as this object and its session are, and again in the next session when one is
-/// lost. A member of that id of another session, as of this process before it was restarted, is waited out.
+/// One member of a group, as long as this object and its session live; if the session is lost, it joins again with the
+/// next one. If another session has a member of this id, for example that of this process before a restart, it joins
+/// when that one is gone.
 class ZKRECIPES_API GroupMember {
 public:
-    /// Begins to join. Does not block. Throws Error bad_path, bad_option (an empty id or one with a slash, an empty
-    /// access list), too_large, closed.
+    /// Starts to join. Does not block. Throws Error bad_path; bad_option for an empty id, one with a slash, or an empty
+    /// access list; too_large; closed.
     GroupMember(Session& session, std::string path, std::string id, std::string payload = {},
                 GroupMemberOptions options = {});
     GroupMember(GroupMember&&) noexcept;
     GroupMember& operator=(GroupMember&&) noexcept;
     ~GroupMember();  ///< leave()
 
-    /// Blocks the fiber or thread until the servers have confirmed membership and payload. False: the deadline passed
-    /// or a stop was requested. Throws as PersistentNode::wait_present.
+    /// Blocks until the servers have confirmed membership and payload. False: timed out or stopped. Throws as
+    /// PersistentNode::wait_present.
     bool wait_joined(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     /// Does not block; see PersistentNode::set_data. Throws Error too_large; closed.
     void set_payload(std::string payload);
-    std::string payload() const;  ///< what was set last
+    std::string payload() const;  ///< the one that was set last
 
     PersistentNodeState state() const noexcept;
     /// As PersistentNode::watch_state.
@@ -87,10 +87,11 @@ public:
     GroupMembers members(Deadline deadline = Deadline::never());   ///< as Group::members
     [[nodiscard]] Subscription observe(Group::Observer observer);  ///< as Group::observe
 
-    /// The member goes, also where the answer to a create is still to come. Does not wait.
+    /// Leaves the group, also while it is still joining. Does not block.
     void leave() noexcept;
-    /// leave(), and block until the servers have confirmed it. False: the deadline passed; it goes behind.
-    bool leave_and_wait(Deadline deadline);
+    /// Leaves the group and blocks until the servers have confirmed it. False: not confirmed by the deadline; the
+    /// session keeps trying.
+    bool leave_and_wait(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;  ///< of the group
     const std::string& id() const noexcept;

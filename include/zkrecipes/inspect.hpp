@@ -15,60 +15,60 @@
 
 namespace zkrecipes {
 
-/// A lock as seen from outside, by whoever may read its path.
+/// The state of a lock, for any client that may read its path.
 struct LockView {
     std::string path;
     std::vector<Participant> participants;  ///< in the order of the queue, holders first
     bool exists = false;                    ///< the lock directory is there
-    bool semaphore = false;                 ///< the holders are leases, of Semaphore, SemaphoreMutex or a peer's
-    std::int32_t leases = 0;                ///< of a semaphore: how many there are; 0: not known (Curator's)
+    bool semaphore = false;                 ///< the holders are leases: of a Semaphore, a SemaphoreMutex, or Curator's
+    std::int32_t leases = 0;                ///< of a semaphore: their number; 0: unknown (Curator's)
 };
 
-/// Reads one lock, of whichever recipe: mutex, read-write lock, semaphore, Curator's and kazoo's included.
-/// `up_to_date`: asks the server to catch up with the leader first. Blocks; throws Error (unreachable when the deadline
-/// passes without an answer, no_permission, closed, bad_path).
+/// Reads one lock of any recipe: mutex, read-write lock or semaphore, also those of Curator and kazoo. `up_to_date`:
+/// the server catches up with the leader first. Blocks. Throws Error (unreachable: the deadline passed first;
+/// no_permission, closed, bad_path).
 ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, Deadline deadline,
                                     bool up_to_date = true);
 
-/// Reads every lock at or below `prefix` that somebody holds or waits for. A semaphore is one lock, whose directories
-/// are not listed besides. What an access list hides below `prefix` is left out; its paths are put into `unreadable`.
-/// Blocks; throws as inspect_lock.
+/// Reads every lock at or below `prefix` that has a holder or a waiter. A semaphore is one lock; its directories are
+/// not listed as well. Paths that an access list hides are left out and appended to `unreadable`. Blocks. Throws as
+/// inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
                                                std::vector<std::string>* unreadable = nullptr);
 
-/// What is known of a contender. Everything that is set must be so; what is not set matters not.
+/// Selects contenders. All fields that are set must match; unset fields match anything.
 struct ParticipantFilter {
     enum class Standing { any, holding, waiting };
     Standing standing = Standing::any;
     std::optional<std::string> id;
     std::optional<std::string> host;
-    std::map<std::string, std::string> labels;  ///< each of these, with this value
-    std::optional<std::chrono::milliseconds>
-        at_least_for;  ///< age of the node, by this machine's clock and the server's
+    std::map<std::string, std::string> labels;  ///< the contender must have each of these, with this value
+    /// Age of the node, by this machine's clock and the server's.
+    std::optional<std::chrono::milliseconds> at_least_for;
 
     /// `now`: for at_least_for.
     ZKRECIPES_API bool matches(const Participant& participant, std::chrono::system_clock::time_point now) const;
 };
 
-/// As above, but only the locks with a contender that matches, and of these only the contenders that do. Foreign nodes
-/// (Curator's, kazoo's) say nothing of themselves, and match a filter only by standing and age.
+/// As above, but only the locks with a contender that matches, and only those contenders. Nodes of Curator and kazoo
+/// name no owner, so they match only by standing and age.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix,
                                                const ParticipantFilter& filter, Deadline deadline);
 
-/// Blocks until nobody holds the lock, or any lease, without standing in the queue. False: the deadline passed or a
-/// stop was requested.
+/// Blocks until the lock has no holder, without joining the queue. False: timed out or stopped. Throws Error as
+/// inspect_lock, but not unreachable.
 ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
                                    std::stop_token stop = {});
 
-/// Asks exactly this contender (same czxid) to give way, as Curator's Revoker does: its node's data becomes
-/// "__REVOKE__", in place of what it said of its owner. What follows is the owner's affair: see Grant::revocation().
-/// False: the node was gone already. Blocks for two round trips; throws Error as inspect_lock.
+/// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does: its node's data becomes
+/// "__REVOKE__" and no longer describes the owner. The owner decides what to do: see Grant::revocation(). False: the
+/// node did not exist any more. Blocks for two round trips. Throws Error as inspect_lock.
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
-/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: it was gone
-/// already. The owner is told if it is one of ours; Curator's and kazoo's do not watch their own nodes. Throws Error as
-/// inspect_lock, and bad_data when the node's data have changed since it was read, but for a request to give way, which
-/// forbids nothing.
+/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: the node did not
+/// exist any more. An owner that uses this library is told of the loss; owners that use Curator or kazoo do not watch
+/// their own nodes. Blocks. Throws Error as inspect_lock, and bad_data if the node's data has changed since it was
+/// read; a request to release the lock is not such a change.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
 
 }  // namespace zkrecipes

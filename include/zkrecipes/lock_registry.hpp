@@ -19,30 +19,30 @@ template <class Lock>
 class LockRegistryImpl;
 }
 
-/// Locks by key below one path, for a service with more keys than it wants to keep objects for:
+/// Locks by key below one path, for a service with too many keys to keep a lock object for each:
 ///
 ///     LockRegistry locks(session, "/shop/locks");
 ///     auto lock = locks.get("orders/42");
 ///     std::lock_guard guard(lock);
 ///
-/// All objects that get() gives for one key are the same lock, so a fiber or thread that holds it by one re-enters by
-/// another. Only keys that are held, waited for or in somebody's hands take up memory here; in ZooKeeper an idle
-/// directory is a container, which the servers remove. One object may be used by all threads and fibers at the same
-/// time. `Lock` is ExclusiveMutex or ReadWriteLock: below one path use one of them, for they do not see each other.
+/// All objects that get() returns for one key are the same lock: a fiber or thread that holds one of them re-enters it
+/// by another. Only keys whose lock is held, waited for or referred to by an object take up memory. In ZooKeeper, the
+/// servers remove the directory of an idle key, which is a container. Safe for concurrent use. `Lock` is ExclusiveMutex
+/// or ReadWriteLock; use only one of them below one path.
 template <class Lock>
 class ZKRECIPES_API LockRegistryOf {
 public:
-    /// Does not block and sends nothing. Throws Error bad_path or bad_option as the locks themselves do.
+    /// Does not block and sends nothing. Throws Error bad_path or bad_option as the lock does.
     LockRegistryOf(Session& session, std::string path, LockOptions options = {});
     LockRegistryOf(LockRegistryOf&&) noexcept;
     LockRegistryOf& operator=(LockRegistryOf&&) noexcept;
-    ~LockRegistryOf();  ///< Holds and waiting calls live on; nothing is released.
+    ~LockRegistryOf();  ///< Releases nothing: grants and waiting calls go on.
 
     /// The lock of `<path>/<key>`. A key is one or more path components: "orders/42". Does not block and sends nothing.
     /// Throws Error bad_path.
     Lock get(std::string_view key);
 
-    /// Keys in use at the last tidying, and those asked for since. For monitoring.
+    /// How many keys take up memory, including those that became idle lately. For monitoring.
     std::size_t size() const noexcept;
     const std::string& path() const noexcept;
 

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
@@ -25,87 +23,86 @@ class ReadWriteLockImpl;
 class SessionCore;
 }  // namespace internal
 
-/// A fair, re-entrant lock on a znode path that many may share, or one may have alone: the same lock as Curator's
+/// A fair lock on a znode path with an exclusive and a shared mode: the same lock as Curator's
 /// InterProcessReadWriteLock on that path.
 ///
-/// Fair: who shares waits for whoever came earlier and wants it alone. The owner is the Boost fiber, or the thread
-/// where no fibers run; each side is re-entrant. Safe for concurrent use. Meets the std requirements
-/// SharedTimedLockable and TimedLockable, so std::unique_lock and std::shared_lock work. Calls wait for the connection
-/// within their deadline; when the session is lost while waiting, the wait goes on at the back of the queue of the new
-/// session, within the same deadline.
+/// Fair: a shared request waits for earlier exclusive requests. The owner of a hold is the Boost fiber that acquired
+/// it, or the thread if no fibers run on it; both modes are re-entrant. Fibers and threads may share one object. Meets
+/// the std requirements SharedTimedLockable and TimedLockable, so std::unique_lock and std::shared_lock work.
 ///
-/// Who holds it alone may take a share besides, at once, and then give up the rest: nobody gets in between but other
-/// shares. The other way round, asking for it alone with a share throws Error would_deadlock at once, also of a try: it
-/// would wait for itself. What acquire_async gave belongs to nobody and is not seen by this.
+/// Downgrade: the exclusive holder may acquire the lock in shared mode, without waiting, and then release the exclusive
+/// hold. No exclusive holder comes in between. Upgrade: an exclusive request of a shared holder would wait for itself;
+/// it throws Error would_deadlock at once, also if it is a try. Grants of the _async forms have no owner, so neither
+/// rule applies to them.
 ///
-/// An ExclusiveMutex on the same path excludes it, as if it were one who wants it alone.
+/// An ExclusiveMutex on the same path counts as an exclusive request.
 ///
-/// Costs, uncontended: acquire one round trip and two requests, beside other shares a list more; release one request
-/// that nobody waits for, re-entry none.
+/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
+/// the queue with a new session, within the same deadline.
+///
+/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Shared Locks; Curator's node names. Costs without contention:
+/// to acquire, one round trip of two requests, and a list if there are other shared holders; to release, one request
+/// that nobody waits for; re-entry costs nothing.
 class ZKRECIPES_API ReadWriteLock {
 public:
-    /// Throws Error bad_path, and bad_option (labels that do not fit into 512 bytes, an empty access list). Does not
-    /// block and sends nothing.
+    /// Does not block and sends nothing. Throws Error bad_path; bad_option if the labels need more than 512 bytes or
+    /// the access list is empty.
     ReadWriteLock(Session& session, std::string path, LockOptions options = {});
     ReadWriteLock(ReadWriteLock&&) noexcept;
     ReadWriteLock& operator=(ReadWriteLock&&) noexcept;
-    ~ReadWriteLock();  ///< Holds and waiting calls live on; nothing is released.
+    ~ReadWriteLock();  ///< Releases nothing: grants and waiting calls go on.
 
-    // ---- alone ---------------------------------------------------------------------------------------------------
-    /// Blocks until held. Throws Error: connection_lost (retry policy gave up), closed, no_permission, lock_lost
-    /// (re-entry into a hold that was lost), would_deadlock, budget_exceeded, and others of Errc.
-    Grant acquire();
-    /// Empty: the deadline passed or a stop was requested; nothing is left in the queue. A passed deadline makes
-    /// one attempt that costs one read when somebody holds the lock or waits for it. Throws as acquire() does.
-    Grant acquire_before(Deadline deadline, std::stop_token stop = {});
-    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. Throws
-    /// Error at once where nothing can follow: closed; bad_option for an empty callback. What it throws is logged.
+    // ---- exclusive mode ------------------------------------------------------------------------------------------
+    /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
+    /// lock_lost (the caller still has a hold that was lost), would_deadlock, budget_exceeded, and others of Errc.
+    Grant acquire() { return try_acquire_until(Deadline::never()); }
+    /// One attempt. Empty: somebody else holds the lock or waits for it, which costs one read, or no server answers.
+    /// Throws as acquire().
+    Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
+    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
+    Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
+    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    void lock();                    ///< acquire(), given back by unlock() of the same fiber or thread
-    [[nodiscard]] bool try_lock();  ///< one attempt; false also when no server answers
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_before(deadline_in(internal::saturated(wait)));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& at) {
-        return lock_before(Deadline(at));
-    }
-    [[nodiscard]] bool lock_before(Deadline deadline, std::stop_token stop = {});
-    /// Gives back one lock(). Does not block. By a fiber or thread that has locked nothing (a grant does not count): an
-    /// assertion in debug builds; logged and ignored otherwise. After a loss it restores the pairing.
+    /// As the calls above; unlock() by the same fiber or thread gives the lock back. The tries return false where those
+    /// return an empty grant.
+    void lock();
+    [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
+    [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
+    [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
+    /// Ends one lock() of the calling fiber or thread, also if the hold was lost. Does not block. If the caller has
+    /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
     void unlock() noexcept;
 
-    // ---- shared: as above ----------------------------------------------------------------------------------------
-    Grant acquire_shared();  ///< throws lock_lost, too, when what the caller holds alone is lost meanwhile
-    /// A passed deadline: one read when somebody has the lock alone or waits for that.
-    Grant acquire_shared_before(Deadline deadline, std::stop_token stop = {});
+    // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way
+    // -------------
+    /// Throws lock_lost, too, if an exclusive hold of the caller is lost during the downgrade.
+    Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
+    Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }
+    Grant try_acquire_shared_for(Timeout timeout, std::stop_token stop = {});
+    Grant try_acquire_shared_until(Deadline deadline, std::stop_token stop = {});
     void acquire_shared_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     void lock_shared();
-    [[nodiscard]] bool try_lock_shared();
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
-        return lock_shared_before(deadline_in(internal::saturated(wait)));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& at) {
-        return lock_shared_before(Deadline(at));
-    }
-    [[nodiscard]] bool lock_shared_before(Deadline deadline, std::stop_token stop = {});
+    [[nodiscard]] bool try_lock_shared() { return try_lock_shared_until(Deadline::passed()); }
+    [[nodiscard]] bool try_lock_shared_for(Timeout timeout, std::stop_token stop = {});
+    [[nodiscard]] bool try_lock_shared_until(Deadline deadline, std::stop_token stop = {});
     void unlock_shared() noexcept;
 
-    // ---- what the calling fiber or thread holds, by lock or by grants that it acquired -----------------------------
-    bool held_by_caller() const noexcept;         ///< alone
-    bool shared_held_by_caller() const noexcept;  ///< a share
-    /// Of the caller's hold, alone if both; 0: none. A resource refuses a holder alone whose token is smaller than the
-    /// largest seen, and a share whose token is not larger than that of any holder alone: FencedRegister.
+    // ---- what the calling fiber or thread holds, by lock() or by a grant that it acquired --------------------------
+    bool held_by_caller() const noexcept;         ///< in exclusive mode
+    bool shared_held_by_caller() const noexcept;  ///< in shared mode
+    /// Of the caller's hold, the exclusive one if there are both; 0: none. A resource must refuse an exclusive holder
+    /// whose token is smaller than the largest it has seen, and a shared holder whose token is not larger than that of
+    /// every exclusive holder: see FencedRegister.
     FencingToken token() const noexcept;
-    std::stop_token lost() const noexcept;  ///< of the caller's hold, alone if both; empty: none
+    std::stop_token lost() const noexcept;  ///< of the caller's hold, the exclusive one if there are both; empty: none
 
-    /// Who holds and who waits, and in which mode, in the order of the queue. Blocks for two round trips or more;
-    /// throws Error (unreachable: the deadline passed first).
+    /// The holders and the waiters with their modes, in the order of the queue. Blocks for two round trips or more.
+    /// Throws Error (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;
@@ -115,10 +112,8 @@ private:
     explicit ReadWriteLock(std::shared_ptr<internal::ReadWriteLockImpl> impl) noexcept;
     static ReadWriteLock in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
                             const LockOptions& options);
-    ReadWriteLock same() const;  // another object for the same lock, of which the fibers and threads share their holds
-    bool unused() const noexcept;  // nobody holds, waits, or has another object for it
-
-    Deadline deadline_in(std::chrono::nanoseconds from_now) const;
+    ReadWriteLock same() const;    // another object for the same lock, which shares the holds of fibers and threads
+    bool unused() const noexcept;  // nobody holds the lock, waits for it, or has another object for it
 
     std::shared_ptr<internal::ReadWriteLockImpl> impl_;
 };

@@ -12,24 +12,24 @@
 
 namespace zkrecipes {
 
-/// What a retry policy decides on.
+/// What a retry policy bases its decision on.
 struct RetryState {
     int failures = 0;                         ///< failed attempts so far, at least 1
     std::chrono::milliseconds elapsed{0};     ///< since the first of them
     std::chrono::milliseconds last_delay{0};  ///< what the policy answered last time
-    std::uint64_t random = 0;                 ///< uniform; the policy has no source of its own, so that runs replay
+    std::uint64_t random = 0;  ///< uniform, for jitter; a policy has no source of its own, so runs can be replayed
 };
 
-/// How often, and how long apart, a call is tried again after the connection failed under it.
+/// How often, and how long apart, a call is repeated after the connection broke.
 ///
-/// The policy bounds attempts; the deadline of the call bounds time, and wins. When it gives up, the call fails with
-/// `Errc::connection_lost` and whatever the call may have created is deleted in the background.
+/// The policy limits attempts; the deadline of the call limits time, and wins. When the policy gives up, the call fails
+/// with `Errc::connection_lost`, and the nodes that it may have created are deleted in the background.
 ///
 /// A policy is a value. It must be callable from any thread and must not block. Its function runs while the session is
-/// locked, so it must not call the library: such a call throws `Errc::would_deadlock`. What the function throws ends
-/// the call that is being tried, with `Errc::connection_lost` and the text of the exception. Only what cannot throw may
-/// be called, and happens soon afterwards: to release or destroy a grant, to destroy a lock, to close a session, to
-/// stop a call by its stop token.
+/// locked, so it must not call the library: such a call throws `Errc::would_deadlock`. Calls that cannot throw are
+/// allowed and take effect soon afterwards: release or destroy a grant, destroy a lock, close a session, stop a call by
+/// its stop token. If the function throws, the call that is being repeated fails with `Errc::connection_lost` and the
+/// text of the exception.
 class ZKRECIPES_API RetryPolicy {
 public:
     using Milliseconds = std::chrono::milliseconds;
@@ -38,8 +38,7 @@ public:
 
     RetryPolicy();               ///< forever(): exponential between 10 ms and 1 s
     RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
-    /// The same for what a Decide can be made of, such as a lambda, so that it can be assigned to
-    /// SessionOptions::retry.
+    /// Any callable that a Decide can be made of, such as a lambda, can be assigned to SessionOptions::retry.
     template <class Function>
     requires(!std::same_as<std::remove_cvref_t<Function>, RetryPolicy> &&
              !std::same_as<std::remove_cvref_t<Function>, Decide> && std::constructible_from<Decide, Function>)
@@ -48,8 +47,8 @@ public:
 
     static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
     static RetryPolicy never();  ///< one attempt
-    /// `attempts` counts the first one too, here and below. All factories throw Error bad_option for values that
-    /// cannot work.
+    /// `attempts` includes the first one, here and below. All factories throw Error bad_option for values that cannot
+    /// work.
     static RetryPolicy n_times(int attempts, Milliseconds interval);
     static RetryPolicy until_elapsed(Milliseconds total, Milliseconds interval);
     /// Exponential back-off with full jitter: uniform in [0, min(cap, base * 2^failures)].

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -8,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
@@ -22,68 +20,63 @@ namespace internal {
 class SemaphoreImpl;
 }
 
-/// At most so many leases at the same time, for whom it may concern: the same semaphore as Curator's
-/// InterProcessSemaphoreV2 on that path.
+/// Limits the number of concurrent holders to N leases: the same semaphore as Curator's InterProcessSemaphoreV2 on that
+/// path.
 ///
-/// Fair: whoever comes first is served first, also when it wants several leases and somebody behind it wants fewer.
-/// Several are taken at once or not at all, so that nobody keeps some while it waits for more. A lease that is given
-/// back is free for the next one, whichever it was. A grant is owned by nobody in particular: any fiber or thread may
-/// give it back. Safe for concurrent use. Calls wait for the connection within their deadline; when the session is lost
-/// while waiting, the wait goes on at the back of the queue of the new session, within the same deadline.
+/// Fair: requests are served in the order of arrival, also if the first one needs several leases and a later one needs
+/// fewer. Several leases are taken at once or not at all, so nobody keeps some of them while it waits for more. A grant
+/// has no owner: any fiber or thread may release it. Safe for concurrent use.
 ///
-/// The number of leases is agreed on in ZooKeeper, by the first that takes one; an object that was made for another
-/// number gets Errc::bad_option when it acquires.
+/// The number of leases is stored in ZooKeeper by the first client that takes one. An object that was made for another
+/// number gets Error bad_option when it acquires.
+///
+/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
+/// the queue with a new session, within the same deadline.
+///
+/// Algorithm and costs: docs/recipes/semaphore.md. Curator's node names.
 class ZKRECIPES_API Semaphore {
 public:
-    /// `leases`: how many there are, at least one. Throws Error bad_path and bad_option. Does not block and sends
-    /// nothing.
+    /// `leases`: how many there are, at least one. Does not block and sends nothing. Throws Error bad_path, bad_option.
     Semaphore(Session& session, std::string path, std::int32_t leases, LockOptions options = {});
     Semaphore(Semaphore&&) noexcept;
     Semaphore& operator=(Semaphore&&) noexcept;
-    ~Semaphore();  ///< Grants and waiting calls live on; nothing is released.
+    ~Semaphore();  ///< Releases nothing: grants and waiting calls go on.
 
-    /// Blocks until all `count` leases are held. The grant is lost when one of them is. Its data in ZooKeeper are those
-    /// of LockOptions. Throws Error: bad_option (a count below 1, above 1000, or above the number of leases; another
-    /// number of leases was agreed on), bad_data, connection_lost (retry policy gave up), closed, no_permission,
-    /// budget_exceeded, and others of Errc.
-    Grant acquire(std::int32_t count = 1);
-    /// Empty: the deadline passed or a stop was requested; nothing is left behind. Throws as acquire() does.
-    Grant acquire_before(Deadline deadline, std::stop_token stop = {}, std::int32_t count = 1);
-    /// One attempt: empty when there are too few free leases, when somebody stands in the queue, and when no server
-    /// answers. Failing costs one round trip of two reads.
-    Grant try_acquire(std::int32_t count = 1);
-    template <class Rep, class Period>
-    Grant try_acquire_for(const std::chrono::duration<Rep, Period>& wait, std::int32_t count = 1) {
-        return acquire_before(deadline_in(internal::saturated(wait)), {}, count);
-    }
-    template <class Clock, class Duration>
-    Grant try_acquire_until(const std::chrono::time_point<Clock, Duration>& at, std::int32_t count = 1) {
-        return acquire_before(Deadline(at), {}, count);
-    }
-    /// As acquire_before without blocking; the result comes on the session's notifier thread, exactly once. Throws
-    /// Error at once where nothing can follow: closed; bad_option for an empty callback or a bad count. What the
-    /// callback throws is logged.
-    void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done,
-                       std::int32_t count = 1);
+    /// Blocks until all `count` leases are held. The grant is lost if one of them is lost. Throws Error: bad_option (a
+    /// count below 1, above 1000 or above the number of leases; another number of leases is in use), bad_data,
+    /// connection_lost (the retry policy gave up), closed, no_permission, budget_exceeded, and others of Errc.
+    Grant acquire(std::int32_t count = 1) { return try_acquire_until(count, Deadline::never()); }
+    /// One attempt. Empty: too few leases are free or somebody waits, which costs one round trip of two reads, or no
+    /// server answers. Throws as acquire().
+    Grant try_acquire(std::int32_t count = 1) { return try_acquire_until(count, Deadline::passed()); }
+    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
+    Grant try_acquire_for(std::int32_t count, Timeout timeout, std::stop_token stop = {});
+    Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
+    Grant try_acquire_until(std::int32_t count, Deadline deadline, std::stop_token stop = {});
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
+    /// immediately if the call cannot be started: closed; bad_option for an empty callback or a bad count. An exception
+    /// thrown by the callback is logged.
+    void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
+    void acquire_async(std::int32_t count, Deadline deadline, std::stop_token stop,
+                       std::function<void(AcquireResult)> done);
 
-    /// The number agreed on; the object's own while there is none. Blocks for a round trip; throws Error (unreachable:
-    /// the deadline passed first).
+    /// The number of leases that is stored in ZooKeeper, or that of this object if none is stored. Blocks for one round
+    /// trip. Throws Error (unreachable: the deadline passed first).
     std::int32_t leases(Deadline deadline = Deadline::never());
-    /// Changes the number, and wakes who waits: when there are more, they get them; when there are fewer, nobody loses
-    /// what it holds. Objects that have acquired before follow; those made later must be made for the new number, and
-    /// waiting calls that want more than that fail. Blocks for two round trips; throws Error (unreachable: the deadline
-    /// passed first, and whether the number was changed is not known; leases() tells).
+    /// Changes the number and wakes the waiters. No holder loses its leases if there are fewer now. Objects that have
+    /// acquired before use the new number; objects made later must be made for it. Waiting calls that need more leases
+    /// than that fail. Blocks for two round trips. Throws Error (unreachable: the deadline passed first, and the number
+    /// may have been changed or not; leases() tells).
     void set_leases(std::int32_t leases, Deadline deadline = Deadline::never());
 
-    /// Who holds leases (one entry for each, the oldest first), then who waits, in the order of the queue. Blocks for
-    /// four round trips or more; throws Error (unreachable: the deadline passed first).
+    /// The holders, one entry for each lease, oldest first; then the waiters, in the order of the queue. Blocks for
+    /// four round trips or more. Throws Error (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;
 
 private:
-    Deadline deadline_in(std::chrono::nanoseconds from_now) const;
-
     std::shared_ptr<internal::SemaphoreImpl> impl_;
 };
 

@@ -13,50 +13,48 @@ namespace zkrecipes {
 
 class Session;
 
-/// How something is held.
+/// How a lock is held.
 enum class HoldMode {
     exclusive,
     shared,
-    lease  ///< of a semaphore: several at a time, in no order, so that its token is no fence
+    lease  ///< of a semaphore: its token cannot be used as a fence, because leases have no order
 };
 ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 
-/// A hold as a short string, to be handed to another process: what is held, how, by which nodes, and with which fencing
-/// token. Whoever is given it can ask whether exactly this hold still stands (still_held), can make its writes depend
-/// on it (Transaction), or compare its token with the largest one seen (FencedRegister). A value; holds nothing.
+/// A hold as a short string for another process: its nodes, their modes, and its fencing token. The other process can
+/// ask whether exactly this hold still exists (still_held), make its writes depend on it (Transaction), or compare its
+/// token with the largest one seen (FencedRegister). A value; it holds no lock itself. A sequencer that was moved from
+/// names no hold: functions that need its nodes throw Error lock_lost.
 ///
-/// One that was moved from names no hold: whatever would look at its nodes throws Error lock_lost.
-///
-/// Text: "zkr1:<token in hex>:<node>,<node>…", a node being one letter for its mode (x, s, l) and its path as the
-/// servers see it, with every byte but letters, digits and "/", "_", "-", "." as %XX. A hold that may be given back by
-/// whoever has the text begins with "zkr1r:". There is one text for each hold.
+/// Text: "zkr1:<token in hex>:<node>,<node>…". A node is one letter for its mode (x, s, l) and its path as the servers
+/// see it, with every byte except letters, digits and "/", "_", "-", "." written as %XX. With Bearer::may_release it
+/// begins with "zkr1r:". There is exactly one text for each hold.
 class ZKRECIPES_API Sequencer {
 public:
     struct Node {
-        std::string path;  ///< as the servers see it, whatever the namespace of a session
+        std::string path;  ///< as the servers see it, including a path_prefix
         HoldMode mode = HoldMode::exclusive;
         bool operator==(const Node&) const = default;
     };
-    /// Whether the one who has the text may end the hold by release_held().
+    /// Whether a process that has the text may end the hold by release_held().
     enum class Bearer { may_check, may_release };
     static constexpr std::size_t max_bytes = 100'000;  ///< of the text
     static constexpr std::size_t max_nodes = 1000;
 
-    /// Throws Error lock_lost for an empty grant; too_large for one with paths too long for max_bytes.
+    /// Does no I/O. Throws Error lock_lost for an empty grant; too_large if its paths need more than max_bytes.
     explicit Sequencer(const Grant& grant, Bearer bearer = Bearer::may_check);
-    /// Throws Error bad_data that says at which byte and why. Pure: no I/O, no clock. Takes nothing that text() would
-    /// not write.
+    /// Accepts exactly the texts that text() writes. Does no I/O. Throws Error bad_data with the position and the
+    /// reason.
     static Sequencer parse(std::string_view text);
 
     std::string text() const;
     FencingToken token() const noexcept { return token_; }
-    /// Of all nodes: lease; shared if all are; otherwise exclusive.
+    /// Lease if all nodes are leases, shared if all are shared, otherwise exclusive.
     HoldMode mode() const noexcept;
     Bearer bearer() const noexcept { return bearer_; }
-    /// At least one: several for a MultiLock and for several leases. None if it was moved from.
+    /// One node, or several for a MultiLock and for several leases. None if it was moved from.
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
-    /// What is locked: the directory of the first node, as the servers see it. Throws Error lock_lost if it was moved
-    /// from.
+    /// The directory of the first node, as the servers see it. Throws Error lock_lost if it was moved from.
     std::string directory() const;
 
     bool operator==(const Sequencer&) const = default;
@@ -69,20 +67,20 @@ private:
     std::vector<Node> nodes_;
 };
 
-/// Whether exactly this hold stood when the servers were asked: its nodes were there at one point of ZooKeeper's own
-/// history, and they are those that were made with its token. Asks a majority of them, so a server that was cut off
-/// does not answer with the past. It may be over by the time the answer is here: what must not be written by a former
-/// holder belongs into a Transaction or behind a FencedRegister.
+/// Whether exactly this hold existed when the servers were asked: at one point of ZooKeeper's own history all its nodes
+/// existed, and they were those made with its token. The answer needs a majority of the servers, so a disconnected
+/// server cannot answer with an old state. The hold may be over when the answer arrives: a write that a former holder
+/// must not make belongs in a Transaction or behind a FencedRegister.
 ///
-/// One round trip. Blocks; throws Error (unreachable when the deadline passes without an answer, no_permission,
-/// closed; lock_lost for a sequencer that was moved from).
-ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline);
+/// Blocks for one round trip. Throws Error (unreachable: the deadline passed first; no_permission, closed; lock_lost
+/// for a sequencer that was moved from).
+ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
 
-/// Gives back what another process holds, which asked for it (Bearer::may_release): deletes its nodes, all of them or
-/// none. The holder is told as of a loss: its node is gone. False: the hold was over already, or is not this one. The
-/// holder must live until then; when it ends, so does the hold.
+/// Ends the hold of another process that has allowed it (Bearer::may_release): deletes its nodes, all of them or none.
+/// The holder must stay alive until then, because its hold ends with its session; it is told of a loss. False: the hold
+/// was over already, or is another one.
 ///
-/// Blocks for two round trips; throws Error not_owner when the text does not allow it, and as still_held.
-ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline);
+/// Blocks for two round trips. Throws Error not_owner if the holder has not allowed it, and as still_held.
+ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
 
 }  // namespace zkrecipes

@@ -20,13 +20,13 @@ class SessionCore;
 struct SessionAccess;
 }  // namespace internal
 
-/// What is known of the session.
+/// The state of a session, as far as this process knows.
 enum class SessionState {
     connecting,  ///< no session yet
     connected,   ///< a server answers
     suspended,   ///< no server answers; the session may still be alive
-    lost,        ///< the session is over, or by our own clock may be; a new one is being made
-    closed       ///< for ever: by close(), or because the servers refused the credentials
+    lost,        ///< the session is over, or may be by our own clock; a new one is being made
+    closed       ///< final: by close(), or because the servers refused the credentials
 };
 
 ZKRECIPES_API const char* to_string(SessionState state) noexcept;
@@ -34,9 +34,9 @@ ZKRECIPES_API const char* to_string(SessionState state) noexcept;
 struct SessionInfo {
     SessionState state = SessionState::connecting;
     std::int64_t session_id = 0;           ///< 0: none yet
-    std::chrono::milliseconds timeout{0};  ///< as negotiated; 0: none yet
-    std::string server;                    ///< address of the server, if connected
-    std::uint64_t incarnation = 0;         ///< counts the sessions that this object has had
+    std::chrono::milliseconds timeout{0};  ///< the negotiated one; 0: none yet
+    std::string server;                    ///< address of the connected server, or empty
+    std::uint64_t incarnation = 0;         ///< how many sessions this object has had
 };
 
 /// Ends a subscription when destroyed. After the destructor returns the callback is not running and will not run,
@@ -62,40 +62,39 @@ private:
     std::function<void()> cancel_;
 };
 
-/// A ZooKeeper session that is made again when it is lost, shared by any number of recipes.
+/// A ZooKeeper session that is replaced when it is lost. Any number of recipes may share it.
 ///
-/// Safe for concurrent use. The constructor returns at once and connects behind; recipes may be used at once, they
-/// wait for the connection within their own deadlines. Recipes and grants keep what they need alive: they may
-/// outlive the Session object and then behave as on a closed session.
+/// Safe for concurrent use. The constructor does not wait for the connection. Recipes may be used immediately: their
+/// calls wait for the connection within their own deadlines. Recipes and grants may outlive the Session object; they
+/// behave then as on a closed session.
 ///
-/// A child made by fork() cannot use the sessions of its parent, nor anything that was made with them: each call throws
-/// Error closed, nothing is held there, and destructors do nothing. The parent does not notice. The child makes a
-/// Session of its own. An object that was moved from answers in the same way, whatever its class.
+/// A child made by fork() cannot use the sessions of its parent, nor objects that were made with them: each call throws
+/// Error closed, held() is false, and destructors do nothing. The parent is not affected. The child must make a Session
+/// of its own. Any object of the library that was moved from behaves in the same way.
 class ZKRECIPES_API Session {
 public:
-    /// Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work; out_of_resources when the
-    /// system refuses the threads or descriptors of a session. Nothing is left behind then. Does not block.
+    /// Does not block. Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work;
+    /// out_of_resources if the system refuses the threads or descriptors of a session. Nothing is left behind then.
     explicit Session(SessionOptions options);
     explicit Session(std::string hosts);
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
-    /// close(). Ends the session's threads, too, unless a recipe or grant still needs them; when a callback of the user
-    /// is running, or a name being looked up, it waits up to one second for that, beyond close_timeout.
+    /// close(). Also ends the session's threads, unless a recipe or grant still needs them. If a callback of the user
+    /// or a name lookup is running, waits up to one second for that, in addition to close_timeout.
     ~Session();
 
-    /// Blocks the fiber or thread until connected. False: the deadline passed, or a stop was requested.
-    /// Throws Error: `closed`, or `auth_failed` with the reason.
+    /// Blocks until connected. False: timed out or stopped. Throws Error: `closed`, or `auth_failed` with the reason.
     bool wait_connected(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     SessionState state() const noexcept;  ///< Does not block.
     SessionInfo info() const;             ///< Does not block.
 
-    /// Calls `listener` on the notifier thread with the present state and then with each change. A listener that
-    /// is slow sees the latest state, but a `lost` is never left out.
+    /// Calls `listener` on the notifier thread with the present state and then with each change. A slow listener gets
+    /// the latest state, but never misses a `lost`. Does not block. Throws Error bad_option for an empty listener.
     [[nodiscard]] Subscription watch_state(std::function<void(SessionState)> listener);
 
-    /// Ends the session: every hold is lost, every waiting call fails with `closed`, our nodes are deleted. Blocks
-    /// at most SessionOptions::close_timeout. Idempotent.
+    /// Ends the session: every hold is lost, every waiting call fails with `closed`, and the ephemeral nodes are
+    /// deleted. Blocks at most SessionOptions::close_timeout. May be called again.
     void close() noexcept;
 
 private:

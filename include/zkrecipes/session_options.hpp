@@ -28,7 +28,7 @@ struct ZKRECIPES_API Acl {
     bool operator==(const Acl&) const = default;
 };
 
-/// Credentials that every handle of the session presents, again after each expiry.
+/// Credentials that the session presents whenever it connects.
 struct Auth {
     std::string scheme = "digest";
     std::string credential;  ///< for digest: user:password (in clear on the wire)
@@ -38,9 +38,9 @@ struct SessionOptions {
     /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
     /// before every path.
     std::string hosts;
-    /// From 100 ms to 24 h. Asked of the servers, which may answer with another value; see Session::info().
+    /// From 100 ms to 24 h. The servers may choose another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
-    /// Put before every path, made when missing. Empty, or an absolute path.
+    /// Put before every path; made if it is missing. Empty, or an absolute path.
     std::string path_prefix;
     RetryPolicy retry;
     /// For every node that the session makes, parents included.
@@ -48,17 +48,17 @@ struct SessionOptions {
     std::vector<Auth> auth;
     /// How long the servers may take to accept `auth` once connected.
     std::chrono::milliseconds auth_timeout{5'000};
-    /// The servers' tickTime; zero: not known, and taken to be half of the negotiated timeout, the most that servers
-    /// allow by default. Must be set where an administrator lowered minSessionTimeout below two ticks. Setting it
-    /// elsewhere makes leases a little longer and halves the heartbeats.
-    /// If the client may connect to an observer behind an observer master (observerMasterPort), set twice the tickTime,
-    /// or leave this at zero and use a timeout of at least four ticks. A value that is too small makes held() unsafe.
+    /// The servers' tickTime. Zero: unknown, and assumed to be half of the negotiated timeout, the largest that servers
+    /// allow by default. Must be set if an administrator lowered minSessionTimeout below two ticks. Otherwise, setting
+    /// it makes leases a little longer and halves the number of heartbeats. If the client may connect to an observer
+    /// behind an observer master (observerMasterPort), set twice the tickTime, or use zero and a timeout of at least
+    /// four ticks. Too small a value makes held() unsafe.
     std::chrono::milliseconds server_tick{0};
-    /// How long close() may take; the destructor, up to a second more.
+    /// How long close() may take. The destructor may take up to one second more.
     std::chrono::milliseconds close_timeout{3'000};
-    /// Where log lines go; null: the logger registered with spdlog as "zkrecipes", else standard error. Most lines are
-    /// written while the session's lock is held: a sink must not call into the session, and one that blocks delays the
-    /// heartbeats, so that holds end by our own clock.
+    /// Where log lines go. Null: the logger registered with spdlog as "zkrecipes", or standard error if there is none.
+    /// Most lines are written while the session is locked: a sink must not call the library, and a sink that blocks
+    /// delays the heartbeats, so that holds are lost.
     std::shared_ptr<spdlog::logger> logger;
 };
 

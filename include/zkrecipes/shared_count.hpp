@@ -20,8 +20,8 @@ struct VersionedCount {
     bool operator==(const VersionedCount&) const = default;
 };
 
-/// A SharedValue that is a number of four bytes: the same as Curator's SharedCount on that path, and as kazoo's
-/// Counter(support_curator=True). A node without data, which kazoo makes before it counts, is the seed.
+/// A SharedValue with a number of four bytes: the same as Curator's SharedCount on that path, and as kazoo's
+/// Counter(support_curator=True). A node without data, which kazoo makes before it counts, stands for the seed.
 ///
 /// To count, use an AtomicCounter of CounterSize::four_bytes on the same path.
 class ZKRECIPES_API SharedCount {
@@ -31,7 +31,7 @@ public:
     /// As SharedValue.
     SharedCount(Session& session, std::string path, std::int32_t seed, SharedValueOptions options = {});
 
-    /// As SharedValue; throws Error bad_data, too, where something else stands in the node.
+    /// As SharedValue. get() also throws Error bad_data if the node does not hold a number of four bytes.
     VersionedCount get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
     void set(std::int32_t count, Deadline deadline = Deadline::never(), std::stop_token stop = {});
     [[nodiscard]] bool try_set(std::int32_t version, std::int32_t count, Deadline deadline = Deadline::never(),
@@ -39,7 +39,7 @@ public:
     void set_async(std::int32_t count, Deadline deadline, std::stop_token stop, std::function<void(SetResult)> done);
     void try_set_async(std::int32_t version, std::int32_t count, Deadline deadline, std::stop_token stop,
                        std::function<void(SetResult)> done);
-    /// As SharedValue. What is no count is not told; get() says what it is.
+    /// As SharedValue. The observer is not called for data that is no count.
     [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept { return value_.path(); }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -21,8 +21,9 @@ class SharedValueImpl;
 }
 
 struct SharedValueOptions {
-    /// Makes writes happen exactly once through lost answers, while the session lives: each makes an ephemeral node
-    /// below this directory for as long as it takes. Made when missing, and kept; must not be that of a lock.
+    /// If set, each write happens exactly once although answers are lost, as long as the session lives: each write
+    /// keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and stays;
+    /// it must not be that of a lock.
     std::string idempotent_in{};
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
@@ -30,63 +31,59 @@ struct SharedValueOptions {
 
 struct VersionedValue {
     std::string value;
-    std::int32_t version = 0;  ///< of the node's data: grows with every write, from 0 when the node is made
+    std::int32_t version = 0;  ///< of the node's data: 0 when the node is made, and one more with every write
 
     bool operator==(const VersionedValue&) const = default;
 };
 
-/// How an asynchronous write ended: true, written; false, the version was another one; with neither (timed out or
-/// stopped, nothing was written); or with an error.
-struct SetResult {
-    std::optional<bool> written;
-    std::exception_ptr error;  ///< an Error, or null
-};
+/// How an asynchronous write ended. True: written; false: the node had another version.
+using SetResult = Result<bool>;
 
-/// A small value that many programs share: the same as Curator's SharedValue on that path. It is read and observed
-/// without asking the servers each time, and written on the condition that nobody else has written meanwhile.
+/// A small value that many programs share: the same as Curator's SharedValue on that path. Reading it costs no request;
+/// changes can be observed; a write can require that nobody has written in between.
 ///
-/// The seed is what it is while nobody has written: get() makes a missing node with it, also one that was deleted
-/// later; observe() once, when it begins, for as long as SessionOptions::retry goes on. Safe for concurrent use. Calls
-/// wait for the connection within their deadline.
+/// The seed is the value until somebody writes: get() makes a missing node with it, also after the node was deleted.
+/// observe() does so once, when it begins, as long as SessionOptions::retry allows. Safe for concurrent use. All waits
+/// include the wait for a connection.
 class ZKRECIPES_API SharedValue {
 public:
     using Observer = std::function<void(const std::optional<VersionedValue>& value)>;
 
-    /// Throws Error bad_path, bad_option, and too_large (the seed). Does not block and sends nothing.
+    /// Does not block and sends nothing. Throws Error bad_path; bad_option; too_large for the seed.
     SharedValue(Session& session, std::string path, std::string seed, SharedValueOptions options = {});
     SharedValue(SharedValue&&) noexcept;
     SharedValue& operator=(SharedValue&&) noexcept;
-    ~SharedValue();  ///< Waiting calls and subscriptions live on.
+    ~SharedValue();  ///< Waiting calls and subscriptions go on.
 
-    /// The latest that is known: never older than what this object has returned or written before, and as new as what
-    /// the connected server has told; while there is no connection, what was known last. The first call of each session
-    /// asks a server, and the node is followed; from then on it costs no request. Throws Error: unreachable (the
-    /// deadline passed, or a stop was requested, before anything was known), connection_lost, no_permission, no_parent,
+    /// The latest known value: never older than one that this object has returned or written, and as new as the
+    /// connected server has told us; without a connection, the one known last. The first call of each session asks a
+    /// server, and blocks for that. Later calls cost no request, because the node is watched. Throws Error: unreachable
+    /// (the deadline passed or a stop was requested, and no value is known), connection_lost, no_permission, no_parent,
     /// closed.
     VersionedValue get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
-    // Block the fiber or thread until it has happened: one request, one round trip. Throw Error; nothing was written,
-    // unless it is outcome_unknown:
-    //   outcome_unknown  it was sent, and the answer was lost: it has happened, or will in a moment, or never
-    //   unreachable      the deadline passed or a stop was requested before anything was sent
-    //   too_large, connection_lost (retry policy gave up), closed, no_permission, no_parent …
-    /// Writes it, whatever stands there; makes a missing node.
+    /// Writes the value, whatever the node holds; makes a missing node. Blocks for one request and one round trip.
+    /// Throws Error; nothing was written, except with outcome_unknown:
+    ///   outcome_unknown  it was sent and the answer was lost: it has happened, or may still happen, or never will
+    ///   unreachable      the deadline passed or a stop was requested before anything was sent
+    ///   too_large, connection_lost (the retry policy gave up), closed, no_permission, no_parent …
     void set(std::string value, Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// Writes it, if the version is still the one of get(); false: somebody has written, or deleted the node. Throws
-    /// unsupported for version -1, which the servers would take for any: docs/recipes/shared_value.md.
+    /// As set(), if the node still has this version, which is that of get(). False: another client has written or
+    /// deleted the node. Throws unsupported for version -1, which means any version to the servers:
+    /// docs/recipes/shared_value.md.
     [[nodiscard]] bool try_set(std::int32_t version, std::string value, Deadline deadline = Deadline::never(),
                                std::stop_token stop = {});
-    /// The same without blocking; the result comes on the session's notifier thread, exactly once. Throw Error at once
-    /// where nothing can follow: closed; too_large; bad_option for an empty callback. What the callback throws is
-    /// logged.
+    /// The same without blocking: `done` is called exactly once, on the session's notifier thread, with what the
+    /// blocking form returns (set: true) or throws. Throw immediately if the call cannot be started: closed; too_large;
+    /// bad_option for an empty callback. An exception thrown by the callback is logged.
     void set_async(std::string value, Deadline deadline, std::stop_token stop, std::function<void(SetResult)> done);
     void try_set_async(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop,
                        std::function<void(SetResult)> done);
 
     /// Calls `observer` on the session's notifier thread with the value (empty: there is no node) and then with each
-    /// change, also across sessions, until the subscription ends or the session is closed. A slow observer is told the
-    /// latest, none is told an earlier value after a later one. Costs one read for each change and one watch. Does not
-    /// block. Throws Error: closed; bad_option for an empty observer.
+    /// change, also across sessions, until the subscription ends or the session is closed. A slow observer gets the
+    /// latest value; no observer gets an earlier value after a later one. Costs one read for each change, and one
+    /// watch. Does not block. Throws Error: closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -22,32 +22,29 @@ namespace internal {
 struct TransactionPlan;
 }
 
-/// What a transaction that has happened has done.
+/// What a committed transaction has done.
 struct TransactionResult {
     struct Operation {
         std::string path;           ///< of the node; of a sequential create: with its number
         std::int32_t version = -1;  ///< of the node's data now: 0 after a create; -1 after a remove or a check
     };
-    std::vector<Operation> operations;  ///< in the order in which they were added; empty: answer_lost
-    /// It has happened, but the answer that told versions and numbers was lost. Only with idempotent_in.
+    std::vector<Operation> operations;  ///< in the order in which they were added; empty if answer_lost
+    /// The transaction was committed, but the answer with the versions and numbers was lost. Only with idempotent_in.
     bool answer_lost = false;
 };
 
-/// How an asynchronous commit ended: with a result; with neither (timed out or stopped, nothing was written); or with
-/// an error.
-struct CommitResult {
-    std::optional<TransactionResult> result;
-    std::exception_ptr error;  ///< an Error, or null
-};
+/// How an asynchronous commit ended. Empty without an error: timed out or stopped, and nothing was written.
+using CommitResult = Result<std::optional<TransactionResult>>;
 
-/// Writes that happen only while grants are held: all of them at once, or none, and only if the node of every required
-/// grant is there at that point of ZooKeeper's own history. No clock is involved, so a holder that was stopped, cut
-/// off or replaced cannot write any more, whatever it believes. Works with the grants of every recipe.
+/// Writes that happen only while grants are held: all of them or none, and only if the nodes of all required grants
+/// exist at that point of ZooKeeper's own history. No clock is involved: a holder that was suspended, disconnected or
+/// replaced cannot write any more, whatever it believes. Works with the grants of every recipe.
 ///
 /// Costs one request and one round trip. May be committed again. Not safe for concurrent use while operations are
-/// added; commits may run beside each other.
+/// added; several commits may run at the same time.
 ///
-/// The session that sends need not be that of the grant. Paths are those of the session that sends (its namespace).
+/// The session that sends the transaction may be another one than that of the grant. Paths are relative to the
+/// path_prefix of the session that sends.
 class ZKRECIPES_API Transaction {
 public:
     static constexpr std::int32_t any_version = -1;
@@ -56,7 +53,7 @@ public:
         sequential  ///< persistent; the servers append ten digits to the path
     };
 
-    /// On the session of the grant. Throws Error lock_lost for an empty grant.
+    /// Uses the session of the grant. Throws Error lock_lost for an empty grant.
     explicit Transaction(const Grant& grant);
     Transaction(Session& session, const Grant& grant);
     /// For the hold of another process. Throws Error lock_lost for a sequencer that was moved from.
@@ -65,46 +62,46 @@ public:
     Transaction& operator=(Transaction&&) noexcept;
     ~Transaction();
 
-    /// A further grant that must be held. Throws Error lock_lost for an empty grant, and for a sequencer that was moved
-    /// from.
+    /// Requires a further grant. Throws Error lock_lost for an empty grant or a sequencer that was moved from.
     Transaction& require(const Grant& grant);
     Transaction& require(const Sequencer& sequencer);
 
-    // The operations, executed in this order; each sees what those before it did. Throw Error bad_path; bad_option for
-    // a version below -1 or an empty access list.
-    /// `acl` empty: the session's. The parent must exist.
+    // The operations run in the order in which they are added; each sees the effects of the earlier ones. All throw
+    // Error bad_path; bad_option for a version below -1 or an empty access list.
+    /// The parent must exist. `acl`: if empty, that of the session.
     Transaction& create(const std::string& path, std::string data, Create how = Create::persistent,
                         std::optional<std::vector<Acl>> acl = {});
     Transaction& set(const std::string& path, std::string data, std::int32_t version = any_version);
     Transaction& remove(const std::string& path, std::int32_t version = any_version);
-    /// Changes nothing; the node must be there, and its data of that version.
+    /// Changes nothing: the node must exist, and its data must have that version.
     Transaction& check(const std::string& path, std::int32_t version = any_version);
 
-    /// Lets the transaction be sent again when its answer is lost, without a chance that it happens twice: every
-    /// attempt also makes one ephemeral node, of the same name that is used only once, in this directory, and the next
-    /// attempt fails on it if an earlier one has happened. It is deleted behind the commit. The directory must exist
-    /// and must not be that of a lock. Works while the session lives.
+    /// Allows the commit to be repeated if its answer is lost, without the danger that it happens twice. Every attempt
+    /// also creates the same ephemeral node in this directory, so a second one fails if an earlier one has happened.
+    /// The node is deleted after the commit. The directory must exist and must not be that of a lock. Works as long as
+    /// the session lives.
     Transaction& idempotent_in(const std::string& directory);
 
-    std::size_t size() const noexcept;  ///< how many operations were added
+    std::size_t size() const noexcept;  ///< the number of operations
 
-    /// Blocks the fiber or thread until the servers have answered. Throws Error:
-    ///   lock_lost         a grant is over; nothing was written
+    /// Blocks until the servers have answered. Throws Error:
+    ///   lock_lost         a required hold is over; nothing was written
     ///   node_exists, no_node, no_parent, bad_version, not_empty, no_permission, quota_exceeded …
-    ///                     an operation was refused: the text says which; nothing was written
-    ///   too_large         more than the servers take in one request; nothing was sent
-    ///   connection_lost   retry policy gave up before anything was sent; nothing was written
+    ///                     an operation was refused, the text says which; nothing was written
+    ///   too_large         more than the servers accept in one request; nothing was sent
+    ///   connection_lost   the retry policy gave up before anything was sent; nothing was written
     ///   closed            the session was closed before anything was sent; nothing was written
-    ///   outcome_unknown   it was sent, and the answer was lost: it has happened as a whole, or will in a moment, or
-    ///                     never; see docs/recipes/transaction.md
+    ///   outcome_unknown   it was sent and the answer was lost: all of it has happened, or may still happen, or none
+    ///                     ever will; see docs/recipes/transaction.md
     TransactionResult commit();
-    /// Empty: the deadline passed or a stop was requested before anything was sent; nothing was written. A passed
-    /// deadline makes one attempt: empty when not connected, otherwise it waits for the answer. Throws as commit(), and
-    /// outcome_unknown when the deadline passes or a stop is requested before the answer came.
-    [[nodiscard]] std::optional<TransactionResult> commit_before(Deadline deadline, std::stop_token stop = {});
-    /// As commit_before without blocking; the result comes on the session's notifier thread, exactly once. What was
-    /// added so far is what is sent. Throws Error at once where nothing can follow: closed; too_large; bad_option for
-    /// an empty callback. What the callback throws is logged.
+    /// Blocks until the servers have answered. Empty: timed out or stopped before anything was sent; nothing was
+    /// written. A passed deadline allows one attempt: empty if not connected, otherwise it waits for the answer. Throws
+    /// as commit(), and outcome_unknown if the deadline passes or a stop is requested before the answer.
+    [[nodiscard]] std::optional<TransactionResult> try_commit_for(Timeout timeout, std::stop_token stop = {});
+    [[nodiscard]] std::optional<TransactionResult> try_commit_until(Deadline deadline, std::stop_token stop = {});
+    /// As try_commit_until, without blocking: sends the operations added so far; `done` is called exactly once, on the
+    /// session's notifier thread. Throws immediately if the call cannot be started: closed; too_large; bad_option for
+    /// an empty callback. An exception thrown by the callback is logged.
     void commit_async(Deadline deadline, std::stop_token stop, std::function<void(CommitResult)> done);
 
 private:

@@ -3,6 +3,8 @@
 #include <memory>
 #include <string>
 
+#include <zkrecipes/deadline.hpp>
+
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -21,6 +23,12 @@ std::shared_ptr<Impl> usable(const std::shared_ptr<Impl>& impl, const char* oper
 template <class Impl>
 std::shared_ptr<Impl> usable_or_null(const std::shared_ptr<Impl>& impl) noexcept {
     return impl == nullptr || impl->core->inherited() ? nullptr : impl;
+}
+
+/// The time at which a call with this timeout gives up.
+template <class Impl>
+Deadline deadline_in(const std::shared_ptr<Impl>& impl, Timeout timeout, const char* operation) {
+    return Deadline::after(usable(impl, operation)->core->runtime().steady_now(), timeout);
 }
 
 /// Empty for an object that was moved from.

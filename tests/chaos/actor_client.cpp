@@ -82,14 +82,14 @@ private:
             if (options_.number("async") != 0) {
                 mutex.acquire_async(Deadline::never(), stop_.get_token(), [this, lock](AcquireResult result) {
                     const Stamp now = stamp_now();
-                    if (!result.error) return granted(lock, now, std::move(result.grant));
+                    if (!result.error) return granted(lock, now, std::move(result.value));
                     failed(lock, result.error);
                 });
                 continue;
             }
             acquirers_.emplace_back([this, lock, mutex = std::move(mutex)]() mutable {
                 try {
-                    auto grant = mutex.acquire_before(Deadline::never(), stop_.get_token());
+                    auto grant = mutex.try_acquire_until(Deadline::never(), stop_.get_token());
                     granted(lock, stamp_now(), std::move(grant));
                 } catch (...) {
                     failed(lock, std::current_exception());
@@ -176,7 +176,7 @@ private:
 
     bool cycle(std::vector<ExclusiveMutex>& mutexes, int index) {
         const int lock = options_.first_lock() + index;
-        auto grant = mutexes[static_cast<std::size_t>(index)].acquire_before(std::chrono::seconds(120));
+        auto grant = mutexes[static_cast<std::size_t>(index)].try_acquire_for(std::chrono::seconds(120));
         const Stamp now = stamp_now();
         if (!grant) {
             reply_.say("starved " + std::to_string(lock));

@@ -32,7 +32,7 @@ using std::chrono::milliseconds;
 /// One lock of what a grant stands for.
 struct Part {
     int lock = 0;
-    HoldMode mode = HoldMode::alone;
+    HoldMode mode = HoldMode::exclusive;
 };
 
 /// One way to take something. A grant of several leases has one part and several nodes.
@@ -50,26 +50,26 @@ std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& op
         ways.push_back({{{lock_of(recipe, index), mode}},
                         [shared, acquire](Deadline deadline) { return acquire(*shared, deadline); }});
     };
-    const auto plainly = [](auto& object, Deadline deadline) { return object.acquire_before(deadline); };
-    const auto as_share = [](auto& object, Deadline deadline) { return object.acquire_shared_before(deadline); };
+    const auto plainly = [](auto& object, Deadline deadline) { return object.try_acquire_until(deadline); };
+    const auto as_share = [](auto& object, Deadline deadline) { return object.try_acquire_shared_until(deadline); };
     const auto add_set = [&](std::vector<Part> parts) {
         std::vector<MultiLock::Member> members;
         for (const auto& part : parts) {
             auto as = MultiLock::As::mutex;
             if (kind_of(part.lock) == LockKind::shared)
-                as = part.mode == HoldMode::shared ? MultiLock::As::shared : MultiLock::As::alone;
+                as = part.mode == HoldMode::shared ? MultiLock::As::shared : MultiLock::As::exclusive;
             members.push_back({options.lock_path(part.lock), as});
         }
         auto set = std::make_shared<MultiLock>(session, members);
-        ways.push_back({std::move(parts), [set](Deadline deadline) { return set->acquire_before(deadline); }});
+        ways.push_back({std::move(parts), [set](Deadline deadline) { return set->try_acquire_until(deadline); }});
     };
     switch (recipe) {
         case Recipe::exclusive_mutex:
-            for (int i = 0; i < kLocksEach; ++i) add(i, HoldMode::alone, ExclusiveMutex(session, path(i)), plainly);
+            for (int i = 0; i < kLocksEach; ++i) add(i, HoldMode::exclusive, ExclusiveMutex(session, path(i)), plainly);
             break;
         case Recipe::read_write_lock:
             for (int i = 0; i < kLocksEach; ++i) {
-                add(i, HoldMode::alone, ReadWriteLock(session, path(i)), plainly);
+                add(i, HoldMode::exclusive, ReadWriteLock(session, path(i)), plainly);
                 add(i, HoldMode::shared, ReadWriteLock(session, path(i)), as_share);
             }
             break;
@@ -78,23 +78,23 @@ std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& op
                 for (int count = 1; count <= 2; ++count) {
                     add(i, HoldMode::lease, Semaphore(session, path(i), kLeases),
                         [count](Semaphore& semaphore, Deadline deadline) {
-                            return semaphore.acquire_before(deadline, {}, count);
+                            return semaphore.try_acquire_until(count, deadline);
                         });
                 }
             }
             break;
         case Recipe::semaphore_mutex:
-            for (int i = 0; i < kLocksEach; ++i) add(i, HoldMode::alone, SemaphoreMutex(session, path(i)), plainly);
+            for (int i = 0; i < kLocksEach; ++i) add(i, HoldMode::exclusive, SemaphoreMutex(session, path(i)), plainly);
             break;
         case Recipe::multi_lock: {
-            const auto part = [&](int index, HoldMode mode = HoldMode::alone) {
+            const auto part = [&](int index, HoldMode mode = HoldMode::exclusive) {
                 return Part{lock_of(recipe, index), mode};
             };
             add_set({part(0), part(1)});
             add_set({part(1), part(2)});
             add_set({part(2, HoldMode::shared), part(0)});
             // Others who use single members know nothing of the sets.
-            add(1, HoldMode::alone, ExclusiveMutex(session, path(1)), plainly);
+            add(1, HoldMode::exclusive, ExclusiveMutex(session, path(1)), plainly);
             add(2, HoldMode::shared, ReadWriteLock(session, path(2)), as_share);
             break;
         }
@@ -102,8 +102,8 @@ std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& op
             for (int i = 0; i < kLocksEach; ++i) {
                 ElectionOptions election;
                 if (i == 2) election.layout = ElectionLayout::selector;
-                add(i, HoldMode::alone, LeaderElection(session, path(i), election),
-                    [](LeaderElection& object, Deadline deadline) { return object.campaign_before(deadline); });
+                add(i, HoldMode::exclusive, LeaderElection(session, path(i), election),
+                    [](LeaderElection& object, Deadline deadline) { return object.try_campaign_until(deadline); });
             }
             break;
         case Recipe::zklock: break;  // actor_zklock.cpp
@@ -197,7 +197,7 @@ private:
         std::this_thread::sleep_for(milliseconds(random() % 50 == 0 ? 300 + random() % 6000 : random() % 12));
         stay_in_trouble(way, *grant);
         for (std::size_t i = 0; i < way.parts.size(); ++i) {
-            if (way.parts[i].mode != HoldMode::alone) continue;
+            if (way.parts[i].mode != HoldMode::exclusive) continue;
             // The fenced one without a look at the clock: that is what the fence is for.
             if (guarded[i] >= 0) {
                 HoldSet::note_fenced(*entries[i], fenced.write(way.parts[i].lock, token, guarded[i] + 1));

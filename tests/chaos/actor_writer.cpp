@@ -70,7 +70,7 @@ private:
             Transaction transaction = guarded_by(grant, by_sequencer);
             transaction.set(options_.text("data"), std::to_string(grant.token()) + " " + std::to_string(n));
             try {
-                const auto result = transaction.commit_before(kPatience);
+                const auto result = transaction.try_commit_until(kPatience);
                 if (result && !acknowledged(result->operations.at(0).version, grant)) return false;
             } catch (const Error& error) {
                 if (error.errc() == Errc::lock_lost) return refused(grant, stop, by_sequencer);

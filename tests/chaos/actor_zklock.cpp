@@ -162,15 +162,15 @@ int run_command(const ActorOptions& options) {
     Board board = Board::attach(descriptor);
     const int lock = options.first_lock();
     const std::string said = environment("ZKLOCK_MODE");
-    const auto mode = said == "shared" ? HoldMode::shared : said == "semaphore" ? HoldMode::lease : HoldMode::alone;
+    const auto mode = said == "shared" ? HoldMode::shared : said == "semaphore" ? HoldMode::lease : HoldMode::exclusive;
     const std::string node = environment("ZKLOCK_NODE");
     const std::int64_t token = std::strtoll(environment("ZKLOCK_FENCING_TOKEN"), nullptr, 10);
     HoldSlot& hold = board.add_hold(options.actor(), lock, started, token, node.substr(node.rfind('/') + 1), mode);
     RegisterClient fenced(options.text("register"));
     const auto plain = board.read_counter(lock);
-    const auto guarded = mode == HoldMode::alone    ? fenced.read(lock, token)
-                         : mode == HoldMode::shared ? fenced.read_shared(lock, token)
-                                                    : -1;
+    const auto guarded = mode == HoldMode::exclusive ? fenced.read(lock, token)
+                         : mode == HoldMode::shared  ? fenced.read_shared(lock, token)
+                                                     : -1;
     if (token % 2 == 0) std::signal(SIGTERM, SIG_IGN);  // then only SIGKILL ends it in time
     // To run is to believe: the promise is that we are dead before somebody else holds.
     const Stamp until = stamp_now() + from_ms(options.number("hold-ms"));
@@ -179,7 +179,7 @@ int run_command(const ActorOptions& options) {
         std::this_thread::sleep_for(milliseconds(1));
         hold.last_true_at = stamp_now();
     }
-    if (mode == HoldMode::alone) {
+    if (mode == HoldMode::exclusive) {
         ++(guarded >= 0 && fenced.write(lock, token, guarded + 1) ? hold.fenced : hold.refused);
         hold.last_write_at = stamp_now();
         board.write_counter(lock, plain + 1);

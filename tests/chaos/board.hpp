@@ -39,7 +39,7 @@ public:
 
     /// A new slot, already stamped as granted. Throws std::runtime_error when the board is full.
     HoldSlot& add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                       HoldMode mode = HoldMode::alone, std::int64_t session = 0);
+                       HoldMode mode = HoldMode::exclusive, std::int64_t session = 0);
 
     /// The unfenced counter of a lock. Read and write are two operations on purpose: two writers lose updates.
     std::int64_t read_counter(int lock) const noexcept;

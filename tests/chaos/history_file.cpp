@@ -50,7 +50,7 @@ private:
     void write_holds() {
         auto holds = result_.record.holds;
         std::sort(holds.begin(), holds.end(), [](const Hold& a, const Hold& b) { return a.granted_at < b.granted_at; });
-        static const char* const kModes[] = {"alone", "shared", "lease"};
+        static const char* const kModes[] = {"exclusive", "shared", "lease"};
         for (const auto& hold : holds) {
             boost::json::object json = {{"hold", hold.lock},
                                         {"recipe", to_string(recipe_of(hold.lock))},

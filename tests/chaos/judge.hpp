@@ -10,29 +10,29 @@
 namespace zkrecipes::chaos {
 
 /// Whom a hold excludes: everybody; whoever wants the lock alone; nobody, as long as there are leases.
-enum class HoldMode { alone, shared, lease };
+enum class HoldMode { exclusive, shared, lease };
 
 /// What one client believed of one hold, as it stamped it.
 struct Hold {
-    int actor = 0;                    // which process
-    int lock = 0;                     // which lock; holds of different locks never conflict
-    HoldMode mode = HoldMode::alone;  // judge() knows no other: round_judge.hpp does
-    std::int64_t token = 0;           // czxid of the lock node
-    std::string node;                 // last component of its path; empty: unknown
-    std::int64_t session = 0;         // that the node belongs to; 0: unknown
-    Stamp granted_at = 0;             // right after the grant was returned
-    Stamp last_true_at = 0;           // read right *before* the last held() that answered true
-    Stamp first_false_at = 0;         // read right *after* the first held() that answered false
-    Stamp lost_at = 0;                // lost() fired
-    Stamp released_at = 0;            // right before release(); the owner has finished then
-    Stamp stopped_at = 0;             // the process stopped itself (SIGSTOP) …
-    Stamp resumed_at = 0;             // … and this is its first instruction afterwards
-    bool held_after_resume = false;   // what held() answered then
-    int revivals = 0;                 // held() answered true after it had answered false
-    std::int64_t writes = 0;          // to the unfenced counter, acknowledged
-    Stamp last_write_at = 0;          // read right before the held() that allowed the write
-    std::int64_t fenced = 0;          // increments that the fenced register acknowledged …
-    std::int64_t refused = 0;         // … and that it refused
+    int actor = 0;                        // which process
+    int lock = 0;                         // which lock; holds of different locks never conflict
+    HoldMode mode = HoldMode::exclusive;  // judge() knows no other: round_judge.hpp does
+    std::int64_t token = 0;               // czxid of the lock node
+    std::string node;                     // last component of its path; empty: unknown
+    std::int64_t session = 0;             // that the node belongs to; 0: unknown
+    Stamp granted_at = 0;                 // right after the grant was returned
+    Stamp last_true_at = 0;               // read right *before* the last held() that answered true
+    Stamp first_false_at = 0;             // read right *after* the first held() that answered false
+    Stamp lost_at = 0;                    // lost() fired
+    Stamp released_at = 0;                // right before release(); the owner has finished then
+    Stamp stopped_at = 0;                 // the process stopped itself (SIGSTOP) …
+    Stamp resumed_at = 0;                 // … and this is its first instruction afterwards
+    bool held_after_resume = false;       // what held() answered then
+    int revivals = 0;                     // held() answered true after it had answered false
+    std::int64_t writes = 0;              // to the unfenced counter, acknowledged
+    Stamp last_write_at = 0;              // read right before the held() that allowed the write
+    std::int64_t fenced = 0;              // increments that the fenced register acknowledged …
+    std::int64_t refused = 0;             // … and that it refused
 };
 
 /// What an outsider with a session of its own saw of one lock node.

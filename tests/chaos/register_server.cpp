@@ -93,13 +93,13 @@ std::string RegisterServer::answer(const std::string& request) {
     const std::lock_guard guard(mutex_);
     auto& account = accounts_[std::stoi(lock)];
     if (word == "w") {
-        const bool written = fences_.run_alone(lock, token, [&] {
+        const bool written = fences_.run_exclusive(lock, token, [&] {
             account.value = value;
             ++account.accepted[token];
         });
         return written ? "1" : "-1";
     }
-    const bool let_in = word == "s" ? fences_.admit_shared(lock, token) : fences_.admit_alone(lock, token);
+    const bool let_in = word == "s" ? fences_.admit_shared(lock, token) : fences_.admit_exclusive(lock, token);
     return std::to_string(let_in ? account.value : -1);
 }
 

@@ -139,7 +139,7 @@ private:
         for (const auto& hold : holds) {
             written += hold.writes;
             const bool killed = record_.killed.count(hold.actor) + record_.commands.count(hold.actor) != 0;
-            uncertain += killed && hold.mode == HoldMode::alone && hold.writes == 0 ? 1 : 0;
+            uncertain += killed && hold.mode == HoldMode::exclusive && hold.writes == 0 ? 1 : 0;
         }
         const auto found = record_.counters.find(lock);
         const std::int64_t value = found == record_.counters.end() ? 0 : found->second;

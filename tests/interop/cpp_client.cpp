@@ -41,7 +41,7 @@ Lock election_of_kind(const std::string& kind, Session& session, const std::stri
                                           : ElectionLayout::kazoo;
     const auto election = std::make_shared<LeaderElection>(session, path, options);
     const auto leadership = std::make_shared<Grant>();
-    return {[=](Deadline d) { return static_cast<bool>(*leadership = election->campaign_before(d)); },
+    return {[=](Deadline d) { return static_cast<bool>(*leadership = election->try_campaign_until(d)); },
             [=] { leadership->release(); },
             [=] {
                 auto candidates = election->candidates();
@@ -57,19 +57,19 @@ Lock lock_of_kind(const std::string& kind, Session& session, const std::string& 
                   ReadWriteLocks& read_write_locks) {
     if (kind == "mutex") {
         const auto lock = std::make_shared<ExclusiveMutex>(session, path, options);
-        return {[=](Deadline d) { return lock->lock_before(d); }, [=] { lock->unlock(); },
+        return {[=](Deadline d) { return lock->try_lock_until(d); }, [=] { lock->unlock(); },
                 [=] { return lock->participants(); }};
     }
     if (kind == "semaphore_mutex") {
         const auto lock = std::make_shared<SemaphoreMutex>(session, path, options);
-        return {[=](Deadline d) { return lock->lock_before(d); }, [=] { lock->unlock(); },
+        return {[=](Deadline d) { return lock->try_lock_until(d); }, [=] { lock->unlock(); },
                 [=] { return lock->participants(); }};
     }
     if (kind == "semaphore2") {  // one lease of two
         const auto semaphore = std::make_shared<Semaphore>(session, path, 2, options);
         const auto held = std::make_shared<std::vector<Grant>>();
         const auto acquire = [=](Deadline d) {
-            Grant grant = semaphore->acquire_before(d);
+            Grant grant = semaphore->try_acquire_until(d);
             if (!grant) return false;
             held->push_back(std::move(grant));
             return true;
@@ -84,10 +84,11 @@ Lock lock_of_kind(const std::string& kind, Session& session, const std::string& 
     const auto lock = known;
     const auto participants = [=] { return lock->participants(); };
     if (kind == "write") {
-        return {[=](Deadline d) { return lock->lock_before(d); }, [=] { lock->unlock(); }, participants};
+        return {[=](Deadline d) { return lock->try_lock_until(d); }, [=] { lock->unlock(); }, participants};
     }
     if (kind == "read") {
-        return {[=](Deadline d) { return lock->lock_shared_before(d); }, [=] { lock->unlock_shared(); }, participants};
+        return {[=](Deadline d) { return lock->try_lock_shared_until(d); }, [=] { lock->unlock_shared(); },
+                participants};
     }
     throw std::invalid_argument("unknown kind of lock " + kind);
 }

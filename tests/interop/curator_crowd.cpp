@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const char* kind_of(MultiLock::As as) {
-    return as == MultiLock::As::mutex ? "mutex" : as == MultiLock::As::alone ? "write" : "read";
+    return as == MultiLock::As::mutex ? "mutex" : as == MultiLock::As::exclusive ? "write" : "read";
 }
 
 class CuratorCrowdClient final : public CrowdClient {

@@ -25,7 +25,7 @@ struct Member {
     const char* kept_out;  // what Curator must not get while we hold the set
 };
 constexpr Member kMembers[] = {
-    {"m", As::mutex, "mutex"}, {"w", As::alone, "write"}, {"w", As::alone, "read"}, {"r", As::shared, "write"}};
+    {"m", As::mutex, "mutex"}, {"w", As::exclusive, "write"}, {"w", As::exclusive, "read"}, {"r", As::shared, "write"}};
 
 class MultiLockInteropTest : public InteropTest {
 protected:
@@ -35,7 +35,7 @@ protected:
         ZKRECIPES_NEEDS(Who::curator);
         session_.emplace(connect_string());
         lock_.emplace(*session_,
-                      std::vector<MultiLock::Member>{{path("m")}, {path("w"), As::alone}, {path("r"), As::shared}});
+                      std::vector<MultiLock::Member>{{path("m")}, {path("w"), As::exclusive}, {path("r"), As::shared}});
     }
     void TearDown() override {
         lock_.reset();
@@ -65,7 +65,7 @@ private:
 
 TEST_F(MultiLockInteropTest, CuratorIsKeptOutOfEveryMemberAndSharesWhatIsShared) {
     const auto curator = client(Who::curator);
-    Grant grant = lock().acquire_before(kMaxWait);
+    Grant grant = lock().try_acquire_until(kMaxWait);
     ASSERT_TRUE(grant.held());
     for (const auto& member : kMembers) {
         SCOPED_TRACE(std::string(member.name) + " " + member.kept_out);
@@ -103,7 +103,7 @@ TEST_F(MultiLockInteropTest, CuratorInAnyMemberKeepsTheSetOut) {
 TEST_F(MultiLockInteropTest, OneQueueInTheOrderOfArrivalAndBothReadWhoStandsInIt) {
     const auto before = client(Who::curator), after = client(Who::curator), reader = client(Who::curator);
     ASSERT_TRUE(before->acquire("mutex", path("m")).yes());
-    Acquiring set([&] { return lock().acquire_before(kMaxWait); });
+    Acquiring set([&] { return lock().try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_count("m", 2));
     const Answer last = after->acquire("mutex", path("m"));
     ASSERT_TRUE(await_count("m", 3));
@@ -141,7 +141,7 @@ TEST_F(MultiLockInteropTest, ACuratorKilledInAnyMemberWhileItHoldsAndWaitsMakesR
     ASSERT_TRUE(holds->acquire("mutex", path("m")).yes());
     const Answer never = waits->acquire("write", path("w"));
     ASSERT_TRUE(await_count("w", 2));
-    Acquiring set([&] { return lock().acquire_before(kMaxWait); });
+    Acquiring set([&] { return lock().try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_count("w", 3));
     peer.kill();
     ASSERT_TRUE(await_count("w", 2));
@@ -161,7 +161,7 @@ TEST_F(MultiLockInteropTest, AMultiLockOfCuratorsAndASetWaitForEachOtherUntilOne
     ASSERT_TRUE(await_count("a", 2));
     MultiLock both(session(), {{path("b")}, {path("a")}});
     std::stop_source give_way;
-    Acquiring set([&] { return both.acquire_before(Deadline::never(), give_way.get_token()); });
+    Acquiring set([&] { return both.try_acquire_until(Deadline::never(), give_way.get_token()); });
     ASSERT_TRUE(await_count("a", 3));
     const auto ours = path("b") + "/" + observer().children(path("b")).value().at(0);
     first.release();
@@ -172,7 +172,7 @@ TEST_F(MultiLockInteropTest, AMultiLockOfCuratorsAndASetWaitForEachOtherUntilOne
     give_way.request_stop();
     EXPECT_FALSE(set.get());
     EXPECT_TRUE(sorted.yes());
-    Acquiring again([&] { return both.acquire_before(kMaxWait); });
+    Acquiring again([&] { return both.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_count("b", 2));
     curator->ask({"release_set"}).fields();
     EXPECT_TRUE(again.get().held());

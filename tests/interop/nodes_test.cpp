@@ -69,7 +69,7 @@ TEST_F(NodesInteropTest, ABarrierIsClosedByOneAndOpenedByTheOther) {
     theirs->ask({"barrier_set", lock_path()}).fields();
     EXPECT_FALSE(ours.wait(50ms));
     std::atomic<bool> passed{false};
-    ours.wait_async(kMaxWait, {}, [&](const BarrierResult& result) { passed = result.passed; });
+    ours.wait_async(kMaxWait, {}, [&](const BarrierResult& result) { passed = result.value; });
     ASSERT_TRUE(await_watched());
     theirs->ask({"barrier_remove", lock_path()}).fields();
     EXPECT_TRUE(await([&] { return passed.load(); }));
@@ -89,7 +89,7 @@ TEST_F(NodesInteropTest, TwoOfOursAndTwoOfTheirsEnterTogetherAndLeaveTogether) {
         DoubleBarrier ours[] = {DoubleBarrier(s, lock_path(), 4), DoubleBarrier(s, lock_path(), 4)};
         std::atomic<int> entered{0}, left{0};
         const auto counting = [](std::atomic<int>& counter) {
-            return [&counter](const BarrierResult& result) { counter += result.passed ? 1 : 100; };
+            return [&counter](const BarrierResult& result) { counter += result.value ? 1 : 100; };
         };
         std::vector<Answer> answers;
         const auto enters = [&](int who) {

@@ -111,7 +111,7 @@ TEST_F(RevocationInteropTest, AHolderOfOursThatGivesWayLetsCuratorIn) {
 TEST_F(RevocationInteropTest, AWaiterOfOursThatCuratorAskedIsToldOnceItHolds) {
     const auto holder = client(Who::curator);
     ASSERT_TRUE(holder->acquire("mutex", lock_path()).yes());
-    Acquiring waiting([&] { return ExclusiveMutex(session(), lock_path()).acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return ExclusiveMutex(session(), lock_path()).try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
     revoke(*holder, lock_path() + "/" + queue().at(1));
     holder->release("mutex", lock_path()).fields();
@@ -125,7 +125,7 @@ class CuratorHolderAskedTest : public RevocationInteropTest, public ::testing::W
 TEST_P(CuratorHolderAskedTest, WeAskARevocableHolderAndItsListenerIsCalled) {
     const auto holder = client(Who::curator), listener = client(Who::curator);
     ASSERT_TRUE(acquire_revocable(*holder, GetParam(), lock_path()));
-    Acquiring waiting([&] { return ReadWriteLock(session(), lock_path()).acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return ReadWriteLock(session(), lock_path()).try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
     const Participant seen = participant(true);
     EXPECT_EQ(seen.raw, "") << "what Curator writes into the node of a revocable lock";

@@ -123,7 +123,7 @@ TEST_F(SemaphoreInteropTest, SeveralLeasesAtOnceCountOnBothSides) {
     ASSERT_TRUE(await_free());
     ASSERT_TRUE(acquire_two(*other, kMaxWait).yes());
     EXPECT_FALSE(ours.try_acquire(1));
-    Acquiring waiting([&] { return ours.acquire_before(kMaxWait, {}, 2); });
+    Acquiring waiting([&] { return ours.try_acquire_until(2, kMaxWait); });
     ASSERT_TRUE(await_waiting());
     other->release(kTwo, lock_path()).fields();
     ASSERT_TRUE(await([&] { return count("/leases") == 1; }));

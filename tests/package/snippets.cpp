@@ -37,7 +37,7 @@ void exclusive_mutex() {
     zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
     zkrecipes::ExclusiveMutex mutex(session, "/locks/orders/42");
 
-    if (zkrecipes::Grant grant = mutex.acquire_before(30s)) {
+    if (zkrecipes::Grant grant = mutex.try_acquire_for(30s)) {
         while (work_left() && grant.held()) do_a_piece(grant.token());  // the resource refuses smaller tokens
     }                                                                   // released here
 
@@ -63,7 +63,7 @@ void read_write_lock() {
         std::shared_lock shared(lock, 5s);  // or lock.acquire_shared(), for a Grant
         if (shared.owns_lock()) read_the_catalogue();
     }
-    if (zkrecipes::Grant exclusive = lock.acquire_before(30s)) {
+    if (zkrecipes::Grant exclusive = lock.try_acquire_for(30s)) {
         rewrite_the_catalogue(exclusive.token());
     }
     // [/read_write_lock]
@@ -102,7 +102,7 @@ void multi_lock() {
     zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
     MultiLock transfer(session, {{"/accounts/4711"}, {"/accounts/42"}, {"/rates", MultiLock::As::shared}});
 
-    if (zkrecipes::Grant grant = transfer.acquire_before(30s)) {
+    if (zkrecipes::Grant grant = transfer.try_acquire_for(30s)) {
         book(grant.token());  // one token for all three
     }
     // [/multi_lock]

@@ -209,7 +209,7 @@ TEST_F(AtomicCounterTest, WhoeverIsOvertakenOrLosesTheNodeLooksAgain) {
     EXPECT_EQ(error_of([&] { meanwhile([&] { return once.increment(); }, [&] { put(30); }); }).errc(),
               Errc::bad_version);
     EXPECT_EQ(number(), 30);
-    EXPECT_FALSE(meanwhile([&] { return counter.add_before(1, Deadline::passed()); }, [&] { put(40); }))
+    EXPECT_FALSE(meanwhile([&] { return counter.try_add_until(1, Deadline::passed()); }, [&] { put(40); }))
         << "one attempt";
     EXPECT_EQ(number(), 40);
 }
@@ -238,7 +238,7 @@ TEST_F(AtomicCounterTest, AfterConflictsItGoesOnUnderTheLock) {
     grant = mutex.acquire();
     held_back = gate().hold_reply(look());
     std::stop_source stop;
-    auto stopped = std::async(std::launch::async, [&] { return counter.add_before(1, kMaxWait, stop.get_token()); });
+    auto stopped = std::async(std::launch::async, [&] { return counter.try_add_until(1, kMaxWait, stop.get_token()); });
     ASSERT_TRUE(held_back.wait_reached());
     put(30);
     held_back.release();
@@ -295,8 +295,8 @@ TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
     put(0);
     std::stop_source stopped;
     stopped.request_stop();
-    EXPECT_FALSE(counter.add_before(1, kMaxWait, stopped.get_token()));
-    EXPECT_TRUE(counter.add_before(1, Deadline::passed())) << "one attempt is enough";
+    EXPECT_FALSE(counter.try_add_until(1, kMaxWait, stopped.get_token()));
+    EXPECT_TRUE(counter.try_add_until(1, Deadline::passed())) << "one attempt is enough";
     EXPECT_EQ(number(), 1);
 
     auto held_back = gate().hold_reply(write());
@@ -305,19 +305,20 @@ TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
         EXPECT_TRUE(held_back.wait_reached());
         stop.request_stop();
     });
-    EXPECT_EQ(error_of([&] { (void)counter.add_before(1, kMaxWait, stop.get_token()); }).errc(), Errc::outcome_unknown);
+    EXPECT_EQ(error_of([&] { (void)counter.try_add_until(1, kMaxWait, stop.get_token()); }).errc(),
+              Errc::outcome_unknown);
     stopper.join();
     held_back.release();
     EXPECT_EQ(number(), 2);
 
     held_back = gate().hold_reply(look());
-    EXPECT_FALSE(counter.add_before(1, 50ms)) << "nothing was sent";
+    EXPECT_FALSE(counter.try_add_for(1, 50ms)) << "nothing was sent";
     EXPECT_TRUE(held_back.wait_reached());
     held_back.release();
     gate().refuse();
     gate().reset_all();
     ASSERT_TRUE(await([&] { return s.state() == SessionState::suspended; }));
-    EXPECT_FALSE(counter.add_before(1, Deadline::passed()));
+    EXPECT_FALSE(counter.try_add_until(1, Deadline::passed()));
     EXPECT_EQ(error_of([&] { counter.force_set(1, 50ms); }).errc(), Errc::unreachable);
     EXPECT_EQ(error_of([&] { counter.get(Fresh::no, 50ms); }).errc(), Errc::unreachable);
     EXPECT_EQ(number(), 2);
@@ -347,8 +348,8 @@ TEST_F(AtomicCounterTest, AsCallbackInANamespaceAndWithAnAccessList) {
     auto answer = done.get_future();
     ASSERT_EQ(answer.wait_for(kMaxWait), std::future_status::ready);
     const auto result = answer.get();
-    ASSERT_TRUE(result.change);
-    EXPECT_EQ(result.change->after, 4);
+    ASSERT_TRUE(result.value);
+    EXPECT_EQ(result.value->after, 4);
     EXPECT_EQ(number(), 4);
     EXPECT_THROW((void)observer().create(counter_path() + "/child"), testenv::RawError)
         << "the access list is the counter's";

@@ -35,7 +35,7 @@ public:
         return [this](const BarrierResult& result) {
             try {
                 if (result.error) std::rethrow_exception(result.error);
-                passed_ = result.passed;
+                passed_ = result.value;
             } catch (const Error& error) {
                 errc_ = error.errc();
             }

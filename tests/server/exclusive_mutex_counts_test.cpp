@@ -106,9 +106,9 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H2
     for (auto& s : sessions) {
         ExclusiveMutex mutex(s, lock_path());
         mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
-            if (result.error || !result.grant) ++failed;
+            if (result.error || !result.value) ++failed;
             const std::lock_guard lock(guard);
-            granted.push_back(std::move(result.grant));
+            granted.push_back(std::move(result.value));
         });
     }
     const auto served = [&] {

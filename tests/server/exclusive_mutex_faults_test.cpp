@@ -145,7 +145,7 @@ TEST_F(ExclusiveMutexFaultsTest, AStopWhileTheCreateIsOnItsWayAnswersAtOnceAndLe
     ExclusiveMutex mutex(s, lock_path());
     const auto fault = gate().hold_reply(create());
     std::stop_source stop;
-    Acquiring acquiring([&] { return mutex.acquire_before(Deadline::never(), stop.get_token()); });
+    Acquiring acquiring([&] { return mutex.try_acquire_until(Deadline::never(), stop.get_token()); });
     ASSERT_TRUE(fault.wait_reached());
     EXPECT_THAT(nodes(), SizeIs(1));
     stop.request_stop();
@@ -160,7 +160,7 @@ TEST_F(ExclusiveMutexFaultsTest, ADeadlineWhileTheCreateIsOnItsWayLeavesNothingE
     auto s = gated_session();
     ExclusiveMutex mutex(s, lock_path());
     const auto fault = gate().hold_reply(create());
-    EXPECT_FALSE(mutex.acquire_before(50ms));
+    EXPECT_FALSE(mutex.try_acquire_for(50ms));
     ASSERT_TRUE(fault.wait_reached());
     fault.drop();
     EXPECT_TRUE(await_nodes(0));
@@ -191,7 +191,7 @@ TEST_F(ExclusiveMutexFaultsTest, AWaiterWhoseSessionEndsGoesToTheBackOfTheQueueI
     auto s = gated_session();
     const auto former = s.info().session_id;
     ExclusiveMutex mutex(s, lock_path());
-    Acquiring waiting([&] { return mutex.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return mutex.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
     auto third = session();
     ExclusiveMutex later(third, lock_path());
@@ -258,7 +258,7 @@ TEST_F(ExclusiveMutexFaultsTest, ADeletedWaiterGoesToTheBackOfTheQueue) {  // H4
     auto s = session(), other = session();
     ExclusiveMutex mutex(s, lock_path()), theirs(other, lock_path());
     Grant first = mutex.acquire();
-    Acquiring waiting([&] { return theirs.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return theirs.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
     const auto node = mutex.participants().at(1).path;
     Acquiring overtaking([&] { return ExclusiveMutex(s, lock_path()).acquire(); });
@@ -407,7 +407,7 @@ TEST_F(ExclusiveMutexFaultsTest, CloseEndsWaitingCallsAndHolds) {
     ExclusiveMutex another(s, lock_path());
     EXPECT_EQ(error_of([&] { (void)another.acquire(); }).errc(), Errc::closed);  // H40
     EXPECT_EQ(error_of([&] { (void)another.try_lock(); }).errc(), Errc::closed);
-    EXPECT_EQ(error_of([&] { (void)another.acquire_before(kMaxWait); }).errc(), Errc::closed);
+    EXPECT_EQ(error_of([&] { (void)another.try_acquire_until(kMaxWait); }).errc(), Errc::closed);
     EXPECT_EQ(error_of([&] { mutex.participants(); }).errc(), Errc::closed);
 }
 

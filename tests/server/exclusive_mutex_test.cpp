@@ -75,7 +75,7 @@ TEST_F(ExclusiveMutexServerTest, AWaiterThatLeavesTheMiddleOfTheQueueLetsNobodyI
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
     std::stop_source leave;
-    Acquiring middle([&] { return mutex.acquire_before(Deadline::never(), leave.get_token()); });
+    Acquiring middle([&] { return mutex.try_acquire_until(Deadline::never(), leave.get_token()); });
     ASSERT_TRUE(await_nodes(2));
     Acquiring last([&] { return mutex.acquire(); });
     ASSERT_TRUE(await_nodes(3));
@@ -128,7 +128,7 @@ TEST_F(ExclusiveMutexServerTest, ParticipantsAreShownInOrderWithWhatTheySay) {
     std::stop_source stop;
     Acquiring waiting([&] {
         ExclusiveMutex other(s, lock_path());
-        return other.acquire_before(Deadline::never(), stop.get_token());
+        return other.try_acquire_until(Deadline::never(), stop.get_token());
     });
     ASSERT_TRUE(await_nodes(2));
     const auto queue = mutex.participants();
@@ -168,7 +168,7 @@ TEST_F(ExclusiveMutexServerTest, WhoeverHasANegativeNumberIsWaitedForInTheOrderO
     observer().make_path(lock_path());
     const auto first = lock_path() + "/a-lock--000000002", second = lock_path() + "/b-lock--000000001";
     for (const auto& node : {second, first}) observer().create(node, "", CreateMode::ephemeral);
-    Acquiring waiting([&] { return ExclusiveMutex(s, lock_path()).acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return ExclusiveMutex(s, lock_path()).try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(3));
     if (!uses_outside_ensemble()) {
         ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(second) != std::string::npos; }));

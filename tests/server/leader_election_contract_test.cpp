@@ -12,22 +12,20 @@ public:
     ElectionAsLock(Session& session, const std::string& path, ElectionLayout layout)
         : election_(session, path, {.id = "a candidate", .layout = layout}), held_(std::make_shared<Held>()) {}
 
-    Grant acquire_before(Deadline deadline, std::stop_token stop = {}) {
-        return election_.campaign_before(deadline, std::move(stop));
+    Grant try_acquire() { return election_.try_campaign(); }
+    Grant try_acquire_for(Timeout timeout, std::stop_token stop = {}) {
+        return election_.try_campaign_for(timeout, std::move(stop));
+    }
+    Grant try_acquire_until(Deadline deadline, std::stop_token stop = {}) {
+        return election_.try_campaign_until(deadline, std::move(stop));
     }
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
         election_.campaign_async(deadline, std::move(stop), std::move(done));
     }
     void lock() { keep(election_.campaign()); }
-    bool try_lock() { return keep(election_.campaign_before(Deadline::passed())); }
-    template <class Duration>
-    bool try_lock_for(Duration wait) {
-        return keep(election_.campaign_before(Deadline(wait)));
-    }
-    template <class Time>
-    bool try_lock_until(Time at) {
-        return keep(election_.campaign_before(Deadline(at)));
-    }
+    bool try_lock() { return keep(election_.try_campaign()); }
+    bool try_lock_for(Timeout timeout) { return keep(election_.try_campaign_for(timeout)); }
+    bool try_lock_until(Deadline at) { return keep(election_.try_campaign_until(at)); }
     std::vector<Participant> participants(Deadline deadline) { return election_.candidates(deadline); }
     void unlock() {
         Grant leaving;

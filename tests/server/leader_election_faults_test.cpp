@@ -125,7 +125,7 @@ TEST_F(LeaderElectionFaultsTest, WhoStepsDownIsNotRevivedByTheReconnect) {  // H
     auto s = gated_session(60s);
     LeaderElection hasty(s, lock_path(), stepping_down("hasty"));
     for (int round = 0; round < 2; ++round) {
-        Grant leadership = hasty.campaign_before(kMaxWait);
+        Grant leadership = hasty.try_campaign_until(kMaxWait);
         ASSERT_TRUE(leadership.held());
         gate().reset_all();
         ASSERT_TRUE(await([&] { return leadership.lost().stop_requested(); }));

@@ -58,7 +58,7 @@ TEST_F(LeaderObserverTest, AnObserverIsToldEachLeaderAndNobody) {
     Grant leadership = one.campaign();
     ASSERT_TRUE(told.await_last("one"));
     Grant next;
-    two.campaign_async(kMaxWait, {}, [&](AcquireResult result) { next = std::move(result.grant); });
+    two.campaign_async(kMaxWait, {}, [&](AcquireResult result) { next = std::move(result.value); });
     ASSERT_TRUE(await_nodes(2));
     leadership.release();
     ASSERT_TRUE(told.await_last("two"));
@@ -84,7 +84,7 @@ TEST_F(LeaderObserverTest, ObservingIsOneWatchAndTwoReadsForEachChange) {
     for (std::size_t i = 0; i < next.size(); ++i) {
         one.campaign_async(kMaxWait, {}, [&](AcquireResult result) {
             const std::size_t at = granted;
-            next[at] = std::move(result.grant);
+            next[at] = std::move(result.value);
             ++granted;
         });
     }
@@ -185,7 +185,7 @@ TEST_F(LeaderObserverTest, AnObserverMayEndItsSubscriptionAndCallTheElection) { 
         const std::lock_guard inside(mutex);
         ++told;
         EXPECT_FALSE(one.resign());
-        one.campaign_async(kMaxWait, {}, [&](AcquireResult result) { led = result.grant.held(); });
+        one.campaign_async(kMaxWait, {}, [&](AcquireResult result) { led = result.value.held(); });
         subscription.reset();
     });
     lock.unlock();

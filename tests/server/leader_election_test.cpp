@@ -31,7 +31,7 @@ TEST_P(ElectionLayoutTest, CandidatesLeadInTheOrderOfArrivalUnderTheirIds) {
     EXPECT_THAT(one.candidates(), SizeIs(0));
     Grant first = one.campaign();
     ASSERT_TRUE(first.held());
-    EXPECT_FALSE(two.campaign_before(Deadline::passed()));
+    EXPECT_FALSE(two.try_campaign());
     Acquiring second([&] { return two.campaign(); });
     ASSERT_TRUE(await_nodes(2));
     for (const auto& node : nodes()) {
@@ -65,11 +65,11 @@ TEST_F(LeaderElectionServerTest, LayoutsOnOnePathByMistakeStillHaveOneLeader) {
     LeaderElection latch = election(s, "latch"), selector = election(s, "selector", ElectionLayout::selector);
     ExclusiveMutex mutex(s, lock_path());
     Grant leadership = latch.campaign();
-    EXPECT_FALSE(selector.campaign_before(Deadline::passed()));
+    EXPECT_FALSE(selector.try_campaign());
     EXPECT_FALSE(mutex.try_lock());
     leadership.release();
-    leadership = selector.campaign_before(kMaxWait);
-    EXPECT_FALSE(latch.campaign_before(Deadline::passed()));
+    leadership = selector.try_campaign_until(kMaxWait);
+    EXPECT_FALSE(latch.try_campaign());
     EXPECT_FALSE(mutex.try_lock());
 }
 
@@ -120,7 +120,7 @@ TEST_F(LeaderElectionServerTest, AResignationThatIsFollowedByACampaignAtOnceIsNo
     EXPECT_EQ(running.overlaps(), 0);
     for (int round = 0; round < 20; ++round) {  // and the same without run()
         running.end();
-        Grant leadership = candidate.campaign_before(kMaxWait);
+        Grant leadership = candidate.try_campaign_until(kMaxWait);
         EXPECT_TRUE(leadership.held());
         leadership.release();
     }
@@ -217,11 +217,11 @@ TEST_F(LeaderElectionServerTest, CallbacksMayCallTheElectionAndBlockOnAnotherFib
     Grant second;
     candidate.campaign_async(kMaxWait, {}, [&](AcquireResult first) {
         candidate.campaign_async(kMaxWait, {}, [&](AcquireResult result) {
-            second = std::move(result.grant);
+            second = std::move(result.value);
             ++done;
         });
         EXPECT_FALSE(candidate.resign());
-        first.grant.release();
+        first.value.release();
         ++done;
     });
     EXPECT_TRUE(await([&] { return done == 2; }));

@@ -28,9 +28,9 @@ struct OnFibers {
 /// What every lock promises, whatever its recipe. A recipe joins with a type like this:
 ///   struct ExclusiveCase {
 ///       using Lock = ExclusiveMutex;                      // has the std requirements TimedLockable, and
-///       acquire_before static constexpr bool reentrant = true; static Lock make(Session& session, const std::string&
-///       path); static std::size_t nodes(const std::vector<std::string>& children);  // contenders among the children
-///       of the path
+///       try_acquire_until static constexpr bool reentrant = true; static Lock make(Session& session, const
+///       std::string& path); static std::size_t nodes(const std::vector<std::string>& children);  // contenders among
+///       the children of the path
 ///   };
 /// A recipe whose nodes stand in other directories has instead of nodes():
 ///       static std::vector<std::string> directories(const std::string& path);
@@ -139,7 +139,7 @@ TYPED_TEST_P(LockContract, ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline) {
         EXPECT_GE(std::chrono::steady_clock::now() - start, 30ms);
         EXPECT_FALSE(lock.try_lock_until(std::chrono::system_clock::now() + 10ms));
         EXPECT_FALSE(lock.try_lock_until(std::chrono::steady_clock::now() - 1h));
-        EXPECT_FALSE(lock.acquire_before(10ms));
+        EXPECT_FALSE(lock.try_acquire_for(10ms));
     });
     crowd.join();
     EXPECT_TRUE(this->eventually([&] { return this->contenders() == 1; }));
@@ -149,18 +149,18 @@ TYPED_TEST_P(LockContract, ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline) {
 TYPED_TEST_P(LockContract, AStopEndsAWaitAndOnlyThatOne) {  // H39
     auto s = this->session();
     auto lock = this->make(s);
-    Grant held = lock.acquire_before(kMaxWait);
+    Grant held = lock.try_acquire_until(kMaxWait);
     ASSERT_TRUE(held);
     std::stop_source stop;
     bool stopped = false;
     bool served = false;
     typename TestFixture::Crowd crowd;
     crowd.add([&] {
-        EXPECT_FALSE(lock.acquire_before(Deadline::never(), stop.get_token()));
+        EXPECT_FALSE(lock.try_acquire_until(Deadline::never(), stop.get_token()));
         stopped = true;
-        EXPECT_FALSE(lock.acquire_before(Deadline::never(), stop.get_token()));  // requested before
+        EXPECT_FALSE(lock.try_acquire_until(Deadline::never(), stop.get_token()));  // requested before
     });
-    crowd.add([&] { served = lock.acquire_before(kMaxWait).held(); });
+    crowd.add([&] { served = lock.try_acquire_until(kMaxWait).held(); });
     ASSERT_TRUE(this->eventually([&] { return this->contenders() == 3; }));
     stop.request_stop();
     ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
@@ -191,13 +191,13 @@ TYPED_TEST_P(LockContract, TheStandardGuardsWork) {
 TYPED_TEST_P(LockContract, AGrantIsGivenBackByWhoeverHasIt) {  // H36
     auto s = this->session();
     auto lock = this->make(s);
-    Grant grant = lock.acquire_before(kMaxWait);
+    Grant grant = lock.try_acquire_until(kMaxWait);
     const auto token = grant.token();
     typename TestFixture::Crowd crowd;
     crowd.add([&, moved = std::move(grant)]() mutable {
         EXPECT_TRUE(moved.held());
         moved.release();
-        Grant next = lock.acquire_before(kMaxWait);
+        Grant next = lock.try_acquire_until(kMaxWait);
         EXPECT_GT(next.token(), token);
     });
     crowd.join();
@@ -233,8 +233,8 @@ TYPED_TEST_P(LockContract, TheObjectMayBeDestroyedWhileOthersWaitAndHold) {
     typename TestFixture::Crowd crowd;
     {
         auto lock = std::make_unique<typename TestFixture::Lock>(this->make(s));
-        grant = lock->acquire_before(kMaxWait);
-        crowd.add([&served, raw = lock.get()] { served = raw->acquire_before(kMaxWait).held(); });
+        grant = lock->try_acquire_until(kMaxWait);
+        crowd.add([&served, raw = lock.get()] { served = raw->try_acquire_until(kMaxWait).held(); });
         ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
     }
     EXPECT_TRUE(grant.held());
@@ -250,7 +250,7 @@ TYPED_TEST_P(LockContract, AnAsynchronousAcquireIsServedInTheSameQueue) {
     std::atomic<int> answers{0};
     Grant got;
     lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
-        got = std::move(result.grant);
+        got = std::move(result.value);
         ++answers;
     });
     ASSERT_TRUE(this->eventually([&] { return this->contenders() == 2; }));

@@ -32,10 +32,10 @@ TEST_F(LockDelayTest, AfterAReleaseNobodyWaits) {
     // So long that a wait would be noticed.
     ExclusiveMutex a(one, lock_path(), with_delay(10min)), b(two, lock_path(), with_delay(10min));
     for (int i = 0; i < 3; ++i) {
-        Grant grant = a.acquire_before(kMaxWait);
+        Grant grant = a.try_acquire_until(kMaxWait);
         ASSERT_TRUE(grant.held());
         EXPECT_EQ(mark(), mark_of(grant, true));
-        Acquiring waits([&] { return b.acquire_before(kMaxWait); });
+        Acquiring waits([&] { return b.try_acquire_until(kMaxWait); });
         ASSERT_TRUE(await_nodes(2));
         grant.release();
         Grant next = waits.get();
@@ -56,7 +56,7 @@ TEST_F(LockDelayTest, AfterAHolderThatVanishedTheNextOneWaits) {
     auto one = gated_session(), two = session();
     ExclusiveMutex a(one, lock_path(), with_delay()), b(two, lock_path(), with_delay());
     Grant grant = a.acquire();
-    Acquiring waits([&] { return b.acquire_before(kMaxWait); });
+    Acquiring waits([&] { return b.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
     const auto begin = std::chrono::steady_clock::now();
     vanish(grant);
@@ -69,15 +69,15 @@ TEST_F(LockDelayTest, AfterAHolderThatVanishedTheNextOneWaits) {
     next.release();
 
     // Also whoever comes long after, and a try does not wait.
-    Grant again = a.acquire_before(kMaxWait);
+    Grant again = a.try_acquire_until(kMaxWait);
     ASSERT_TRUE(again);
     ASSERT_TRUE(observer().remove(again.node()));
     EXPECT_FALSE(b.try_lock());
-    EXPECT_FALSE(b.acquire_before(50ms)) << "the deadline counts in the delay, too";
+    EXPECT_FALSE(b.try_acquire_for(50ms)) << "the deadline counts in the delay, too";
     EXPECT_EQ(mark(), mark_of(again, true)) << "who gave up in the delay has written nothing";
     EXPECT_TRUE(await_nodes(0));
     const auto later = std::chrono::steady_clock::now();
-    const Grant third = b.acquire_before(kMaxWait);
+    const Grant third = b.try_acquire_until(kMaxWait);
     EXPECT_TRUE(third.held());
     EXPECT_GE(std::chrono::steady_clock::now() - later, kDelay);
     again.release();  // of a hold whose node is gone: it must not write over the present one
@@ -96,9 +96,9 @@ TEST_F(LockDelayTest, AsACallbackItIsTheSame) {
     auto future = done.get_future();
     ASSERT_EQ(future.wait_for(kMaxWait), std::future_status::ready);
     const auto result = future.get();
-    EXPECT_TRUE(result.grant.held());
+    EXPECT_TRUE(result.value.held());
     EXPECT_GE(std::chrono::steady_clock::now() - begin, kDelay);
-    EXPECT_EQ(mark(), mark_of(result.grant, true));
+    EXPECT_EQ(mark(), mark_of(result.value, true));
 }
 
 TEST_F(LockDelayTest, LostAnswersNeitherLetSomebodyInNorKeepAnybodyOut) {
@@ -109,7 +109,7 @@ TEST_F(LockDelayTest, LostAnswersNeitherLetSomebodyInNorKeepAnybodyOut) {
         SCOPED_TRACE(after);
         const auto match = Match::op(Opcode::multi).path_is(lock_path());
         const auto fault = after ? gate().cut_after(match) : gate().cut_before(match);
-        Grant grant = a.acquire_before(kMaxWait);
+        Grant grant = a.try_acquire_until(kMaxWait);
         ASSERT_TRUE(grant.held());
         EXPECT_TRUE(fault.reached());
         EXPECT_EQ(mark(), mark_of(grant, true));

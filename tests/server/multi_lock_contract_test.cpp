@@ -10,7 +10,8 @@ struct MultiCase {
     using Lock = MultiLock;
     static constexpr bool reentrant = true;
     static Lock make(Session& session, const std::string& path) {
-        return {session, {{path}, {path + "-alone", MultiLock::As::alone}, {path + "-shared", MultiLock::As::shared}}};
+        return {session,
+                {{path}, {path + "-alone", MultiLock::As::exclusive}, {path + "-shared", MultiLock::As::shared}}};
     }
     static std::size_t nodes(const std::vector<std::string>& children) { return children.size(); }
 };

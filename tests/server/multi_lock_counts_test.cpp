@@ -111,9 +111,9 @@ TEST_F(MultiLockCountsTest, OfFiftyWaitersAReleaseWakesTheNextOne) {  // H22
     for (auto& s : sessions) {
         MultiLock lock(s, mutexes(3));
         lock.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
-            if (result.error || !result.grant) ++failed;
+            if (result.error || !result.value) ++failed;
             const std::lock_guard mutual(guard);
-            granted.push_back(std::move(result.grant));
+            granted.push_back(std::move(result.value));
         });
     }
     ASSERT_TRUE(await([&] { return server().watch_count() >= static_cast<std::int64_t>(3 * kWaiters); }));
@@ -147,9 +147,9 @@ TEST_F(MultiLockCountsTest, AReleaseOfOneMemberWakesOnlyWhoeverWaitsThere) {
     Grant held_left = left.acquire();
     const Grant held_right = right.acquire();
     MultiLock lock_left(first, mutexes(2)), lock_right(second, mutexes(2, 2));
-    Acquiring waiting_left([&] { return lock_left.acquire_before(kMaxWait); });
+    Acquiring waiting_left([&] { return lock_left.try_acquire_until(kMaxWait); });
     std::stop_source stop;
-    Acquiring waiting_right([&] { return lock_right.acquire_before(Deadline::never(), stop.get_token()); });
+    Acquiring waiting_right([&] { return lock_right.try_acquire_until(Deadline::never(), stop.get_token()); });
     ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 2; }));
     gate().reset_trace();
     held_left.release();

@@ -63,10 +63,10 @@ public:
         if (members.size() > 1) {
             acquire_set(members, patience);
         } else if (as == As::mutex) {
-            grant_ = ExclusiveMutex(session_, path).acquire_before(deadline);
+            grant_ = ExclusiveMutex(session_, path).try_acquire_until(deadline);
         } else {
             ReadWriteLock lock(session_, path);
-            grant_ = as == As::alone ? lock.acquire_before(deadline) : lock.acquire_shared_before(deadline);
+            grant_ = as == As::exclusive ? lock.try_acquire_until(deadline) : lock.try_acquire_shared_until(deadline);
         }
         return grant_.held();
     }
@@ -84,7 +84,7 @@ private:
         MultiLock lock(session_, members);
         const auto limit = Clock::now() + patience;
         const auto wait = give_way_after_ > give_way_after_.zero() ? give_way_after_ : patience;
-        while (!(grant_ = lock.acquire_before(wait)) && Clock::now() < limit) ++gave_way_;
+        while (!(grant_ = lock.try_acquire_until(wait)) && Clock::now() < limit) ++gave_way_;
     }
 
     Session session_;
@@ -158,7 +158,7 @@ private:
             const std::size_t i = dice() % options_.paths;
             const bool twice = std::any_of(wishes.begin(), wishes.end(), [i](const Wish& w) { return w.path == i; });
             if (twice) continue;
-            wishes.push_back({i, is_mutex(i) ? As::mutex : dice() % 2 == 0 ? As::alone : As::shared});
+            wishes.push_back({i, is_mutex(i) ? As::mutex : dice() % 2 == 0 ? As::exclusive : As::shared});
         }
         return wishes;
     }

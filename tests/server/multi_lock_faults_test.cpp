@@ -23,7 +23,7 @@ protected:
     void expect_usable_by_others() {
         auto s = session();
         MultiLock lock(s, mutexes(kMembers));
-        EXPECT_TRUE(lock.acquire_before(kMaxWait).release_and_wait(kMaxWait));
+        EXPECT_TRUE(lock.try_acquire_until(kMaxWait).release_and_wait(kMaxWait));
         EXPECT_TRUE(await_own_nodes(0));
     }
 };
@@ -125,7 +125,7 @@ TEST_F(MultiLockFaultsTest, AStopOrADeadlineWhileTheTransactionIsOnItsWayLeavesN
         const auto fault = gate().hold_reply(create());
         std::stop_source stop;
         Acquiring acquiring(
-            [&] { return lock.acquire_before(drop ? Deadline(200ms) : Deadline::never(), stop.get_token()); });
+            [&] { return lock.try_acquire_until(drop ? Deadline(200ms) : Deadline::never(), stop.get_token()); });
         ASSERT_TRUE(fault.wait_reached());
         EXPECT_EQ(nodes_in(kMembers), kMembers);
         if (!drop) stop.request_stop();
@@ -145,7 +145,7 @@ TEST_F(MultiLockFaultsTest, AWaiterWhoseSessionEndsGoesToTheBackOfTheQueuesInThe
     MultiLock held(holder, mutexes(kMembers)), lock(s, mutexes(kMembers));
     Grant first = held.acquire();
     const auto former = s.info().session_id;
-    Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return lock.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_own_nodes(2));
     gate().expire(former);
     ASSERT_TRUE(await([&] { return s.info().session_id != former; }));
@@ -199,7 +199,7 @@ TEST_F(MultiLockFaultsTest, ADeletedWaiterGoesToTheBackOfAllQueues) {  // H46
     ExclusiveMutex single(holder, dir(1));
     Grant held = single.acquire();
     MultiLock lock(s, mutexes(kMembers));
-    Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return lock.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes_in(kMembers, kMembers + 1));
     ASSERT_TRUE(await([&] { return server().watch_count() >= 1; }));
     ASSERT_TRUE(observer().remove(dir(2) + "/" + nodes_of(dir(2)).at(0)));

@@ -11,7 +11,7 @@ using ::testing::SizeIs;
 TEST_F(MultiLockServerTest, MakesMissingDirectoriesAndWritesOneTransaction) {
     auto s = session();
     const auto deep = path("a/b/c");
-    MultiLock lock(s, {{deep}, {path("w"), As::alone}, {path("a/r"), As::shared}});
+    MultiLock lock(s, {{deep}, {path("w"), As::exclusive}, {path("a/r"), As::shared}});
     Grant grant = lock.acquire();
     ASSERT_TRUE(grant.held());
     ASSERT_THAT(nodes_of(deep), SizeIs(1));
@@ -35,7 +35,7 @@ TEST_F(MultiLockServerTest, MakesMissingDirectoriesAndWritesOneTransaction) {
 TEST_F(MultiLockServerTest, EachMemberIsAnOrdinaryLockToThoseWhoUseThatPathAlone) {
     auto s = session(), other = session();
     const auto m = path("m"), w = path("w"), r = path("r");
-    MultiLock lock(s, {{m}, {w, As::alone}, {r, As::shared}});
+    MultiLock lock(s, {{m}, {w, As::exclusive}, {r, As::shared}});
     ExclusiveMutex mutex(other, m);
     ReadWriteLock alone(other, w), shared(other, r);
     {
@@ -48,7 +48,7 @@ TEST_F(MultiLockServerTest, EachMemberIsAnOrdinaryLockToThoseWhoUseThatPathAlone
         shared.unlock_shared();
     }
     const auto kept_out_by = [&](Grant held) {
-        Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+        Acquiring waiting([&] { return lock.try_acquire_until(kMaxWait); });
         EXPECT_TRUE(await([&] { return nodes_of(m).size() + nodes_of(w).size() + nodes_of(r).size() == 4; }));
         EXPECT_FALSE(waiting.done());
         held.release();
@@ -59,13 +59,13 @@ TEST_F(MultiLockServerTest, EachMemberIsAnOrdinaryLockToThoseWhoUseThatPathAlone
     kept_out_by(alone.acquire_shared());
     kept_out_by(shared.acquire());
     const Grant beside = shared.acquire_shared();
-    EXPECT_TRUE(lock.acquire_before(Deadline::passed()).held());
+    EXPECT_TRUE(lock.try_acquire().held());
 }
 
 TEST_F(MultiLockServerTest, SetsThatNameAPathDifferentlyStillExcludeEachOther) {
     auto s = session(), other = session();
     MultiLock mutex(s, {{lock_path()}, {path("x")}});
-    for (const As as : {As::alone, As::shared}) {
+    for (const As as : {As::exclusive, As::shared}) {
         MultiLock differently(other, {{path("y")}, {lock_path(), as}});
         Grant grant = differently.acquire();
         EXPECT_FALSE(mutex.try_lock());
@@ -97,7 +97,7 @@ TEST_F(MultiLockServerTest, WhoeverComesLaterWaitsBehindASetThatStillWaitsElsewh
     ExclusiveMutex first(other, dir(0)), late(third, dir(1));
     Grant held = first.acquire();
     MultiLock lock(s, mutexes(2));
-    Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return lock.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes_in(2, 3));
     EXPECT_FALSE(late.try_lock());  // fair: the set came first there
     held.release();
@@ -112,9 +112,9 @@ TEST_F(MultiLockServerTest, WaitingWhileHoldingSomethingIsRefusedUnlessTheCaller
     MultiLock one(s, mutexes(2)), two(s, mutexes(2, 2)), overlapping(s, mutexes(2, 1));
     ExclusiveMutex single(s, path("single"));
     const auto refused = [&](MultiLock& lock) {
-        const Error error = error_of([&] { (void)lock.acquire_before(kMaxWait); });
+        const Error error = error_of([&] { (void)lock.try_acquire_until(kMaxWait); });
         EXPECT_EQ(error.errc(), Errc::would_deadlock);
-        EXPECT_THAT(error.what(), HasSubstr("acquire_while_holding"));
+        EXPECT_THAT(error.what(), HasSubstr("try_acquire_while_holding"));
         EXPECT_EQ(error_of([&] { lock.lock(); }).errc(), Errc::would_deadlock);
     };
     one.lock();
@@ -124,25 +124,25 @@ TEST_F(MultiLockServerTest, WaitingWhileHoldingSomethingIsRefusedUnlessTheCaller
     refused(two);
     EXPECT_TRUE(two.try_lock());  // waits for nobody
     two.unlock();
-    EXPECT_TRUE(two.acquire_while_holding(kMaxWait).held());
-    EXPECT_FALSE(overlapping.acquire_while_holding(30ms));  // it would wait for itself, and the deadline ends it
+    EXPECT_TRUE(two.try_acquire_while_holding(kMaxWait).held());
+    EXPECT_FALSE(overlapping.try_acquire_while_holding(30ms));  // it would wait for itself, and the deadline ends it
     one.unlock();
     {
         const Grant held = single.acquire();
         refused(one);
-        std::jthread([&] { EXPECT_TRUE(one.acquire_before(kMaxWait).held()); });  // somebody else holds nothing
+        std::jthread([&] { EXPECT_TRUE(one.try_acquire_until(kMaxWait).held()); });  // somebody else holds nothing
     }
     Grant grant = single.acquire();
     std::jthread([moved = std::move(grant)]() mutable { moved.release(); });  // given back elsewhere: no longer held
-    EXPECT_TRUE(one.acquire_before(kMaxWait).held());
+    EXPECT_TRUE(one.try_acquire_until(kMaxWait).held());
     std::atomic<bool> done{false};
     Grant of_nobody;
     two.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
-        of_nobody = std::move(result.grant);
+        of_nobody = std::move(result.value);
         done = true;
     });
     ASSERT_TRUE(await([&] { return done.load(); }));
-    EXPECT_TRUE(one.acquire_before(kMaxWait).held());
+    EXPECT_TRUE(one.try_acquire_until(kMaxWait).held());
 }
 
 TEST_F(MultiLockServerTest, ParticipantsAreShownForEachMember) {
@@ -177,7 +177,7 @@ TEST_F(MultiLockServerTest, EveryQueueGoesOnAcrossTheOverflowOfItsNumbers) {  //
     const auto second = enters(0, "b-lock--000000001"), first = enters(0, "a-lock--000000002"),
                writer = enters(1, "c-__WRIT__-000000001"), reader = enters(1, "d-__READ__-000000002");
     MultiLock lock(s, {{dir(0)}, {dir(1), As::shared}});
-    Acquiring waiting([&] { return lock.acquire_before(kMaxWait); });
+    Acquiring waiting([&] { return lock.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes_in(2, 6));
     if (!uses_outside_ensemble()) {
         const auto watched = [&](const std::string& node) {
@@ -204,7 +204,7 @@ TEST_F(MultiLockServerTest, TheNamespaceOfTheSessionIsBeforeEveryMember) {
     options.path_prefix = path("tenant");
     Session s(options);
     MultiLock lock(s, {{"/jobs/a"}, {"/jobs/b"}});
-    const Grant grant = lock.acquire_before(kMaxWait);
+    const Grant grant = lock.try_acquire_until(kMaxWait);
     ASSERT_TRUE(grant);
     EXPECT_THAT(nodes_of(path("tenant") + "/jobs/a"), SizeIs(1));
     EXPECT_THAT(nodes_of(path("tenant") + "/jobs/b"), SizeIs(1));

@@ -130,7 +130,7 @@ struct SessionAtTheEnd {
     ~SessionAtTheEnd() {
         Session session = open_session();
         ExclusiveMutex mutex(session, g_path);
-        const Grant grant = mutex.acquire_before(60s);
+        const Grant grant = mutex.try_acquire_for(60s);
         if (!grant.held()) std::_Exit(3);
     }
 };

@@ -105,7 +105,7 @@ struct Everything {
           registry(session, path + "/registry"),
           grant(mutex.acquire()),
           lease(semaphore.acquire()),
-          both(multi.acquire_while_holding(60s)),
+          both(multi.try_acquire_while_holding(60s)),
           states(session.watch_state([](SessionState) {})),
           seen(value.observe([](const auto&) {})),
           leaders(election.observe([](const auto&) {})),
@@ -162,25 +162,25 @@ private:
         refused("revocation", [&] { ignore(grant.revocation()); });
         refused("release_and_wait", [&] { lease.release_and_wait(1s); });
         refused("commit", [&] { transaction.commit(); });
-        refused("commit_before", [&] { ignore(transaction.commit_before(1s)); });
+        refused("try_commit_until", [&] { ignore(transaction.try_commit_for(1s)); });
         refused("commit_async", [&] { transaction.commit_async(1s, {}, [](const auto&) {}); });
         refused("Transaction::check", [&] { transaction.check("/"); });
     }
     void of_locks() {
         const auto nothing = [](const AcquireResult&) {};
         refused("acquire", [&] { ignore(mutex.acquire()); });
-        refused("acquire_before", [&] { ignore(mutex.acquire_before(1s)); });
+        refused("try_acquire_until", [&] { ignore(mutex.try_acquire_for(1s)); });
         refused("acquire_async", [&] { mutex.acquire_async(1s, {}, nothing); });
         refused("lock", [&] { mutex.lock(); });
         refused("try_lock", [&] { ignore(mutex.try_lock()); });
         refused("try_lock_for", [&] { ignore(mutex.try_lock_for(1s)); });
         refused("participants", [&] { ignore(mutex.participants()); });
-        refused("rw.acquire", [&] { ignore(rw.acquire_before(1s)); });
+        refused("rw.acquire", [&] { ignore(rw.try_acquire_for(1s)); });
         refused("rw.acquire_shared", [&] { ignore(rw.acquire_shared()); });
         refused("rw.acquire_async", [&] { rw.acquire_async(1s, {}, nothing); });
         refused("rw.try_lock_shared", [&] { ignore(rw.try_lock_shared()); });
         refused("multi.acquire", [&] { ignore(multi.acquire()); });
-        refused("multi.acquire_while_holding", [&] { ignore(multi.acquire_while_holding(1s)); });
+        refused("multi.try_acquire_while_holding", [&] { ignore(multi.try_acquire_while_holding(1s)); });
         refused("multi.acquire_async", [&] { multi.acquire_async(1s, {}, nothing); });
         refused("multi.participants", [&] { ignore(multi.participants()); });
         refused("semaphore.acquire", [&] { ignore(semaphore.acquire()); });

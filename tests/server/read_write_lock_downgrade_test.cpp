@@ -25,9 +25,9 @@ TEST_F(DowngradeTest, TheNextWriterWaitsForTheShareAndReadersDoNot) {
     auto one = session(), two = session();
     ReadWriteLock a(one, lock_path()), b(two, lock_path());
     Grant alone = a.acquire();
-    Acquiring writer([&] { return b.acquire_before(kMaxWait); });
+    Acquiring writer([&] { return b.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(2));
-    Acquiring reader([&] { return ReadWriteLock(two, lock_path()).acquire_shared_before(kMaxWait); });
+    Acquiring reader([&] { return ReadWriteLock(two, lock_path()).try_acquire_shared_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(3));
     Grant share = a.acquire_shared();
     ASSERT_TRUE(share.held());
@@ -113,7 +113,7 @@ TEST_F(DowngradeTest, AReplyThatIsLostLeavesExactlyOneShare) {
             ReadWriteLock lock(s, lock_path(), options);
             const Grant alone = lock.acquire();
             const auto fault = executed ? gate().cut_after(multi()) : gate().cut_before(multi());
-            Grant share = lock.acquire_shared_before(kMaxWait);
+            Grant share = lock.try_acquire_shared_until(kMaxWait);
             EXPECT_TRUE(fault.reached());
             EXPECT_TRUE(share.held());
             EXPECT_THAT(nodes(), SizeIs(2));
@@ -145,7 +145,7 @@ TEST_F(DowngradeTest, WhereTheOwnNodeWasDeletedThereIsNoShare) {
     ReadWriteLock lock(s, lock_path()), outside(other, lock_path());
     const Grant alone = lock.acquire();
     ASSERT_TRUE(observer().remove(alone.node()));
-    const Grant next = outside.acquire_before(kMaxWait);
+    const Grant next = outside.try_acquire_until(kMaxWait);
     EXPECT_EQ(error_of([&] { lock.lock_shared(); }).errc(), Errc::lock_lost);
     EXPECT_THAT(nodes(), SizeIs(1));
     EXPECT_TRUE(next.held());

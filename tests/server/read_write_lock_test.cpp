@@ -49,7 +49,7 @@ TEST_F(ReadWriteLockTest, SharesAreHeldBesideEachOtherAndKeepOutWhoWantsItAlone)
     auto one = session(), two = session();
     ReadWriteLock a(one, lock_path()), b(two, lock_path());
     const Grant first = a.acquire_shared();
-    Grant second = b.acquire_shared_before(kMaxWait);
+    Grant second = b.try_acquire_shared_until(kMaxWait);
     ASSERT_TRUE(second);
     EXPECT_TRUE(first.held() && second.held());
     EXPECT_THAT(first.node(), HasSubstr("-__READ__"));
@@ -68,7 +68,7 @@ TEST_F(ReadWriteLockTest, AMutexOnTheSamePathStandsInTheSameQueue) {
     ExclusiveMutex mutex(two, lock_path());
     Grant share = lock.acquire_shared();
     EXPECT_FALSE(mutex.try_lock());
-    auto waiting = std::async(std::launch::async, [&] { return mutex.acquire_before(kMaxWait); });
+    auto waiting = std::async(std::launch::async, [&] { return mutex.try_acquire_until(kMaxWait); });
     EXPECT_TRUE(await_nodes(2));
     EXPECT_FALSE(other.try_lock_shared()) << "past a mutex that waits";
     EXPECT_FALSE(other.try_lock());
@@ -78,7 +78,7 @@ TEST_F(ReadWriteLockTest, AMutexOnTheSamePathStandsInTheSameQueue) {
     EXPECT_FALSE(lock.try_lock_shared());
     EXPECT_FALSE(lock.try_lock());
     EXPECT_TRUE(held.release_and_wait(kMaxWait));
-    Grant alone = lock.acquire_before(kMaxWait);
+    Grant alone = lock.try_acquire_until(kMaxWait);
     EXPECT_TRUE(alone);
     EXPECT_FALSE(mutex.try_lock_for(20ms));
     EXPECT_TRUE(await_nodes(1));
@@ -109,17 +109,17 @@ TEST_F(ReadWriteLockTest, AReaderWaitsBehindAnEarlierWriterAndNotForALaterOne) {
     Grant writer_grant, reader_grant, late_grant;
     std::atomic<bool> writer{false}, reader{false}, late{false};
     lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
-        writer_grant = std::move(result.grant);
+        writer_grant = std::move(result.value);
         writer = true;
     });
     ASSERT_TRUE(await_nodes(2));
     lock.acquire_shared_async(kMaxWait, {}, [&](AcquireResult result) {
-        reader_grant = std::move(result.grant);
+        reader_grant = std::move(result.value);
         reader = true;
     });
     ASSERT_TRUE(await_nodes(3));
     lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
-        late_grant = std::move(result.grant);
+        late_grant = std::move(result.value);
         late = true;
     });
     ASSERT_TRUE(await_nodes(4));
@@ -181,11 +181,11 @@ TEST_F(ReadWriteLockTest, APeersShareWithTheNumberOfItsWriterKeepsTheNextWriterO
     std::atomic<bool> served{false};
     Grant grant;
     lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
-        grant = std::move(result.grant);
+        grant = std::move(result.value);
         served = true;
     });
     ASSERT_TRUE(await_nodes(2));
-    Acquiring reader([&] { return lock.acquire_shared_before(kMaxWait); });
+    Acquiring reader([&] { return lock.try_acquire_shared_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(3));
     // The peer, holding it alone, takes a share and then gives up the rest.
     const auto share = peer_node("__READ__", sequence_of(peer));
@@ -300,7 +300,7 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
         const auto done = [&](AcquireResult result) {
             {
                 const std::lock_guard in(guard);
-                granted.push_back(std::move(result.grant));
+                granted.push_back(std::move(result.value));
             }
             ++served;
         };
@@ -368,7 +368,7 @@ TEST_F(ReadWriteLockTest, OfFiftyWritersBehindAShareAReleaseWakesTheNextOne) {  
     for (auto& s : sessions) {
         ReadWriteLock(s, lock_path()).acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
             const std::lock_guard in(guard);
-            granted.push_back(std::move(result.grant));
+            granted.push_back(std::move(result.value));
         });
     }
     // The holder, too, has watched its node by now.
@@ -412,10 +412,10 @@ TEST_F(ReadWriteLockTest, TheQueueGoesOnAcrossTheOverflowOfItsNumbers) {  // H11
     const auto share = enters(directory, "__READ__", "-000000003"),
                second = enters(directory, "__WRIT__", "-000000002"),
                third = enters(directory, "__WRIT__", "-000000001");
-    Acquiring reader([&] { return lock.acquire_shared_before(kMaxWait); });
+    Acquiring reader([&] { return lock.try_acquire_shared_until(kMaxWait); });
     ASSERT_TRUE(await([&] { return nodes_of(directory).size() == 4; }));
     auto other = session();
-    Acquiring writer([&] { return ReadWriteLock(other, directory).acquire_before(kMaxWait); });
+    Acquiring writer([&] { return ReadWriteLock(other, directory).try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await([&] { return nodes_of(directory).size() == 5; }));
     if (!uses_outside_ensemble()) {
         ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(third) != std::string::npos; }));

@@ -60,7 +60,7 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
     auto third = session();
     Semaphore behind(third, lock_path(), 2);
     std::stop_source stop;
-    Acquiring waits([&] { return behind.acquire_before(Deadline::never(), stop.get_token(), 2); });
+    Acquiring waits([&] { return behind.try_acquire_until(2, Deadline::never(), stop.get_token()); });
     ASSERT_TRUE(await_waiting(1));
     ASSERT_TRUE(await([&] { return watches() >= 2; }));
     fails_cheaply(1);  // one is free, but somebody stands in the queue
@@ -95,9 +95,9 @@ void SemaphoreCountsTest::expect_two_woken_by_each_release(std::size_t leases, s
     for (std::size_t i = 0; i < kWaiters; ++i) {
         sessions.push_back(gated_session(60s));
         enter(sessions.back(), [&](AcquireResult result) {
-            if (result.error || !result.grant) ++failed;
+            if (result.error || !result.value) ++failed;
             const std::lock_guard lock(guard);
-            granted.push_back(std::move(result.grant));
+            granted.push_back(std::move(result.value));
         });
         ASSERT_TRUE(await_waiting(i + 1));
     }

@@ -24,7 +24,7 @@ protected:
     void expect_usable_by_others(std::int32_t all) {
         auto s = session();
         Semaphore semaphore(s, lock_path(), all);
-        EXPECT_TRUE(semaphore.acquire_before(kMaxWait, {}, all).held());
+        EXPECT_TRUE(semaphore.try_acquire_until(all, kMaxWait).held());
         EXPECT_TRUE(await_leased(0));
         EXPECT_EQ(waiting(), 0u);
     }
@@ -103,7 +103,7 @@ TEST_F(SemaphoreFaultsTest, AStopWhileTheTransactionIsOnItsWayAnswersAtOnceAndLe
     for (const bool lost : {false, true}) {
         const auto fault = gate().hold_reply(taking());
         std::stop_source stop;
-        Acquiring acquiring([&] { return semaphore.acquire_before(Deadline::never(), stop.get_token(), 2); });
+        Acquiring acquiring([&] { return semaphore.try_acquire_until(2, Deadline::never(), stop.get_token()); });
         ASSERT_TRUE(fault.wait_reached());
         stop.request_stop();
         EXPECT_FALSE(acquiring.get());
@@ -148,7 +148,7 @@ TEST_F(SemaphoreFaultsTest, AHeadWhoseSessionEndsGoesToTheBackOfTheQueueInTheSam
     auto s = gated_session();
     Semaphore held(holder, lock_path(), 1), mine(s, lock_path(), 1), later(third, lock_path(), 1);
     Grant first = held.acquire();
-    Acquiring waits([&] { return mine.acquire_before(kMaxWait); });
+    Acquiring waits([&] { return mine.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_waiting(1));
     Acquiring overtaking([&] { return later.acquire(); });
     ASSERT_TRUE(await_waiting(2));

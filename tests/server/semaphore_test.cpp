@@ -49,7 +49,7 @@ TEST_F(SemaphoreTest, TwoClientsThatTakeTwoOfTwoNeverWaitForEachOther) {  // H28
     const auto work = [&](Session& s) {
         Semaphore semaphore(s, lock_path(), 2);
         for (int round = 0; round < rounds; ++round) {
-            const Grant grant = semaphore.acquire_before(kMaxWait, {}, 2);
+            const Grant grant = semaphore.try_acquire_until(2, kMaxWait);
             ASSERT_TRUE(grant) << "round " << round;
             inside.enter(2);
             inside.leave(2);
@@ -74,7 +74,7 @@ TEST_F(SemaphoreTest, RandomNumbersOfLeasesNeverExceedTheLimitAndReachIt) {
             std::minstd_rand random(t + 1);
             for (int i = 0; i < 30; ++i) {
                 const auto count = static_cast<std::int32_t>(random() % kLeases + 1);
-                const Grant grant = (t % 2 == 0 ? a : b).acquire_before(kMaxWait, {}, count);
+                const Grant grant = (t % 2 == 0 ? a : b).try_acquire_until(count, kMaxWait);
                 ASSERT_TRUE(grant);
                 inside.enter(count);
                 std::this_thread::yield();
@@ -235,7 +235,7 @@ TEST_F(SemaphoreTest, LeasesAndWaitersAreListedWithTheirData) {
     Semaphore mine(s, lock_path(), 2, options), theirs(other, lock_path(), 2);
     EXPECT_THAT(mine.participants(), SizeIs(0));
     const Grant grant = mine.acquire(2);
-    Acquiring waits([&] { return theirs.acquire_before(kMaxWait); });
+    Acquiring waits([&] { return theirs.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_waiting(1));
     const auto all = mine.participants();
     ASSERT_THAT(all, SizeIs(3));
@@ -263,17 +263,14 @@ TEST_F(SemaphoreTest, AsynchronousAcquiresAreServedInTheSameQueue) {
     Grant held = semaphore.acquire(2);
     std::atomic<int> answers{0};
     Grant got;
-    semaphore.acquire_async(
-        kMaxWait, {},
-        [&](AcquireResult result) {
-            got = std::move(result.grant);
-            ++answers;
-        },
-        2);
+    semaphore.acquire_async(2, kMaxWait, {}, [&](AcquireResult result) {
+        got = std::move(result.value);
+        ++answers;
+    });
     std::stop_source stop;
     std::atomic<int> stopped{0};
     semaphore.acquire_async(Deadline::never(), stop.get_token(),
-                            [&](AcquireResult result) { stopped += !result.grant && !result.error; });
+                            [&](AcquireResult result) { stopped += !result.value && !result.error; });
     ASSERT_TRUE(await_waiting(2));
     stop.request_stop();
     ASSERT_TRUE(await([&] { return stopped == 1; }));
@@ -292,7 +289,7 @@ TEST_F(SemaphoreTest, FibersOfOneThreadShareTheLeases) {
     for (int f = 0; f < 6; ++f) {
         fibers.emplace_back([&] {
             for (int i = 0; i < 10; ++i) {
-                const Grant grant = semaphore.acquire_before(kMaxWait);
+                const Grant grant = semaphore.try_acquire_until(kMaxWait);
                 ASSERT_TRUE(grant);
                 inside.enter(1);
                 boost::this_fiber::yield();
@@ -348,7 +345,7 @@ TEST_F(SemaphoreTest, QueueAndLeasesGoOnAcrossTheOverflowOfTheirNumbers) {  // H
                younger = makes(leases_path() + "/d-lease--2147483648");
     Semaphore semaphore(s, lock_path(), 2);
     EXPECT_FALSE(semaphore.try_acquire());
-    Acquiring waits([&] { return semaphore.acquire_before(kMaxWait, {}, 2); });
+    Acquiring waits([&] { return semaphore.try_acquire_until(2, kMaxWait); });
     ASSERT_TRUE(await_waiting(3));
     if (!uses_outside_ensemble()) {
         ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(second) != std::string::npos; }));
@@ -368,7 +365,7 @@ TEST_F(SemaphoreTest, QueueAndLeasesGoOnAcrossTheOverflowOfTheirNumbers) {  // H
     const auto before = makes(queue_path() + "/e-lock--000000001");
     observer().set(leases_path(), "");
     SemaphoreMutex mutex(s, lock_path());
-    Acquiring locks([&] { return mutex.acquire_before(kMaxWait); });
+    Acquiring locks([&] { return mutex.try_acquire_until(kMaxWait); });
     ASSERT_TRUE(await_waiting(2));
     EXPECT_FALSE(mutex.try_lock() || locks.done());
     EXPECT_TRUE(observer().remove(before));

@@ -96,7 +96,7 @@ TEST_F(SequencerServerTest, AnotherProcessGivesBackWhatItWasAskedTo) {
     EXPECT_TRUE(after.held());
 
     MultiLock set(s, {{path("a")}, {path("b")}});
-    const Grant members = set.acquire_while_holding(kMaxWait);
+    const Grant members = set.try_acquire_while_holding(kMaxWait);
     EXPECT_TRUE(release_held(theirs, Sequencer(members, Sequencer::Bearer::may_release), kMaxWait));
     EXPECT_THAT(nodes_of(path("a")), SizeIs(0));
     EXPECT_THAT(nodes_of(path("b")), SizeIs(0));
@@ -123,7 +123,7 @@ TEST_F(SequencerServerTest, AReadWithinAGrantSeesWhatEarlierHoldersWroteForOneRo
     observer().make_path(path("data"));
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
-    ASSERT_TRUE(Transaction(grant).set(path("data"), "new").commit_before(kMaxWait));
+    ASSERT_TRUE(Transaction(grant).set(path("data"), "new").try_commit_until(kMaxWait));
     gate().delay(testenv::Direction::to_client, kReplyDelay);
     const auto id = reader.info().session_id;
     const auto costs_one_round_trip = [&](auto read) {

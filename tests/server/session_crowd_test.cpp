@@ -106,7 +106,7 @@ TEST_F(SessionCrowdTest, ACrowdOnOneLockCostsTheSessionsOtherLockNoLeaseNotEvenO
     ReadWriteLock shared(crowded, path("crowd"));
     for (int i = 0; i < kWaiters; ++i) {
         shared.acquire_shared_async(Deadline::never(), {},
-                                    [&](AcquireResult result) { ++(result.grant ? granted : failed); });
+                                    [&](AcquireResult result) { ++(result.value ? granted : failed); });
     }
     ASSERT_TRUE(await([&] { return lists() >= kWaiters; }, 4 * kMaxWait));
     std::cout << "queued: least " << gauge.least() / 1ms << " ms\n";

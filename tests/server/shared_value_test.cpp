@@ -228,12 +228,12 @@ TEST_F(SharedValueTest, DeadlinesStopsCallbacksAndSizes) {
     value.set_async("1", kMaxWait, {}, [&](SetResult result) { written.set_value(std::move(result)); });
     auto good = written.get_future();
     ASSERT_EQ(good.wait_for(kMaxWait), std::future_status::ready);
-    EXPECT_EQ(good.get().written, true);
+    EXPECT_EQ(good.get().value, true);
     EXPECT_EQ(version(), 0) << "made";
     value.try_set_async(7, "2", kMaxWait, {}, [&](SetResult result) { refused.set_value(std::move(result)); });
     auto bad = refused.get_future();
     ASSERT_EQ(bad.wait_for(kMaxWait), std::future_status::ready);
-    EXPECT_EQ(bad.get().written, false);
+    EXPECT_EQ(bad.get().value, false);
     EXPECT_EQ(error_of([&] { value.set_async("1", {}, {}, nullptr); }).errc(), Errc::bad_option);
 
     const std::string large(1'000'000, 'x');

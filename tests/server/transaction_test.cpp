@@ -117,12 +117,12 @@ TEST_F(TransactionTest, WhoHasBeenReplacedAsLeaderWritesNothing) {
     auto s = gated_session(60s), other = session();
     LeaderElection mine(s, path("leader"), {.id = "mine"}), theirs(other, path("leader"), {.id = "theirs"});
     const Grant former = mine.campaign();
-    EXPECT_TRUE(Transaction(former).set(data_path(), "by the leader").commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(former).set(data_path(), "by the leader").try_commit_until(kMaxWait));
     gate().blackhole();
     gate().expire(former.session_id());
-    const Grant next = theirs.campaign_before(kMaxWait);
+    const Grant next = theirs.try_campaign_until(kMaxWait);
     ASSERT_TRUE(next);
-    EXPECT_TRUE(Transaction(next).set(data_path(), "by the next one").commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(next).set(data_path(), "by the next one").try_commit_until(kMaxWait));
 
     // Nobody has told the former one, so this is the servers' no, by way of a session that they listen to.
     const Error error = error_of([&] { Transaction(other, former).set(data_path(), "too late").commit(); });
@@ -132,7 +132,7 @@ TEST_F(TransactionTest, WhoHasBeenReplacedAsLeaderWritesNothing) {
     ASSERT_TRUE(await([&] { return former.lost().stop_requested(); }));
     EXPECT_EQ(error_of([&] { Transaction(former).set(data_path(), "too late").commit(); }).errc(), Errc::lock_lost);
     EXPECT_EQ(data(), "by the next one");
-    EXPECT_TRUE(Transaction(next).set(data_path(), "still").commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(next).set(data_path(), "still").try_commit_until(kMaxWait));
 }
 
 TEST_F(TransactionTest, EveryRequiredGrantIsChecked) {
@@ -141,11 +141,11 @@ TEST_F(TransactionTest, EveryRequiredGrantIsChecked) {
     const Grant first = a.acquire(), second = b.acquire();
     Transaction both(first);
     both.require(second).set(data_path(), "both");
-    EXPECT_TRUE(both.commit_before(kMaxWait));
+    EXPECT_TRUE(both.try_commit_until(kMaxWait));
     ASSERT_TRUE(observer().remove(second.node()));
     EXPECT_EQ(error_of([&] { both.commit(); }).errc(), Errc::lock_lost);
     EXPECT_EQ(version(), 1);
-    EXPECT_TRUE(Transaction(first).set(data_path(), "one").commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(first).set(data_path(), "one").try_commit_until(kMaxWait));
 }
 
 TEST_F(TransactionTest, ARequestToGiveWayTakesNothingFromTheHolder) {
@@ -162,7 +162,7 @@ TEST_F(TransactionTest, WhoseSessionTheServersHaveEndedWritesNothingAlsoByAnothe
     auto s = gated_session(60s), other = session();
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
-    EXPECT_TRUE(Transaction(other, grant).set(data_path(), "in time").commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(other, grant).set(data_path(), "in time").try_commit_until(kMaxWait));
     gate().blackhole();
     gate().expire(grant.session_id());
     ASSERT_TRUE(await_nodes(0));
@@ -197,12 +197,12 @@ TEST_F(TransactionTest, AGuardedWriteIsOneRequestAndOneRoundTrip) {
     transaction.set(data_path(), "1").create(data_path() + "/n-", "", Transaction::Create::sequential);
     const auto session_id = s.info().session_id;
     gate().reset_trace();
-    ASSERT_TRUE(transaction.commit_before(kMaxWait));
+    ASSERT_TRUE(transaction.try_commit_until(kMaxWait));
     EXPECT_EQ(to_string(count(commits())), "multi 1") << to_string(gate().trace());
     EXPECT_EQ(testenv::round_trips(commits(), session_id), 1);
     transaction.idempotent_in(path("marks"));
     gate().reset_trace();
-    ASSERT_TRUE(transaction.commit_before(kMaxWait));
+    ASSERT_TRUE(transaction.try_commit_until(kMaxWait));
     EXPECT_EQ(testenv::round_trips(commits(), session_id), 1);
     EXPECT_TRUE(await([&] { return marks().empty(); }));
     EXPECT_EQ(gate().counts()[Opcode::remove], 1u) << "the mark, behind it";
@@ -296,7 +296,7 @@ TEST_F(TransactionTest, WhatTheServersWouldCutTheConnectionForIsNotSent) {
     EXPECT_THAT(error.what(), HasSubstr("nothing was sent"));
     EXPECT_EQ(error_of([&] { transaction.commit_async({}, {}, [](CommitResult) {}); }).errc(), Errc::too_large);
     EXPECT_THAT(commits(), IsEmpty());
-    EXPECT_TRUE(Transaction(grant).set(data_path(), std::string(800'000, 'x')).commit_before(kMaxWait));
+    EXPECT_TRUE(Transaction(grant).set(data_path(), std::string(800'000, 'x')).try_commit_until(kMaxWait));
     EXPECT_TRUE(grant.held());
 }
 
@@ -355,7 +355,7 @@ TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
         alone = gate().cut_after(Match::op(Opcode::multi));
         gate().pass();
     });
-    const Error error = error_of([&] { (void)transaction.commit_before(kMaxWait); });
+    const Error error = error_of([&] { (void)transaction.try_commit_until(kMaxWait); });
     holder.join();
     EXPECT_EQ(error.errc(), Errc::lock_lost) << error.what();
     EXPECT_TRUE(alone->reached());
@@ -373,7 +373,7 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
 
     auto held_back = gate().hold_reply(commit());
     // Long enough for a busy machine to send it, or nothing would have been sent.
-    EXPECT_EQ(error_of([&] { (void)transaction.commit_before(500ms); }).errc(), Errc::outcome_unknown);
+    EXPECT_EQ(error_of([&] { (void)transaction.try_commit_for(500ms); }).errc(), Errc::outcome_unknown);
     EXPECT_TRUE(held_back.wait_reached());
     EXPECT_EQ(version(), 1);
     held_back.release();
@@ -385,20 +385,20 @@ TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnkno
         EXPECT_TRUE(held_back.wait_reached());
         stop.request_stop();
     });
-    EXPECT_EQ(error_of([&] { (void)transaction.commit_before(kMaxWait, stop.get_token()); }).errc(),
+    EXPECT_EQ(error_of([&] { (void)transaction.try_commit_until(kMaxWait, stop.get_token()); }).errc(),
               Errc::outcome_unknown);
     stopper.join();
     held_back.release();
-    EXPECT_FALSE(transaction.commit_before(kMaxWait, stop.get_token())) << "stopped before it began";
+    EXPECT_FALSE(transaction.try_commit_until(kMaxWait, stop.get_token())) << "stopped before it began";
 
     gate().refuse();
     gate().reset_all();
     ASSERT_TRUE(await([&] { return cut_off.state() == SessionState::suspended; }));
-    EXPECT_FALSE(transaction.commit_before(50ms));
-    EXPECT_FALSE(transaction.commit_before(Deadline::passed()));
+    EXPECT_FALSE(transaction.try_commit_for(50ms));
+    EXPECT_FALSE(transaction.try_commit_until(Deadline::passed()));
     EXPECT_EQ(version(), 2);
     gate().pass();
-    EXPECT_TRUE(transaction.commit_before(kMaxWait));
+    EXPECT_TRUE(transaction.try_commit_until(kMaxWait));
     EXPECT_EQ(version(), 3);
 }
 
@@ -408,7 +408,7 @@ TEST_F(TransactionTest, OnFibersAndAsCallbackItIsTheSame) {
     const Grant grant = mutex.acquire();
     std::vector<boost::fibers::fiber> fibers;
     for (int i = 0; i < 20; ++i) {
-        fibers.emplace_back([&] { EXPECT_TRUE(Transaction(grant).set(data_path(), "x").commit_before(kMaxWait)); });
+        fibers.emplace_back([&] { EXPECT_TRUE(Transaction(grant).set(data_path(), "x").try_commit_until(kMaxWait)); });
     }
     for (auto& fiber : fibers) fiber.join();
     EXPECT_EQ(version(), 20);
@@ -425,8 +425,8 @@ TEST_F(TransactionTest, OnFibersAndAsCallbackItIsTheSame) {
     auto good = done.get_future(), bad = failed.get_future();
     ASSERT_EQ(good.wait_for(kMaxWait), std::future_status::ready);
     const auto result = good.get();
-    ASSERT_TRUE(result.result);
-    EXPECT_EQ(result.result->operations[0].version, 21);
+    ASSERT_TRUE(result.value);
+    EXPECT_EQ(result.value->operations[0].version, 21);
     ASSERT_EQ(bad.wait_for(kMaxWait), std::future_status::ready);
     const auto error = bad.get().error;
     ASSERT_TRUE(error);

@@ -47,7 +47,7 @@ void DelayWorkload::one_round(Worker& worker) {
     const auto path = static_cast<std::size_t>(worker.rng.below(paths_.size()));
     ExclusiveMutex& mutex = *mutexes_[worker.number][path];
     const Ways ways{[&] { return mutex.acquire(); },
-                    [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, stop); },
+                    [&](Deadline deadline, std::stop_token stop) { return mutex.try_acquire_until(deadline, stop); },
                     [&](Deadline deadline, auto done) { mutex.acquire_async(deadline, {}, std::move(done)); }};
     const SimTime since = world_.now();
     Grant grant;

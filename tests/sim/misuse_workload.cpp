@@ -69,7 +69,7 @@ ExclusiveMutex& MisuseWorkload::some_mutex(Worker& worker) {
 
 Workload::Ways MisuseWorkload::ways(ExclusiveMutex& mutex) {
     return {[&] { return mutex.acquire(); },
-            [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, std::move(stop)); },
+            [&](Deadline deadline, std::stop_token stop) { return mutex.try_acquire_until(deadline, std::move(stop)); },
             [&](Deadline deadline, auto done) { mutex.acquire_async(deadline, {}, std::move(done)); }};
 }
 
@@ -104,7 +104,7 @@ void MisuseWorkload::unlock_the_grant(Worker& worker, ExclusiveMutex& mutex, con
 
 /// Those who are in the way may be waiting for what this one holds.
 void MisuseWorkload::wait_for_more(Worker& worker) {
-    MultiLock more(worker.process.session(), {{kPaths[kReadWrite], MultiLock::As::alone}});
+    MultiLock more(worker.process.session(), {{kPaths[kReadWrite], MultiLock::As::exclusive}});
     try {
         const Call call(judge_, worker, "acquire() of a set while holding");
         const Grant impossible = more.acquire();
@@ -177,8 +177,8 @@ void MisuseWorkload::share_what_was_lost(Worker& worker) {
     ReadWriteLock& lock = *locks(worker).read_write;
     Grant alone;
     {
-        const Call call(judge_, worker, "acquire_before, alone");
-        alone = lock.acquire_before(worker.process.deadline_in(2 * plan_.timeout_ms * kMilli));
+        const Call call(judge_, worker, "try_acquire_until, alone");
+        alone = lock.try_acquire_until(worker.process.deadline_in(2 * plan_.timeout_ms * kMilli));
     }
     if (!alone) return;
     const SimTime timeout = plan_.timeout_ms * kMilli;
@@ -190,7 +190,7 @@ void MisuseWorkload::share_what_was_lost(Worker& worker) {
         const std::stop_callback listens(alone.lost(), [&] { told = world_.now(); });
         if (plan_.has(Fault::silent_all)) lose_connections_for(worker, worker.rng.between(timeout / 2, timeout));
         const Call call(judge_, worker, "downgrade");
-        share = lock.acquire_shared_before(worker.process.deadline_in(3 * timeout));
+        share = lock.try_acquire_shared_until(worker.process.deadline_in(3 * timeout));
         const bool stopped = plan_.has(Fault::pause) || plan_.has(Fault::pause_in_code);
         // What was on its way to this fiber when the loss was told.
         if (share && !stopped && told != kForever && world_.now() - told > 50 * kMilli) {
@@ -237,13 +237,13 @@ void MisuseWorkload::lock_twice(Worker& worker) {
 
 void MisuseWorkload::name_a_path_twice(Worker& worker) {
     Rng& rng = worker.rng;
-    const auto as = [&] { return rng.one_in(2) ? MultiLock::As::alone : MultiLock::As::shared; };
+    const auto as = [&] { return rng.one_in(2) ? MultiLock::As::exclusive : MultiLock::As::shared; };
     std::vector<MultiLock::Member> members;
     for (auto i = rng.between(1, 3); i > 0; --i) members.push_back({kPaths[kMutex], MultiLock::As::mutex});
     bool alone = false;
     for (auto i = rng.between(0, 3); i > 0; --i) {
         members.push_back({kPaths[kReadWrite], as()});
-        alone = alone || members.back().as == MultiLock::As::alone;
+        alone = alone || members.back().as == MultiLock::As::exclusive;
     }
     std::vector<Claim> claims{Claim::alone(kMutex)};
     if (members.back().path == kPaths[kReadWrite])
@@ -251,7 +251,7 @@ void MisuseWorkload::name_a_path_twice(Worker& worker) {
     for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[rng.below(i)]);
     MultiLock lock(worker.process.session(), std::move(members));
     const Ways usual{[&] { return lock.acquire(); },
-                     [&](Deadline deadline, std::stop_token stop) { return lock.acquire_before(deadline, stop); },
+                     [&](Deadline deadline, std::stop_token stop) { return lock.try_acquire_until(deadline, stop); },
                      {}};
     if (Grant grant = take(worker, usual)) hold(worker, std::move(grant), claims);
 }
@@ -276,15 +276,15 @@ void MisuseWorkload::listen_late(Worker& worker) {
 
 Grant MisuseWorkload::ask_closed(Worker& worker, const std::string& path, Deadline deadline) {
     Session& session = worker.process.session();
-    const Call call(judge_, worker, "acquire_before without permission");
+    const Call call(judge_, worker, "try_acquire_until without permission");
     switch (worker.rng.below(3)) {
-        case 0: return ExclusiveMutex(session, path).acquire_before(deadline);
-        case 1: return ReadWriteLock(session, path).acquire_before(deadline);
+        case 0: return ExclusiveMutex(session, path).try_acquire_until(deadline);
+        case 1: return ReadWriteLock(session, path).try_acquire_until(deadline);
         default: {
             std::vector<MultiLock::Member> members{{path, MultiLock::As::mutex}};
             // Of which a set has to wait for others first, if its own nodes are made.
             if (path == kNoCreate) members.push_back({kPaths[kReadWrite], MultiLock::As::shared});
-            return MultiLock(session, std::move(members)).acquire_before(deadline);
+            return MultiLock(session, std::move(members)).try_acquire_until(deadline);
         }
     }
 }

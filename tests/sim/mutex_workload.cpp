@@ -43,7 +43,7 @@ void MutexWorkload::one_round(Worker& worker) {
         rng.one_in(2) ? *own_[worker.number][path] : *shared_[static_cast<std::size_t>(worker.process.number())][path];
     const Claim claim = Claim::alone(static_cast<int>(path));
     const Ways ways{[&] { return mutex.acquire(); },
-                    [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, stop); },
+                    [&](Deadline deadline, std::stop_token stop) { return mutex.try_acquire_until(deadline, stop); },
                     [&](Deadline deadline, auto done) { mutex.acquire_async(deadline, {}, std::move(done)); }};
     const bool looks_on = plan_.long_holds && worker.number % 2 == 1 && plan_.fibers == 2;
     if (looks_on && !rng.one_in(4)) return look_on(worker, mutex);

@@ -67,7 +67,7 @@ void NodesWorkload::wait_at(Worker& worker, const Place& place, Barrier& barrier
     if (worker.rng.one_in(3)) {
         passed = later<BarrierResult>(worker, "wait_async", [&](std::function<void(BarrierResult)> done) {
                      barrier.wait_async(limits.deadline, limits.stop, std::move(done));
-                 }).passed;
+                 }).value;
     } else {
         const Call call(judge_, worker, "wait");
         passed = barrier.wait(limits.deadline, limits.stop);
@@ -141,7 +141,7 @@ bool NodesWorkload::enter(Worker& worker, const Place& place, DoubleBarrier& bar
     if (worker.rng.one_in(4)) {
         entered = later<BarrierResult>(worker, "enter_async", [&](std::function<void(BarrierResult)> done) {
                       barrier.enter_async(limits.deadline, limits.stop, std::move(done));
-                  }).passed;
+                  }).value;
     } else {
         const Call call(judge_, worker, "enter");
         entered = barrier.enter(limits.deadline, limits.stop);
@@ -177,7 +177,7 @@ bool NodesWorkload::leave(Worker& worker, const Place& place, DoubleBarrier& bar
         if (worker.rng.one_in(4)) {
             alone = later<BarrierResult>(worker, "leave_async", [&](std::function<void(BarrierResult)> done) {
                         barrier.leave_async(limits.deadline, limits.stop, std::move(done));
-                    }).passed;
+                    }).value;
         } else {
             const Call call(judge_, worker, "leave");
             alone = barrier.leave(limits.deadline, limits.stop);

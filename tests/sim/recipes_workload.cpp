@@ -17,10 +17,10 @@ template <class Lock, class... Count>
 auto usual_ways(Lock& lock, Count... count) {
     return std::make_tuple([&lock, count...] { return lock.acquire(count...); },
                            [&lock, count...](Deadline deadline, std::stop_token stop) {
-                               return lock.acquire_before(deadline, std::move(stop), count...);
+                               return lock.try_acquire_until(count..., deadline, std::move(stop));
                            },
                            [&lock, count...](Deadline deadline, std::function<void(AcquireResult)> done) {
-                               lock.acquire_async(deadline, {}, std::move(done), count...);
+                               lock.acquire_async(count..., deadline, {}, std::move(done));
                            });
 }
 
@@ -219,7 +219,7 @@ void RecipesWorkload::use_election(Worker& worker, int place) {
     if (!worker.rng.one_in(3)) {
         const Ways ways{[&election] { return election.campaign(); },
                         [&election](Deadline deadline, std::stop_token stop) {
-                            return election.campaign_before(deadline, std::move(stop));
+                            return election.try_campaign_until(deadline, std::move(stop));
                         },
                         [&election](Deadline deadline, std::function<void(AcquireResult)> done) {
                             election.campaign_async(deadline, {}, std::move(done));
@@ -295,7 +295,7 @@ void RecipesWorkload::use_read_write(Worker& worker, int place) {
         default: {
             const Ways ways{[&lock] { return lock.acquire_shared(); },
                             [&lock](Deadline deadline, std::stop_token stop) {
-                                return lock.acquire_shared_before(deadline, std::move(stop));
+                                return lock.try_acquire_shared_until(deadline, std::move(stop));
                             },
                             [&lock](Deadline deadline, std::function<void(AcquireResult)> done) {
                                 lock.acquire_shared_async(deadline, {}, std::move(done));
@@ -333,7 +333,7 @@ void RecipesWorkload::alone_then_shared(Worker& worker, int place) {
         if (!judge_.act(ended.ticket)) return;
         world_.sleep(&worker.process.actor(), worker.rng.between(0, 500 * kMilli));
         const Call call(judge_, worker, "downgrade");
-        share = lock.acquire_shared_before(worker.process.deadline_in(worker.rng.between(0, 5 * kSecond)));
+        share = lock.try_acquire_shared_until(worker.process.deadline_in(worker.rng.between(0, 5 * kSecond)));
         judge_.act(ended.ticket);
     }
     alone.release();
@@ -349,7 +349,7 @@ void RecipesWorkload::use_several(Worker& worker) {
         if (places_[i].kind == Kind::semaphore || places_[i].kind == Kind::election || rng.one_in(3)) continue;
         const bool shared = places_[i].kind == Kind::read_write && rng.one_in(2);
         const auto as = shared                                ? MultiLock::As::shared
-                        : places_[i].kind == Kind::read_write ? MultiLock::As::alone
+                        : places_[i].kind == Kind::read_write ? MultiLock::As::exclusive
                                                               : MultiLock::As::mutex;
         members.push_back({places_[i].path, as});
         claims.push_back(shared ? Claim::shared(place) : Claim::alone(place));

@@ -117,8 +117,8 @@ Grant TermsWorkload::acquire(Worker& worker, Object& object, Asked& asked) {
     const auto disturbed = worker.process.disturbances;
     Grant grant;
     {
-        const Call call(judge_, worker, "acquire_before(" + std::to_string(limits.limit / kMilli) + " ms)" + what);
-        grant = semaphore.acquire_before(worker.process.deadline_in(limits.limit), {}, asked.wanted);
+        const Call call(judge_, worker, "try_acquire_until(" + std::to_string(limits.limit / kMilli) + " ms)" + what);
+        grant = semaphore.try_acquire_until(asked.wanted, worker.process.deadline_in(limits.limit));
     }
     check_punctual(worker, limits, asked.since, disturbed, !grant);
     return grant;

@@ -238,8 +238,7 @@ bool ValuesWorkload::put(Worker& worker, Shared& shared, std::optional<std::int3
             version ? shared.try_set_async(*version, data, limits.deadline, limits.stop, std::move(done))
                     : shared.set_async(data, limits.deadline, limits.stop, std::move(done));
         });
-        if (!result.written && !limits.any()) judge_.violation("deadline", worker.name + ": gave up without a limit");
-        return result.written.value_or(false);
+        return result.value;
     }
     const Call call(judge_, worker, version ? "try_set" : "set");
     if (version) return shared.try_set(*version, data, limits.deadline, limits.stop);

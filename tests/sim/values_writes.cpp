@@ -60,10 +60,10 @@ void ValuesWorkload::add(Worker& worker, const Place& place, Objects& own) {
         if (worker.rng.one_in(4)) {
             change = later<CounterResult>(worker, "add_async", [&](std::function<void(CounterResult)> done) {
                          counter.add_async(what.delta, limits.deadline, limits.stop, std::move(done));
-                     }).change;
+                     }).value;
         } else {
             const Call call(judge_, worker, "add");
-            change = limits.any()     ? counter.add_before(what.delta, limits.deadline, limits.stop)
+            change = limits.any()     ? counter.try_add_until(what.delta, limits.deadline, limits.stop)
                      : what.delta < 0 ? counter.subtract(id)
                                       : counter.add(id);
         }
@@ -142,11 +142,12 @@ void ValuesWorkload::use_guarded(Worker& worker, const Place& place, Objects& ow
     LeaderElection& election = *own.election;
     const Ways as_leader{
         [&] { return election.campaign(); },
-        [&](Deadline deadline, std::stop_token stop) { return election.campaign_before(deadline, stop); },
+        [&](Deadline deadline, std::stop_token stop) { return election.try_campaign_until(deadline, stop); },
         {}};
-    const Ways as_owner{[&] { return mutex.acquire(); },
-                        [&](Deadline deadline, std::stop_token stop) { return mutex.acquire_before(deadline, stop); },
-                        {}};
+    const Ways as_owner{
+        [&] { return mutex.acquire(); },
+        [&](Deadline deadline, std::stop_token stop) { return mutex.try_acquire_until(deadline, stop); },
+        {}};
     Grant grant = take(worker, place.leader ? as_leader : as_owner);
     if (!grant) return;
     const Sequencer former(grant);
@@ -224,10 +225,10 @@ void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& tra
                                            [&](std::function<void(CommitResult)> done) {
                                                transaction.commit_async(limits.deadline, limits.stop, std::move(done));
                                            })
-                    .result.has_value();
+                    .value.has_value();
             }
             const Call call(judge_, worker, "commit");
-            if (limits.any()) return transaction.commit_before(limits.deadline, limits.stop).has_value();
+            if (limits.any()) return transaction.try_commit_until(limits.deadline, limits.stop).has_value();
             return transaction.commit(), true;
         });
     } catch (const Error& error) {
@@ -240,7 +241,7 @@ void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& tra
 /// A server beside ZooKeeper, which a message may reach late.
 void ValuesWorkload::send_to_register(Worker& worker, const Place& place, FencingToken token) {
     world_.in(worker.rng.between(0, 5 * kSecond), nullptr, [this, path = place.path, token] {
-        const bool let_in = register_.admit_alone(path, token);
+        const bool let_in = register_.admit_exclusive(path, token);
         FencingToken& latest = let_in_[path];
         if (let_in != (token >= latest)) judge_.violation("register", path + ": lets in whom it must not");
         latest = std::max(latest, token);

@@ -214,7 +214,7 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
     const SimTime start = world_.now();
     Grant grant;
     {
-        const Call call(judge_, worker, "acquire_before(" + std::to_string(limits.limit / kMilli) + " ms)");
+        const Call call(judge_, worker, "try_acquire_until(" + std::to_string(limits.limit / kMilli) + " ms)");
         grant =
             ways.before(worker.process.deadline_in(limits.limit), kind == 2 ? stop->get_token() : std::stop_token());
     }
@@ -266,7 +266,7 @@ Grant Workload::take_later(Worker& worker, const Ways& ways) {
     auto result = later<AcquireResult>(worker, "acquire_async", [&](std::function<void(AcquireResult)> done) {
         ways.later(worker.process.deadline_in(limit), std::move(done));
     });
-    return std::move(result.grant);
+    return std::move(result.value);
 }
 
 /// A node of another session goes with that, whoever relies on it.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <zkrecipes/acquire_result.hpp>
+#include <zkrecipes/grant.hpp>
 
 #include "base/wait_event.hpp"
 #include "sim/client_process.hpp"

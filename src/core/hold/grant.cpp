@@ -19,15 +19,15 @@ Grant& Grant::operator=(Grant&& other) noexcept {
 }
 Grant::~Grant() { release(); }
 
-bool Grant::held() const noexcept { return share_ && share_->hold().held(); }
-std::stop_token Grant::lost() const noexcept { return share_ ? share_->hold().lost() : std::stop_token(); }
+bool Grant::held() const noexcept { return is_held(share_); }
+std::stop_token Grant::lost() const noexcept { return lost_of(share_); }
 std::stop_token Grant::revocation() const { return share_ ? share_->revocation() : std::stop_token(); }
 std::chrono::milliseconds Grant::remaining_lease() const noexcept {
     // Rounded down: never more than is certain.
     return share_ ? std::chrono::duration_cast<std::chrono::milliseconds>(share_->hold().remaining_lease())
                   : std::chrono::milliseconds(0);
 }
-FencingToken Grant::token() const noexcept { return share_ ? share_->token() : 0; }
+FencingToken Grant::token() const noexcept { return token_of(share_); }
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
 std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().nodes() : std::vector<std::string>(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }

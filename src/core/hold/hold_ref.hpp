@@ -64,6 +64,13 @@ private:
     std::function<void(SessionCore&)> before_delete_;
 };
 
+// Of a hold that may be missing (null).
+inline bool is_held(const std::shared_ptr<HoldRef>& share) noexcept { return share && share->hold().held(); }
+inline FencingToken token_of(const std::shared_ptr<HoldRef>& share) noexcept { return share ? share->token() : 0; }
+inline std::stop_token lost_of(const std::shared_ptr<HoldRef>& share) noexcept {
+    return share ? share->hold().lost() : std::stop_token();
+}
+
 /// The way from a public Grant to what it stands for.
 struct GrantAccess {
     static const std::shared_ptr<HoldRef>& share(const Grant& grant) { return grant.share_; }

@@ -55,7 +55,7 @@ void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std
                        std::function<void(BarrierResult)> done) {
     op->run_later(deadline, std::move(stop), [done = std::move(done)](ReadOp::Outcome outcome, const Error* error) {
         BarrierResult result;
-        result.passed = error == nullptr && outcome == ReadOp::Outcome::done;
+        result.value = error == nullptr && outcome == ReadOp::Outcome::done;
         if (error != nullptr) result.error = std::make_exception_ptr(*error);
         done(std::move(result));
     });

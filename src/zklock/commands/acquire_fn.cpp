@@ -33,7 +33,7 @@ std::vector<MultiLock::Member> members(const Options& options) {
     std::vector<MultiLock::Member> result;
     for (const LockSpec& lock : options.locks) {
         const MultiLock::As as = lock.mode == Mode::shared   ? MultiLock::As::shared
-                                 : lock.mode == Mode::writer ? MultiLock::As::alone
+                                 : lock.mode == Mode::writer ? MultiLock::As::exclusive
                                                              : MultiLock::As::mutex;
         result.push_back({lock.path, as});
     }

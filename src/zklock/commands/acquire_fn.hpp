@@ -3,8 +3,8 @@
 #include <functional>
 #include <stop_token>
 
-#include <zkrecipes/acquire_result.hpp>
 #include <zkrecipes/deadline.hpp>
+#include <zkrecipes/grant.hpp>
 #include <zkrecipes/session.hpp>
 
 #include "zklock/command_line/options.hpp"

@@ -177,7 +177,7 @@ void LockSession::wait_for_grant() {
             if (batch.queue) show_queue(*batch.queue);
             if (!batch.acquired) continue;
             if (batch.acquired->error) std::rethrow_exception(batch.acquired->error);
-            grant_ = std::move(batch.acquired->grant);
+            grant_ = std::move(batch.acquired->value);
             if (grant_) return;
             give_up(state_ == SessionState::connected);
         }

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
             return 3;
         }
         zkrecipes::ExclusiveMutex mutex(session, "/consumer/lock");
-        const zkrecipes::Grant grant = mutex.acquire_before(patience);
+        const zkrecipes::Grant grant = mutex.try_acquire_until(patience);
         if (!grant || !grant.held() || grant.token() == 0) {
             std::puts("not acquired");
             return 1;

@@ -13,7 +13,7 @@ const int kReadWrite = lock_of(Recipe::read_write_lock, 0);
 const int kSemaphore = lock_of(Recipe::semaphore, 0);
 
 /// Held from `from` to `to` and given back, with one increment of both counters if it is alone.
-Hold held(int lock, std::int64_t token, std::int64_t from, std::int64_t to, HoldMode mode = HoldMode::alone) {
+Hold held(int lock, std::int64_t token, std::int64_t from, std::int64_t to, HoldMode mode = HoldMode::exclusive) {
     Hold hold;
     hold.actor = static_cast<int>(token);
     hold.lock = lock;
@@ -23,7 +23,7 @@ Hold held(int lock, std::int64_t token, std::int64_t from, std::int64_t to, Hold
     hold.granted_at = on(from);
     hold.last_true_at = on(to) - 1;
     hold.released_at = on(to);
-    if (mode == HoldMode::alone) {
+    if (mode == HoldMode::exclusive) {
         hold.writes = hold.fenced = 1;
         hold.last_write_at = on(to) - 2;
     }

@@ -82,8 +82,8 @@ TEST_F(LeadershipTest, WhoStepsDownDoesSoWhenTheConnectionBreaksAndNobodyElseDoe
     stepping_down.when_suspended = WhenSuspended::step_down;
     LeaderElection hasty(*session, "/hasty", stepping_down), patient(*session, "/patient", ElectionOptions{});
     Grant first, second;
-    hasty.campaign_async(Deadline::never(), {}, [&](AcquireResult result) { first = std::move(result.grant); });
-    patient.campaign_async(Deadline::never(), {}, [&](AcquireResult result) { second = std::move(result.grant); });
+    hasty.campaign_async(Deadline::never(), {}, [&](AcquireResult result) { first = std::move(result.value); });
+    patient.campaign_async(Deadline::never(), {}, [&](AcquireResult result) { second = std::move(result.value); });
     answer_all();
     ASSERT_TRUE(first.held() && second.held());
     client().disconnect();

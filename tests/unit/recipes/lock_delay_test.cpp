@@ -39,7 +39,7 @@ protected:
     void expect_given_up() {
         runtime->run();
         ASSERT_EQ(results.size(), 1u);
-        EXPECT_FALSE(results[0].grant);
+        EXPECT_FALSE(results[0].value);
         EXPECT_FALSE(results[0].error);
         EXPECT_EQ(client().take("remove").path, node);
     }
@@ -78,7 +78,7 @@ TEST_F(DelayedMutexTest, AGrantLeavesNoTimerOfItsDeadline) {
     client().take("multi").answer(written);
     runtime->run();
     ASSERT_EQ(results.size(), 1u);
-    EXPECT_TRUE(results[0].grant.held());
+    EXPECT_TRUE(results[0].value.held());
     EXPECT_EQ(runtime->timers(), timers);
 }
 

@@ -59,11 +59,11 @@ protected:
 };
 
 /// The ways to take any lock that is held alone.
-#define ZKRECIPES_WAYS_TO_LOCK                                                                       \
-    [](auto& one) { return one.acquire(); }, [](auto& one) { return one.acquire_before(1s); },       \
-        [this](auto& one) { one.acquire_async(1s, {}, nothing); }, [](auto& one) { one.lock(); },    \
-        [](auto& one) { return one.try_lock(); }, [](auto& one) { return one.try_lock_for(1s); },    \
-        [](auto& one) { return one.lock_before(1s); }, [](auto& one) { return one.participants(); }, \
+#define ZKRECIPES_WAYS_TO_LOCK                                                                          \
+    [](auto& one) { return one.acquire(); }, [](auto& one) { return one.try_acquire_until(1s); },       \
+        [this](auto& one) { one.acquire_async(1s, {}, nothing); }, [](auto& one) { one.lock(); },       \
+        [](auto& one) { return one.try_lock(); }, [](auto& one) { return one.try_lock_for(1s); },       \
+        [](auto& one) { return one.try_lock_until(1s); }, [](auto& one) { return one.participants(); }, \
         [](auto& one) { const std::lock_guard guard(one); }
 
 TEST_F(MovedFromTest, ASessionIsRefused) {
@@ -104,7 +104,7 @@ TEST_F(MovedFromTest, AReadWriteLockIsRefused) {
     ReadWriteLock lock(connected(), "/l");
     expect_refused(
         lock, "ReadWriteLock", ZKRECIPES_WAYS_TO_LOCK, [](auto& one) { return one.acquire_shared(); },
-        [](auto& one) { return one.acquire_shared_before(1s); },
+        [](auto& one) { return one.try_acquire_shared_until(1s); },
         [this](auto& one) { one.acquire_shared_async(1s, {}, nothing); }, [](auto& one) { one.lock_shared(); },
         [](auto& one) { return one.try_lock_shared(); }, [](auto& one) { return one.try_lock_shared_for(1s); });
     lock.unlock();
@@ -116,7 +116,8 @@ TEST_F(MovedFromTest, AReadWriteLockIsRefused) {
 
 TEST_F(MovedFromTest, AMultiLockIsRefused) {
     MultiLock lock(connected(), {{"/a", MultiLock::As::mutex}});
-    expect_refused(lock, "MultiLock", ZKRECIPES_WAYS_TO_LOCK, [](auto& one) { return one.acquire_while_holding(1s); });
+    expect_refused(lock, "MultiLock", ZKRECIPES_WAYS_TO_LOCK,
+                   [](auto& one) { return one.try_acquire_while_holding(1s); });
     lock.unlock();
     EXPECT_FALSE(lock.held_by_caller() || lock.lost().stop_possible());
     EXPECT_EQ(lock.token(), 0);
@@ -153,7 +154,8 @@ TEST_F(MovedFromTest, AnElectionIsRefused) {
     LeaderElection election(connected(), "/l");
     expect_refused(
         election, "LeaderElection", [](auto& one) { return one.campaign(); },
-        [](auto& one) { return one.campaign_before(1s); }, [this](auto& one) { one.campaign_async(1s, {}, nothing); },
+        [](auto& one) { return one.try_campaign_until(1s); },
+        [this](auto& one) { one.campaign_async(1s, {}, nothing); },
         [](auto& one) { one.run([](const Grant&, const std::stop_token&) {}); }, [](auto& one) { return one.leader(); },
         [](auto& one) { return one.candidates(); }, [](auto& one) { return one.observe([](const auto&) {}); });
     EXPECT_FALSE(election.resign());
@@ -180,7 +182,7 @@ TEST_F(MovedFromTest, ValuesAreRefused) {
     AtomicCounter counter(connected(), "/c");
     expect_refused(
         counter, "AtomicCounter", [](auto& one) { return one.get(); }, [](auto& one) { return one.add(1); },
-        [](auto& one) { return one.subtract(1); }, [](auto& one) { return one.add_before(1, 1s); },
+        [](auto& one) { return one.subtract(1); }, [](auto& one) { return one.try_add_until(1, 1s); },
         [](auto& one) { one.add_async(1, 1s, {}, [](const CounterResult&) {}); },
         [](auto& one) { return one.compare_and_set(1, 2); }, [](auto& one) { return one.exchange(1); },
         [](auto& one) { one.force_set(1); }, [](auto& one) { return one.initialize(1); });
@@ -235,7 +237,7 @@ TEST_F(MovedFromTest, ATransactionIsRefused) {
         [](auto& one) { one.create("/x", ""); }, [](auto& one) { one.set("/x", ""); },
         [](auto& one) { one.remove("/x"); }, [](auto& one) { one.check("/x"); },
         [](auto& one) { one.idempotent_in("/x"); }, [](auto& one) { return one.commit(); },
-        [](auto& one) { return one.commit_before(1s); },
+        [](auto& one) { return one.try_commit_until(1s); },
         [](auto& one) { one.commit_async(1s, {}, [](const CommitResult&) {}); });
     EXPECT_EQ(transaction.size(), 0u);
 }

@@ -96,7 +96,7 @@ TEST_F(MultiLockUnitTest, WhatCannotWorkIsRefusedWithoutARequest) {
     EXPECT_THAT(refused(large).what(), HasSubstr("shorter paths or fewer"));
     MultiLock lock(*session, {{"/a"}});
     EXPECT_EQ(error_of([&] { lock.acquire_async(Deadline::never(), {}, nullptr); }).errc(), Errc::bad_option);
-    EXPECT_EQ(error_of([&] { (void)lock.acquire_while_holding(Deadline::never()); }).errc(), Errc::bad_option);
+    EXPECT_EQ(error_of([&] { (void)lock.try_acquire_while_holding(Deadline::never()); }).errc(), Errc::bad_option);
     EXPECT_TRUE(client().sent.empty());
     EXPECT_EQ(lock.token(), 0);
     EXPECT_FALSE(lock.held_by_caller());
@@ -106,17 +106,17 @@ TEST_F(MultiLockUnitTest, WhatCannotWorkIsRefusedWithoutARequest) {
 
 TEST_F(MultiLockUnitTest, APathThatOccursTwiceCountsOnceAndAloneWins) {  // H43
     connect();
-    const MultiLock lock(*session, {{"/b", As::shared}, {"/a"}, {"/b", As::alone}, {"/a"}, {"/b", As::shared}});
+    const MultiLock lock(*session, {{"/b", As::shared}, {"/a"}, {"/b", As::exclusive}, {"/a"}, {"/b", As::shared}});
     ASSERT_EQ(lock.members().size(), 2u);
     EXPECT_EQ(lock.members()[0].path, "/b");
-    EXPECT_EQ(lock.members()[0].as, As::alone);
+    EXPECT_EQ(lock.members()[0].as, As::exclusive);
     EXPECT_EQ(lock.members()[1].path, "/a");
     EXPECT_EQ(lock.members()[1].as, As::mutex);
 }
 
 TEST_F(MultiLockUnitTest, OneTransactionWritesWhatEachRecipeWrites) {
     connect();
-    MultiLock lock(*session, {{"/m"}, {"/w", As::alone}, {"/r", As::shared}});
+    MultiLock lock(*session, {{"/m"}, {"/w", As::exclusive}, {"/r", As::shared}});
     std::optional<AcquireResult> result;
     lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
     runtime->run();
@@ -135,10 +135,10 @@ TEST_F(MultiLockUnitTest, OneTransactionWritesWhatEachRecipeWrites) {
     EXPECT_EQ(client().open[3].path, "/r");
     grant_all(3, 33);
     ASSERT_TRUE(result);
-    EXPECT_TRUE(result->grant.held());
-    EXPECT_EQ(result->grant.token(), 33);
-    EXPECT_EQ(result->grant.node(), "/m/" + identity + "lock-0000000000");
-    result->grant.release();
+    EXPECT_TRUE(result->value.held());
+    EXPECT_EQ(result->value.token(), 33);
+    EXPECT_EQ(result->value.node(), "/m/" + identity + "lock-0000000000");
+    result->value.release();
     Reply gone;
     gone.results.resize(3);
     const auto release = answer("multi", gone);
@@ -159,9 +159,9 @@ TEST_F(MultiLockUnitTest, ThatOneMemberIsGoneLosesTheGrant) {
     refusal.rc = Rc::no_node;
     refusal.results = {{Rc::ok, ""}, {Rc::no_node, ""}};
     answer("multi", refusal);
-    EXPECT_FALSE(result->grant.held());
-    EXPECT_TRUE(result->grant.lost().stop_requested());
-    result->grant.release();
+    EXPECT_FALSE(result->value.held());
+    EXPECT_TRUE(result->value.lost().stop_requested());
+    result->value.release();
     runtime->run();
     EXPECT_EQ(client().take("multi").ops.size(), 2u);
 }
@@ -176,7 +176,7 @@ TEST_F(MultiLockUnitTest, WaitingWhileHoldingASetIsRefusedWithoutARequest) {
         servers.join();
         const auto requests = client().sent.size();
         const auto refusal =
-            error_of([&] { (void)two.acquire_before(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
+            error_of([&] { (void)two.try_acquire_until(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
         EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
         EXPECT_EQ(client().sent.size(), requests);
     });
@@ -198,14 +198,14 @@ TEST_F(MultiLockUnitTest, TheRoomOfAllNodesInTheBudgetComesBackWithThem) {
     ASSERT_EQ(results.size(), 2u);
     ASSERT_TRUE(results[1].error);
     EXPECT_EQ(error_of([&] { std::rethrow_exception(results[1].error); }).errc(), Errc::budget_exceeded);
-    results[0].grant.release();
+    results[0].value.release();
     Reply gone;
     gone.results.resize(20);
     answer("multi", gone);
     acquire();
     grant_all(20, 44);
     ASSERT_EQ(results.size(), 3u);
-    EXPECT_TRUE(results[2].grant.held());
+    EXPECT_TRUE(results[2].value.held());
 }
 
 TEST_F(MultiLockUnitTest, TheRoomOfASetThatIsNotGrantedComesBackToo) {
@@ -237,7 +237,7 @@ TEST_F(MultiLockUnitTest, ASetIsGivenUpAtItsDeadlineAndTheLateAnswerLeavesNothin
     EXPECT_FALSE(result);
     runtime->advance(std::chrono::milliseconds(1));
     ASSERT_TRUE(result);
-    EXPECT_FALSE(result->grant);
+    EXPECT_FALSE(result->value);
     EXPECT_FALSE(result->error);
     const auto create = client().take("multi");
     Reply created;
@@ -259,7 +259,7 @@ TEST_F(MultiLockUnitTest, AGrantLeavesNoTimerOfItsDeadline) {
                        [&](AcquireResult r) { result = std::move(r); });
     grant_all(2, 33);
     ASSERT_TRUE(result);
-    EXPECT_TRUE(result->grant.held());
+    EXPECT_TRUE(result->value.held());
     EXPECT_EQ(runtime->timers(), timers);
 }
 

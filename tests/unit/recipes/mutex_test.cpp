@@ -291,8 +291,8 @@ TEST_F(MutexTest, AStopRequestedBeforeSendsNothing) {
     std::stop_source stop;
     stop.request_stop();
     served([&] {
-        EXPECT_FALSE(mutex.acquire_before(Deadline::never(), stop.get_token()));
-        EXPECT_FALSE(mutex.lock_before(Deadline::passed(), stop.get_token()));
+        EXPECT_FALSE(mutex.try_acquire_until(Deadline::never(), stop.get_token()));
+        EXPECT_FALSE(mutex.try_lock_until(Deadline::passed(), stop.get_token()));
     });
     EXPECT_TRUE(client().sent.empty());
     served([&] { EXPECT_TRUE(mutex.acquire().held()); });  // H39: the next attempt is not affected
@@ -308,7 +308,7 @@ TEST_F(MutexTest, WithoutAServerATryAnswersAtOnceAndAWaitAtItsDeadline) {
     const auto start = now();
     bool ended = false;
     boost::fibers::fiber waiting(boost::fibers::launch::dispatch, [&] {
-        EXPECT_FALSE(mutex.acquire_before(Deadline(runtime->steady_now() + std::chrono::seconds(5))));
+        EXPECT_FALSE(mutex.try_acquire_until(Deadline(runtime->steady_now() + std::chrono::seconds(5))));
         ended = true;
     });
     runtime->advance(std::chrono::milliseconds(4999));
@@ -329,7 +329,7 @@ TEST_F(MutexTest, AnAsynchronousAcquireAnswersOnceOnTheNotifier) {
     mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
         ++answers;
         EXPECT_EQ(result.error, nullptr);
-        grant = std::move(result.grant);
+        grant = std::move(result.value);
         throw std::runtime_error("what a callback throws is logged");
     });
     serve();
@@ -361,7 +361,7 @@ TEST_F(MutexTest, AnAsynchronousAcquireIsStopped) {
         ExclusiveMutex mutex(*session, "/l");
         mutex.acquire_async(Deadline::never(), stop.get_token(), [&](AcquireResult result) {
             ++answers;
-            EXPECT_FALSE(result.grant);
+            EXPECT_FALSE(result.value);
             EXPECT_EQ(result.error, nullptr);
         });
     }  // the object may go; the call lives on

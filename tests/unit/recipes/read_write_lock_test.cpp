@@ -107,7 +107,7 @@ TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAnd
             answer("exists", own);
         });
         const auto timers = runtime->timers();
-        share = lock.acquire_shared_before(Deadline(runtime->steady_now() + std::chrono::hours(1)));
+        share = lock.try_acquire_shared_until(Deadline(runtime->steady_now() + std::chrono::hours(1)));
         more.join();
         EXPECT_EQ(runtime->timers(), timers) << "the timer of the deadline is left";
         EXPECT_TRUE(share.held());
@@ -123,7 +123,8 @@ TEST_F(ReadWriteLockUnitTest, AShareBesideTheOwnExclusiveHoldIsGivenUpAtItsDeadl
     bool ended = false;
     boost::fibers::fiber caller(boost::fibers::launch::dispatch, [&] {
         alone = lock.acquire();
-        share = lock.acquire_shared_before(Deadline(runtime->steady_now() + std::chrono::seconds(1)), stop.get_token());
+        share =
+            lock.try_acquire_shared_until(Deadline(runtime->steady_now() + std::chrono::seconds(1)), stop.get_token());
         ended = true;
     });
     answer_create(own_prefix() + "0000000007", 20);
@@ -162,7 +163,7 @@ TEST_F(ReadWriteLockUnitTest, WhoeverHoldsAShareAndWantsItAloneIsRefusedWithoutA
         servers.join();
         const auto requests = client().sent.size();
         const auto refusal =
-            error_of([&] { (void)lock.acquire_before(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
+            error_of([&] { (void)lock.try_acquire_until(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
         EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
         EXPECT_EQ(client().sent.size(), requests);
     });
@@ -205,9 +206,9 @@ TEST_F(ReadWriteLockUnitTest, AWriterLooksAgainWhenTheOneBeforeItIsGoneAndAReade
             answer_children({me});
         }
         ASSERT_TRUE(result) << shared;
-        EXPECT_TRUE(result->grant.held());
-        EXPECT_EQ(result->grant.token(), 20);
-        result->grant.release();
+        EXPECT_TRUE(result->value.held());
+        EXPECT_EQ(result->value.token(), 20);
+        result->value.release();
         answer("remove", Reply{});
     }
 }

@@ -139,7 +139,7 @@ protected:
             EXPECT_THAT(told, HasSubstr("internal step failed: std::bad_alloc"));
         }
         try {
-            (void)ExclusiveMutex(*session, "/later").acquire_before(Deadline::passed());
+            (void)ExclusiveMutex(*session, "/later").try_acquire();
             ADD_FAILURE() << "a closed session grants";
         } catch (const Error& error) {
             EXPECT_THAT(error.what(), HasSubstr("make a new Session"));
@@ -214,7 +214,7 @@ TEST_F(StepFailureTest, TheCheckAfterTheWaitIsAnswered) {
 TEST_F(StepFailureTest, ADeadlinePasses) {
     fail_everywhere([this] {
         wait_in([this] {
-            grant = ExclusiveMutex(*session, kDirectory).acquire_before(Deadline(runtime->steady_now() + 1ms));
+            grant = ExclusiveMutex(*session, kDirectory).try_acquire_until(Deadline(runtime->steady_now() + 1ms));
         });
         runtime->freeze_for(2ms);
         return [this] { runtime->run(); };
@@ -297,7 +297,7 @@ TEST_F(StepFailureTest, AnAsynchronousAcquireIsToldOnce) {
             ASSERT_EQ(calls, 1);
             try {
                 if (result.error) std::rethrow_exception(result.error);
-                grant = std::move(result.grant);
+                grant = std::move(result.value);
                 told = "returned";
             } catch (const Error& error) {
                 told = error.what();

@@ -15,7 +15,7 @@ int main() {
         zkrecipes::testenv::Gate gate(server.endpoint());
         zkrecipes::Session session(gate.connect_string());
         zkrecipes::ExclusiveMutex mutex(session, "/consumer/tested");
-        zkrecipes::Grant grant = mutex.acquire_before(20s);
+        zkrecipes::Grant grant = mutex.try_acquire_for(20s);
         gate.reset_all();
         const bool released = grant && grant.release_and_wait(20s);
         std::puts(released ? "locked and released, with a reset in between" : "not released");

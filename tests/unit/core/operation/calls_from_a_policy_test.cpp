@@ -100,7 +100,7 @@ TEST_F(CallsFromAPolicyTest, ACallThatEntersTheSessionIsRefusedWithTheRemedy) {
     Grant grant = granted();
     const std::vector<std::pair<const char*, std::function<void()>>> calls{
         {"acquire", [&] { (void)other.acquire(); }},
-        {"acquire, one attempt", [&] { (void)other.acquire_before(Deadline::passed()); }},
+        {"acquire, one attempt", [&] { (void)other.try_acquire(); }},
         {"try_lock", [&] { (void)other.try_lock(); }},
         {"acquire_async", [&] { other.acquire_async(Deadline::never(), {}, [](AcquireResult) { FAIL(); }); }},
         {"wait_connected", [&] { (void)session->wait_connected(Deadline::never()); }},
@@ -129,7 +129,7 @@ TEST_F(CallsFromAPolicyTest, TheSameGoesForCallsIntoAnotherSession) {
     its_clients->last().connect(0x200);
     its_runtime->run();
     auto other = std::make_optional<ExclusiveMutex>(*second, "/other");
-    EXPECT_THAT(asked_while([&] { (void)other->acquire_before(Deadline::passed()); }), HasSubstr("would deadlock"));
+    EXPECT_THAT(asked_while([&] { (void)other->try_acquire(); }), HasSubstr("would deadlock"));
     EXPECT_TRUE(its_clients->last().sent.empty());
     its_runtime->while_running([&] {
         other.reset();
@@ -199,7 +199,7 @@ TEST_F(CallsFromAPolicyTest, ACallIsStoppedSoonAfterwards) {
     bool stopped = false;
     ExclusiveMutex other(*session, "/other");
     boost::fibers::fiber fiber(boost::fibers::launch::dispatch,
-                               [&] { stopped = !other.acquire_before(Deadline::never(), stop.get_token()); });
+                               [&] { stopped = !other.try_acquire_until(Deadline::never(), stop.get_token()); });
     auto created = client().take("create");
     client().take("exists").answer({});
     std::optional<SharedValue> value(std::in_place, *session, "/v", "");

@@ -122,14 +122,14 @@ TEST(SequencerTest, WhateverIsTakenIsWrittenAgainAsItWas) {
 
 TEST(FencedRegisterTest, NobodyIsLetInWhoHeldBeforeTheLatestThatWas) {
     FencedRegister fence;
-    EXPECT_TRUE(fence.admit_alone("a", 5));
-    EXPECT_TRUE(fence.admit_alone("a", 5)) << "the same hold";
-    EXPECT_FALSE(fence.admit_alone("a", 4));
-    EXPECT_TRUE(fence.admit_alone("a", 9));
-    EXPECT_FALSE(fence.admit_alone("a", 5));
-    EXPECT_TRUE(fence.admit_alone("b", 1)) << "another resource";
-    EXPECT_FALSE(fence.admit_alone("c", 0)) << "an empty grant";
-    EXPECT_FALSE(fence.admit_alone("c", -1));
+    EXPECT_TRUE(fence.admit_exclusive("a", 5));
+    EXPECT_TRUE(fence.admit_exclusive("a", 5)) << "the same hold";
+    EXPECT_FALSE(fence.admit_exclusive("a", 4));
+    EXPECT_TRUE(fence.admit_exclusive("a", 9));
+    EXPECT_FALSE(fence.admit_exclusive("a", 5));
+    EXPECT_TRUE(fence.admit_exclusive("b", 1)) << "another resource";
+    EXPECT_FALSE(fence.admit_exclusive("c", 0)) << "an empty grant";
+    EXPECT_FALSE(fence.admit_exclusive("c", -1));
     EXPECT_FALSE(fence.admit_shared("c", 0));
 }
 
@@ -137,43 +137,43 @@ TEST(FencedRegisterTest, SharesGoBesideEachOtherAndBetweenWhoIsAlone) {
     FencedRegister fence;
     EXPECT_TRUE(fence.admit_shared("a", 7));
     EXPECT_TRUE(fence.admit_shared("a", 6)) << "shares come in any order";
-    EXPECT_TRUE(fence.admit_alone("a", 8));
+    EXPECT_TRUE(fence.admit_exclusive("a", 8));
     EXPECT_FALSE(fence.admit_shared("a", 7)) << "the writer came later";
     EXPECT_FALSE(fence.admit_shared("a", 8));
     EXPECT_TRUE(fence.admit_shared("a", 9)) << "also the downgraded share of 8";
-    EXPECT_FALSE(fence.admit_alone("a", 8)) << "a later reader has been let in";
-    EXPECT_TRUE(fence.admit_alone("a", 10));
+    EXPECT_FALSE(fence.admit_exclusive("a", 8)) << "a later reader has been let in";
+    EXPECT_TRUE(fence.admit_exclusive("a", 10));
 }
 
 // A writer has 100, the next one waits with 101. The first one downgrades: its share has 101, too.
 TEST(FencedRegisterTest, ADowngradedShareIsRefusedAfterAWriterWithTheSameToken) {
     FencedRegister fence;
-    EXPECT_TRUE(fence.admit_alone("a", 100));
+    EXPECT_TRUE(fence.admit_exclusive("a", 100));
     EXPECT_TRUE(fence.admit_shared("a", 101)) << "the share, while it holds";
     EXPECT_TRUE(fence.admit_shared("a", 101));
-    EXPECT_FALSE(fence.admit_alone("a", 100)) << "the exclusive hold that was given back";
-    EXPECT_TRUE(fence.admit_alone("a", 101)) << "the next writer";
+    EXPECT_FALSE(fence.admit_exclusive("a", 100)) << "the exclusive hold that was given back";
+    EXPECT_TRUE(fence.admit_exclusive("a", 101)) << "the next writer";
     EXPECT_FALSE(fence.admit_shared("a", 101)) << "a late write under the share";
     FencedRegister restarted;
     restarted.remember("a", fence.highest("a"));
     EXPECT_FALSE(restarted.admit_shared("a", 101));
-    EXPECT_TRUE(restarted.admit_alone("a", 101));
+    EXPECT_TRUE(restarted.admit_exclusive("a", 101));
 }
 
 TEST(FencedRegisterTest, RunsTellWhatCameOfIt) {
     FencedRegister fence;
-    EXPECT_EQ(fence.run_alone("a", 2, [] { return 42; }), 42);
-    EXPECT_EQ(fence.run_alone("a", 1, [] { return 42; }), std::nullopt);
+    EXPECT_EQ(fence.run_exclusive("a", 2, [] { return 42; }), 42);
+    EXPECT_EQ(fence.run_exclusive("a", 1, [] { return 42; }), std::nullopt);
     EXPECT_EQ(fence.run_shared("a", 3, [] { return std::string("x"); }), "x");
-    EXPECT_THROW(fence.run_alone("a", 4, []() -> int { throw 1; }), int);
-    EXPECT_FALSE(fence.admit_alone("a", 3)) << "it may have done a part of it";
-    EXPECT_EQ(fence.highest("a").alone, 4);
+    EXPECT_THROW(fence.run_exclusive("a", 4, []() -> int { throw 1; }), int);
+    EXPECT_FALSE(fence.admit_exclusive("a", 3)) << "it may have done a part of it";
+    EXPECT_EQ(fence.highest("a").exclusive, 4);
     EXPECT_EQ(fence.highest("a").shared, 3);
-    EXPECT_EQ(fence.highest("b").alone, 0);
-    fence.remember("b", {.alone = 5, .shared = 6});
-    fence.remember("b", {.alone = 1, .shared = 1});
-    EXPECT_FALSE(fence.admit_alone("b", 5));
-    EXPECT_TRUE(fence.admit_alone("b", 6));
+    EXPECT_EQ(fence.highest("b").exclusive, 0);
+    fence.remember("b", {.exclusive = 5, .shared = 6});
+    fence.remember("b", {.exclusive = 1, .shared = 1});
+    EXPECT_FALSE(fence.admit_exclusive("b", 5));
+    EXPECT_TRUE(fence.admit_exclusive("b", 6));
 }
 
 TEST(FencedRegisterTest, SharesRunBesideEachOther) {
@@ -199,7 +199,7 @@ TEST(FencedRegisterTest, NoActOfAFormerHolderEndsAfterOneOfALaterHolderHasBegun)
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&, t] {
             for (FencingToken token = 1 + t; token < 2000; token += 3) {
-                fence.run_alone("a", token, [&] {
+                fence.run_exclusive("a", token, [&] {
                     went_back = went_back || last > token;
                     last = token;
                 });
@@ -208,7 +208,7 @@ TEST(FencedRegisterTest, NoActOfAFormerHolderEndsAfterOneOfALaterHolderHasBegun)
     }
     threads.clear();
     EXPECT_FALSE(went_back);
-    EXPECT_EQ(fence.highest("a").alone, last);
+    EXPECT_EQ(fence.highest("a").exclusive, last);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#include "core/acquire/acquire_async.hpp"
+
+#include <utility>
+
+#include "core/operation/to_result.hpp"
+
+namespace zkrecipes::internal {
+
+void acquire_async(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, const char* operation,
+                   const std::string& path, Deadline deadline, std::stop_token stop,
+                   std::function<void(AcquireResult)> done) {
+    check_callable(done, operation, path);
+    core->throw_if_closed(operation, path);
+    acquire_later(core, make, deadline, std::move(stop), [done = std::move(done)](AcquireAnswer answer) {
+        done(to_result(answer.share ? Grant(std::move(answer.share)) : Grant(), answer.error));
+    });
+}
+
+void acquire_async(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                   const char* operation, Deadline deadline, std::stop_token stop,
+                   std::function<void(AcquireResult)> done) {
+    const auto make = [&](Patience patience, Acquisition::Done answered) {
+        return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(answered));
+    };
+    acquire_async(core, make, operation, queue->user_path, deadline, std::move(stop), std::move(done));
+}
+
+}  // namespace zkrecipes::internal
