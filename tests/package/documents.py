@@ -24,7 +24,6 @@ MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
 CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
 PATH = re.compile(r"`((?:src|recipes|include|tests|scripts|formal|docs|cmake|examples)/[\w./*-]+)`")
 COLUMNS = 100
-NOT_WRAPPED_YET = ("CHANGELOG.md",)
 ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 
@@ -147,8 +146,7 @@ def problems_of(root):
             counts["name"] += 1
             if word not in words and name.name != "CHANGELOG.md":
                 problems.append(f"{name}: nothing in the sources is called {word}")
-        if str(name) not in NOT_WRAPPED_YET:
-            problems += [f"{name}:{number}: more than {COLUMNS} columns" for number in long_lines(text)]
+        problems += [f"{name}:{number}: more than {COLUMNS} columns" for number in long_lines(text)]
     counts["reason of a loss"], wrong = losses(root)
     counts["log line"], unknown = log_lines(root)
     problems += wrong + unknown + [f"no {what} found: has something moved?" for what, count in counts.items() if not count]
