@@ -92,6 +92,15 @@ void SessionCore::add_observer(SessionObserver& observer) {
 void SessionCore::add_waiter(SessionObserver& waiter) { observers_.add(waiter); }
 void SessionCore::remove_observer(SessionObserver& observer) { observers_.remove(observer); }
 
+std::string SessionCore::leftovers() {
+    std::string text;
+    if (!observers_.empty()) text += " an observer";
+    if (has_timers()) text += " a timer";
+    if (watch_table().bytes() != 0) text += " a watch";
+    if (reserved_bytes() != 0) text += " " + std::to_string(reserved_bytes()) + " reserved bytes";
+    return text;
+}
+
 // ---- waiting for the connection ------------------------------------------------------------------------------------
 
 struct SessionCore::ConnectWaiter {

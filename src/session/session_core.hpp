@@ -80,6 +80,8 @@ public:
     void add_observer(SessionObserver& observer);     // not any more when the session is closed
     void add_waiter(SessionObserver& waiter);         // always: a failure may come while it is being closed
     void remove_observer(SessionObserver& observer);  // also from within a callback
+    /// For tests: what calls that have returned have left in the session. Empty: nothing.
+    std::string leftovers();
 
 private:
     struct LastPointer;

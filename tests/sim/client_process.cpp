@@ -107,6 +107,13 @@ void ClientProcess::end_session() {
     session_ = nullptr;
 }
 
+std::string ClientProcess::leftovers() const {
+    const auto core = core_.lock();
+    std::string text;
+    if (core && !dead_) core->run_locked([&] { text = core->leftovers(); });
+    return text;
+}
+
 std::string ClientProcess::leaks() const {
     std::string text;
     if (!core_.expired()) text += " a session core (" + std::to_string(core_.use_count()) + " references)";

@@ -40,6 +40,8 @@ public:
     /// Closes the session and drops it. What is then still alive of it is a leak.
     void end_session();
     std::string leaks() const;
+    /// What calls have left in its open session.
+    std::string leftovers() const;
 
     /// Counts how often it was stopped, for checks of punctuality. Nothing else may keep a call from its deadline.
     std::uint64_t disturbances = 0;

@@ -122,6 +122,10 @@ void Workload::check_nothing_stays() {
         world_.run(world_.now() + 20 * kSecond);
         if (ensemble_.network().changes_sent() != changes)
             judge_.violation("quiet", "everything was given back, and sessions go on to change nodes");
+        for (const auto& process : processes_) {
+            if (const std::string left = process->leftovers(); !left.empty())
+                judge_.violation("stays", process->name() + " keeps in its session" + left);
+        }
         return;
     }
     std::string left;

@@ -76,6 +76,7 @@ public:
     void defer(std::function<void()> action) { deferred_.push_back(std::move(action)); }
     TimerId at(Instant when, std::function<void()> work);  // `work` runs under the session lock
     bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
+    bool has_timers() const { return !timers_.empty(); }
 
 protected:
     /// Whoever makes the object says which pointer keeps it, before anything is run under the lock.

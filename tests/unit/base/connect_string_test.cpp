@@ -27,6 +27,7 @@ TEST(ConnectStringTest, HostsGetTheDefaultPort) {
     EXPECT_THAT(parsed.hosts(),
                 ElementsAre("zk1:2181", "zk2:2182", "10.0.0.1:2181", "[::1]:2181", "[2001:db8::1]:21810"));
     EXPECT_THAT(parsed.chroot, IsEmpty());
+    EXPECT_THAT(parse_connect_string("AZ-az.09_x").hosts(), ElementsAre("AZ-az.09_x:2181"));
 }
 
 TEST(ConnectStringTest, TheChrootIsSplitOff) {

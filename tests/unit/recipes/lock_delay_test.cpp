@@ -61,6 +61,27 @@ TEST_F(DelayedMutexTest, AHoldThatIsLostBeforeTheHolderIsWrittenDownIsGivenBackB
     EXPECT_TRUE(results.empty());
 }
 
+TEST_F(DelayedMutexTest, TheDirectoryStaysSinceTheHolderIsWrittenDownInIt) {
+    open_connected();
+    session.emplace(SessionAccess::make(core));
+    for (const auto& [delay, mode] : {std::pair(std::chrono::seconds(10), CreateMode::persistent),
+                                      std::pair(std::chrono::seconds(0), CreateMode::container)}) {
+        LockOptions with_delay;
+        with_delay.delay_after_loss = delay;
+        ExclusiveMutex mutex(*session, "/l", with_delay);
+        mutex.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
+        runtime->run();
+        Reply missing;
+        missing.rc = Rc::no_node;
+        client().take("create").answer(missing);
+        client().take("exists").answer(missing);
+        runtime->run();
+        const Request directory = client().take("create");
+        EXPECT_EQ(directory.path, "/l");
+        EXPECT_EQ(directory.mode, mode);
+    }
+}
+
 TEST_F(DelayedMutexTest, ADeadlineHoldsBehindTheQueueToo) {
     pass_the_queue(Deadline(runtime->steady_now() + std::chrono::seconds(2)));
     runtime->advance(std::chrono::milliseconds(1999));
@@ -80,6 +101,16 @@ TEST_F(DelayedMutexTest, AGrantLeavesNoTimerOfItsDeadline) {
     ASSERT_EQ(results.size(), 1u);
     EXPECT_TRUE(results[0].value.held());
     EXPECT_EQ(runtime->timers(), timers);
+    results.clear();  // gives it back
+    runtime->run();
+    while (!client().open.empty()) {
+        const Request rest = client().take();
+        Reply done;
+        done.results.resize(rest.ops.size());
+        rest.answer(done);
+        runtime->run();
+    }
+    inside([this] { EXPECT_EQ(core->leftovers(), ""); });
 }
 
 TEST_F(DelayedMutexTest, AStopEndsItBehindTheQueueToo) {

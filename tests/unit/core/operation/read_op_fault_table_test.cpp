@@ -1,5 +1,6 @@
 // Every request of what looks at locks from outside (participants, revocation, removal, the number of leases) ×
 // everything that can go wrong at it, generated: the call ends once, with the right answer, and leaves nothing behind.
+#include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/semaphore.hpp>
 
@@ -214,6 +215,7 @@ public:
                 answer();
             }
         }
+        if (!closed_) inside([this] { EXPECT_EQ(core->leftovers(), ""); });
         return outcome;
     }
 
@@ -344,6 +346,27 @@ TEST(ReadOpTest, ThePolicyCountsTheFailuresOfOneOutage) {
         EXPECT_EQ(outcome.said, scenario.says) << scenario.name;
     }
     EXPECT_GT(scenarios, 0);
+}
+
+class ReadOpSessionTest : public SessionTest {};
+
+TEST_F(ReadOpSessionTest, OneAttemptBeforeTheFirstConnectEndsAtOnce) {
+    open();
+    std::optional<Session> session = SessionAccess::make(core);
+    std::optional<Errc> error;
+    boost::fibers::fiber asking(boost::fibers::launch::dispatch, [&] {
+        try {
+            (void)ExclusiveMutex(*session, "/l").participants(Deadline::passed());
+        } catch (const Error& thrown) {
+            error = thrown.errc();
+        }
+    });
+    runtime->run();
+    boost::this_fiber::yield();
+    EXPECT_EQ(error, Errc::unreachable);
+    if (!error) runtime->while_running([&] { session->close(); });
+    asking.join();
+    runtime->while_running([&] { session.reset(); });
 }
 
 std::vector<Cell<Scenario>> possible_cells() {
