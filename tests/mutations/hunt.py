@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random bugs (places.py), and what notices them.
 
-    hunt.py ROOT BUILD --random N --seed S [--sim-seeds N] [--server] [--jobs N] [--log FILE]
+    hunt.py ROOT BUILD --random N --seed S [--at FILE:LINE]... [--sim-seeds N] [--server] [--jobs N] [--log FILE]
 
 Builds the library and its tests with N random bugs, each behind its name. Runs everything once without a bug, to see
 which test and which simulated day comes by which bug. Then tries each bug on what comes by it: unit tests, simulation
@@ -58,18 +58,18 @@ def do_not_compile(chosen, output):
             if path == place.path and place.line <= line <= place.line + place.before.count("\n")]
 
 
-def build(root, folder, draw, count, targets, jobs, log):
-    """Builds with `count` places that compile; what does not is dropped, and others are drawn."""
+def build(root, folder, draw, options, targets, log):
+    """Builds with places that compile; what does not is dropped, and others are drawn."""
     dropped = {}
     while True:
-        chosen = draw.take(count, dropped)
+        chosen = draw.take(options.random, options.at, dropped)
         listed = folder / "random.json"
         places.write(listed, chosen)
         code, output = logged(log, ["cmake", "--preset", "mutations", "-S", root, "-B", folder,
                                     "-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DZKRECIPES_RANDOM_MUTATIONS={listed}"])
         if code != 0:
             raise Failure(f"configuring failed; the output is in {log}:\n{output[-2000:]}")
-        code, output = logged(log, ["cmake", "--build", folder, "--parallel", str(jobs), "--target", *targets, "--",
+        code, output = logged(log, ["cmake", "--build", folder, "--parallel", str(options.jobs), "--target", *targets, "--",
                                     "-k", "0"])
         if code == 0:
             return chosen, list(dropped.values())
@@ -249,7 +249,7 @@ def hunt(root, folder, options):
     folder.mkdir(parents=True, exist_ok=True)
     log = options.log or folder / "hunt.log"
     began = time.monotonic()
-    chosen, dropped = build(root, folder, draw, options.random, [*UNIT, "zkrecipes_sim"], options.jobs, log)
+    chosen, dropped = build(root, folder, draw, options, [*UNIT, "zkrecipes_sim"], log)
     built = time.monotonic()
     print(f"{len(draw.places)} places; seed {options.seed}; {len(chosen)} bugs; built in {built - began:.0f} s", flush=True)
     for place in dropped:
@@ -293,6 +293,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, metavar="BUILD")
     parser.add_argument("--random", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at", action="append", default=[], metavar="FILE:LINE")
     parser.add_argument("--sim-seeds", type=int, default=30)
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

@@ -229,16 +229,16 @@ class Draw:
         self.places = find(root)
         self.order = random.Random(seed).sample(range(len(self.places)), len(self.places))
 
-    def take(self, count, dropped=()):
-        """The first `count` of those that are not dropped. Its number in the draw is a place's name."""
+    def take(self, count, lines=(), dropped=()):
+        """The first `count` that are not dropped, and those on `lines`. Its number in the draw is a place's name."""
         chosen = []
         for number, at in enumerate(self.order, 1):
             place = self.places[at]
             place.name = f"random-{number}"
-            if place.name not in dropped:
+            drawn = count > 0 and place.name not in dropped
+            count -= drawn
+            if drawn or (place.name not in dropped and f"{place.path}:{place.line}" in lines):
                 chosen.append(place)
-            if len(chosen) == count:
-                break
         return chosen
 
 
