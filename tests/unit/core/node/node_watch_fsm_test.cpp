@@ -148,6 +148,20 @@ TEST_F(NodeWatchFsmTest, ARefusalIsSaidAndTriedAgainMoreAndMoreRarely) {
     EXPECT_FALSE(timer);
 }
 
+TEST_F(NodeWatchFsmTest, ASyncThatIsRefusedIsSaidTooAndOneThatIsLostIsNot) {
+    fsm.start();
+    read("one", 5, 5);
+    fsm.on_session_lost();
+    connect(false);
+    fsm.on_synced(ticket, Rc::no_auth);
+    EXPECT_EQ(complaints.size(), 1u);
+    ASSERT_TRUE(timer);
+    fsm.on_timer();
+    fsm.on_synced(ticket, Rc::operation_timeout);
+    EXPECT_EQ(complaints.size(), 1u);
+    EXPECT_THAT(asked, ElementsAre("watch", "sync", "sync"));
+}
+
 TEST_F(NodeWatchFsmTest, ALostAnswerIsAskedForAgainWithoutAWordAndAReconnectDoesNotWaitForTheTimer) {
     fsm.start();
     fsm.on_node(ticket, Rc::operation_timeout, {}, {});
