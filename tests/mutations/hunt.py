@@ -237,10 +237,9 @@ class Hunt:
         if noticed := self.by_tests(self.unit, name) or self.simulation.notices(name):
             return noticed
         # Which test comes by a bug may depend on the threads of that one run.
-        if any(name in each.reached for each in self.unit):
-            for program in self.unit:
-                if noticed := program.notices(name, set(program.seconds)):
-                    return noticed
+        for program in self.unit:
+            if name in program.reached and (noticed := program.notices(name, set(program.seconds))):
+                return noticed
         return None
 
 
