@@ -54,21 +54,4 @@ std::shared_ptr<ReadOp> make_barrier_exit(const std::shared_ptr<SessionCore>& co
 /// *Inside*: our node goes, without waiting for anybody.
 void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember& member, bool surely_made);
 
-/// Of those who are still inside, whose going the one who leaves waits for. Pure.
-struct BarrierWait {
-    enum class What {
-        all_gone,    // nobody else is inside
-        stay_for,    // we are the first by name: our node stays until the one in `name`, and then the others, have gone
-        leave_then,  // our node goes now; the one in `name` is the first by name, and goes last
-        wait_for     // ours has gone already
-    };
-    What what{};
-    std::string name{};
-};
-/// `names`: of the nodes that are there, ours among them unless it has gone.
-BarrierWait next_to_wait_for(const std::vector<std::string>& names, const std::string& own);
-
-/// Name of the node that says that the barrier is full.
-inline constexpr const char* kBarrierReady = "ready";
-
 }  // namespace zkrecipes::internal

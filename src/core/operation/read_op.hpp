@@ -101,6 +101,14 @@ protected:
         });
     }
 
+    /// As guard(), for a request whose answer matters only if it is usable().
+    template <class Answer>
+    auto executed(const char* request, std::string path, Answer answer) {
+        return guard([this, request, path = std::move(path), answer = std::move(answer)](Rc rc, auto&&... values) {
+            if (usable(rc, request, path)) answer(rc, std::forward<decltype(values)>(values)...);
+        });
+    }
+
     const std::string user_path_;
 
 private:
