@@ -7,6 +7,7 @@
 
 #include "base/paths.hpp"
 #include "core/node/group_watch_fsm.hpp"
+#include "core/operation/continuous_operation.hpp"
 #include "core/operation/latest.hpp"
 #include "core/operation/read_op.hpp"
 #include "core/operation/subscribe.hpp"
@@ -19,52 +20,23 @@ namespace {
 using GroupMap = std::map<std::string, std::string>;
 using GroupListener = Subscriber<Latest<GroupMap>>;
 
-/// Gives a GroupWatchFsm its connection. Owns itself until it is stopped or the session is closed.
-class GroupWatch final : public GroupWatchPort,
-                         public SessionObserver,
-                         public std::enable_shared_from_this<GroupWatch> {
+/// Gives a GroupWatchFsm its session.
+class GroupWatch final : public GroupWatchPort, public ContinuousOperation {
 public:
     GroupWatch(std::shared_ptr<SessionCore> core, std::string user_path, std::string directory,
                std::shared_ptr<GroupListener> listener)
-        : core_(std::move(core)),
+        : ContinuousOperation(std::move(core)),
           user_path_(std::move(user_path)),
           directory_(std::move(directory)),
           listener_(std::move(listener)) {}
 
-    // *lock held*:
-    void start() {
-        self_ = shared_from_this();
-        core_->add_observer(*this);
-        fsm_.start();
-    }
-    void stop() {
-        if (!core_) return;  // the session was closed before
-        core_->remove_observer(*this);
-        let_go();
-    }
-
 private:
-    void let_go() {
-        unwatch_all();
-        stop_timer();
-        // As LeaderWatch::let_go: a late answer may still come, but the core must not be destroyed under its own lock.
-        SessionCore& session = *core_;
-        session.defer([self = std::move(self_), core = std::move(core_)] {});
-    }
-
-    // SessionObserver
-    void on_connected(bool same_session) override { fsm_.on_connected(same_session); }
-    void on_suspended() override {}
-    void on_session_lost() override { fsm_.on_session_lost(); }
-    void on_closed(const Error&) override { let_go(); }
+    ContinuousFsm& machine() noexcept override { return fsm_; }
+    void remove_watches() override { unwatch_all(); }
 
     // GroupWatchPort
-    bool connected() const override { return core_->connected(); }
-    std::uint64_t random() override { return core_->runtime().random(); }
     void sync(Ticket ticket) override {
-        core_->sync(directory_, [self = shared_from_this(), ticket](Rc rc, Instant) {
-            if (self->core_) self->fsm_.on_synced(ticket, rc);
-        });
+        core_->sync(directory_, answered([this, ticket](Rc rc, Instant) { fsm_.on_synced(ticket, rc); }));
     }
     // The listeners by raw pointer: nothing is called after unwatch, which comes before the end of this object.
     bool watch_directory(Ticket ticket) override {
@@ -91,17 +63,8 @@ private:
         if (!watch.empty()) core_->unwatch(watch.mapped());
     }
     void unwatch_all() override {
-        if (directory_watch_ != 0) core_->unwatch(std::exchange(directory_watch_, 0));
+        unwatch(directory_watch_);
         for (const auto& [name, watch] : std::exchange(member_watches_, {})) core_->unwatch(watch);
-    }
-    void start_timer(std::chrono::milliseconds delay) override {
-        timer_ = core_->at(core_->runtime().now() + delay, [this] {
-            timer_ = 0;
-            fsm_.on_timer();
-        });
-    }
-    void stop_timer() override {
-        if (timer_ != 0) core_->cancel(std::exchange(timer_, 0));
     }
     void refused(const char* why, int times) override {
         if (!should_log(static_cast<std::uint64_t>(times))) return;
@@ -113,15 +76,12 @@ private:
         listener_->push(std::move(members));
     }
 
-    std::shared_ptr<SessionCore> core_;  // null when over
     const std::string user_path_;
     const std::string directory_;
     const std::shared_ptr<GroupListener> listener_;
     GroupWatchFsm fsm_{*this};
-    std::shared_ptr<GroupWatch> self_;
     SessionCore::WatchId directory_watch_ = 0;
     std::unordered_map<std::string, SessionCore::WatchId> member_watches_;
-    TimerId timer_ = 0;
 };
 
 /// Lists the directory and reads each child.

@@ -17,8 +17,6 @@ bool same(const SeenGroup& a, const SeenGroup& b) {
 
 }  // namespace
 
-void GroupWatchFsm::start() { begin(); }
-
 void GroupWatchFsm::begin() {
     ++ticket_;
     port_.stop_timer();
@@ -41,8 +39,6 @@ void GroupWatchFsm::on_connected(bool same_session) {
     pausing_ = false;
     go_on();
 }
-
-void GroupWatchFsm::on_session_lost() { begin(); }  // not connected: nothing is sent
 
 void GroupWatchFsm::on_timer() {
     pausing_ = false;
@@ -151,8 +147,7 @@ void GroupWatchFsm::on_member_fired(Ticket ticket, const std::string& name, Watc
 
 void GroupWatchFsm::tell_if_complete() {
     if (listed_ != Known::yes || reading_ != 0 || !to_read_.empty()) return;
-    failures_ = 0;
-    pace_.reset();
+    succeeded();
     SeenGroup now;
     for (const auto& [name, member] : members_) now.emplace(name, member.seen);
     if (told_ && same(*told_, now)) return;
@@ -164,11 +159,11 @@ void GroupWatchFsm::trouble(Rc rc) { pause(meaning(rc) == Meaning::failed ? to_s
 
 void GroupWatchFsm::pause(const char* why) {
     if (pausing_) return;
-    ++failures_;
-    if (why != nullptr) port_.refused(why, failures_);
+    const int times = failed();
+    if (why != nullptr) port_.refused(why, times);
     // Also where the connection broke: on_connected() does not wait for the timer.
     pausing_ = true;
-    port_.start_timer(std::chrono::duration_cast<std::chrono::milliseconds>(pace_.next(port_.random())));
+    port_.start_timer(next_pause(port_));
 }
 
 }  // namespace zkrecipes::internal

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,8 +9,8 @@
 #include <vector>
 
 #include "client/client.hpp"
+#include "core/operation/continuous_fsm.hpp"
 #include "core/operation/types.hpp"
-#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
@@ -23,43 +22,33 @@ struct SeenMember {
 };
 using SeenGroup = std::map<std::string, SeenMember>;  // by name
 
-/// What the watcher of a group asks of its surroundings. A request is answered by the function of GroupWatchFsm named
-/// beside it, exactly once, never from inside the request, with the ticket that it was given.
-class GroupWatchPort {
+class GroupWatchPort : public virtual ContinuousPort {
 public:
-    virtual ~GroupWatchPort() = default;
-    virtual bool connected() const = 0;
-    virtual std::uint64_t random() = 0;
-
     virtual void sync(Ticket ticket) = 0;  // on_synced
     // Then perhaps on_directory_fired, on_member_fired. False: the budget of watches is used up, nothing was done.
-    virtual bool watch_directory(Ticket ticket) = 0;                        // on_directory; also where it is missing
+    virtual bool watch_directory(Ticket ticket) = 0;                        // on_directory; also if it is missing
     virtual bool watch_member(Ticket ticket, const std::string& name) = 0;  // on_member
     virtual void unwatch_member(const std::string& name) = 0;               // harmless without a watch
     virtual void unwatch_all() = 0;
-
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
     virtual void refused(const char* why, int times) = 0;  // something for the log; it is tried again
     virtual void tell(const SeenGroup& group) = 0;
 };
 
 /// Follows the children of a directory and their data: one watch on the directory, one on each child. A child that
-/// comes or goes costs one list, and one read where it came; changed data one read. Pure.
+/// comes or goes costs one list, and a new child one read. Changed data costs one read. Pure.
 ///
-/// Told is a membership when nothing of it is still being read; what was told then only goes forward, since within a
-/// session ZooKeeper's reads do, and a new session begins with a sync (LeaderWatchFsm says why). Nothing is told twice.
-class GroupWatchFsm {
+/// A membership is told when nothing of it is still being read. What is told only goes forward: within a session
+/// ZooKeeper's reads do, and a new session begins with a sync, as SingleWatchFsm explains. Nothing is told twice.
+class GroupWatchFsm final : public ContinuousFsm {
 public:
     static constexpr std::size_t kReadsAtOnce = 64;
 
     explicit GroupWatchFsm(GroupWatchPort& port) : port_(port) {}
 
-    void start();
-
-    // ---- the session ----
-    void on_connected(bool same_session);
-    void on_session_lost();
+    void start() override { begin(); }
+    void on_connected(bool same_session) override;
+    void on_session_lost() override { begin(); }  // not connected: nothing is sent
+    void on_timer() override;
 
     // ---- answers ----
     void on_synced(Ticket ticket, Rc rc);
@@ -67,7 +56,6 @@ public:
     void on_directory_fired(Ticket ticket);
     void on_member(Ticket ticket, const std::string& name, Rc rc, const std::string& data, const NodeStat& stat);
     void on_member_fired(Ticket ticket, const std::string& name, WatchEventType type);
-    void on_timer();
 
 private:
     enum class Known : std::uint8_t { no, asking, yes };
@@ -94,8 +82,6 @@ private:
     Members members_;
     std::deque<std::string> to_read_;
     std::size_t reading_ = 0;
-    int failures_ = 0;
-    ExponentialBackoff pace_{std::chrono::milliseconds(100), std::chrono::seconds(5)};
     std::optional<SeenGroup> told_;
 };
 

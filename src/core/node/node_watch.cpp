@@ -9,30 +9,8 @@
 
 namespace zkrecipes::internal {
 
-void NodeWatch::start() {
-    self_ = shared_from_this();
-    core_->add_observer(*this);
-    fsm_.start();
-}
-
-void NodeWatch::stop() {
-    if (!core_ || !self_) return;  // the session was closed before, or it was never started
-    core_->remove_observer(*this);
-    let_go();
-}
-
-void NodeWatch::let_go() {
-    unwatch();
-    stop_timer();
-    // As LeaderWatch::let_go: a late answer may still come, but the core must not be destroyed under its own lock.
-    SessionCore& session = *core_;
-    session.defer([self = std::move(self_), core = std::move(core_)] {});
-}
-
 void NodeWatch::sync(Ticket ticket) {
-    core_->sync(path_, [self = shared_from_this(), ticket](Rc rc, Instant) {
-        if (self->core_) self->fsm_.on_synced(ticket, rc);
-    });
+    core_->sync(path_, answered([this, ticket](Rc rc, Instant) { fsm_.on_synced(ticket, rc); }));
 }
 
 bool NodeWatch::watch(Ticket ticket) {
@@ -44,21 +22,6 @@ bool NodeWatch::watch(Ticket ticket) {
     watcher.fired = [this, ticket](WatchEventType) { fsm_.on_fired(ticket); };
     watch_ = core_->watch_existence(path_, std::move(watcher));
     return watch_ != 0;
-}
-
-void NodeWatch::unwatch() {
-    if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
-}
-
-void NodeWatch::start_timer(std::chrono::milliseconds delay) {
-    timer_ = core_->at(core_->runtime().now() + delay, [this] {
-        timer_ = 0;
-        fsm_.on_timer();
-    });
-}
-
-void NodeWatch::stop_timer() {
-    if (timer_ != 0) core_->cancel(std::exchange(timer_, 0));
 }
 
 void NodeWatch::refused(const char* why, int times) {

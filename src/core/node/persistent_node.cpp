@@ -25,7 +25,7 @@ const std::vector<Acl>& checked(const std::optional<std::vector<Acl>>& acl, cons
 
 PersistentNodeOp::PersistentNodeOp(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
                                    std::string path, PersistentNodeOptions options)
-    : core_(std::move(core)),
+    : ContinuousOperation(std::move(core)),
       weak_core_(core_),
       operation_(operation),
       user_path_(std::move(user_path)),
@@ -40,9 +40,7 @@ void PersistentNodeOp::start() {
     SessionCore& core = *core_;
     core.run_locked([&] {
         if ((closed = core.closed_error(operation_, user_path_))) return;
-        self_ = shared_from_this();
-        core.add_observer(*this);
-        fsm_.start();
+        ContinuousOperation::start();
     });
     if (closed) throw *closed;
 }
@@ -62,17 +60,7 @@ void PersistentNodeOp::on_closed(const Error& why) {
 void PersistentNodeOp::finished() {
     core_->remove_observer(*this);
     if (!giving_back_) when_given_back()(true);
-    // As AcquireOp::finished: a late answer may still come, but the core must not be destroyed under its own lock.
-    SessionCore& session = *core_;
-    session.defer([self = std::move(self_), core = std::move(core_)] {});
-}
-
-/// Wraps an answer: not called any more once this has finished.
-template <class Answer>
-auto PersistentNodeOp::guard(Answer answer) {
-    return [self = shared_from_this(), answer = std::move(answer)](auto&&... values) {
-        if (self->core_) answer(std::forward<decltype(values)>(values)...);
-    };
+    end();
 }
 
 // ---- requests -----------------------------------------------------------------------------------------------------
@@ -88,14 +76,14 @@ bool PersistentNodeOp::reserve() {
 
 void PersistentNodeOp::create(Ticket ticket, const std::string& data) {
     core_->create(path_, data, acl_, CreateMode::ephemeral,
-                  guard([this, ticket](Rc rc, const std::string&, const NodeStat& stat, Instant) {
+                  answered([this, ticket](Rc rc, const std::string&, const NodeStat& stat, Instant) {
                       fsm_.on_created(ticket, rc, stat);
                   }));
 }
 
 void PersistentNodeOp::make_parent(Ticket ticket) {
     core_->make_directory(std::string(parent_path(path_)), acl_,
-                          guard([this, ticket](Rc rc, Instant) { fsm_.on_parent(ticket, rc); }));
+                          answered([this, ticket](Rc rc, Instant) { fsm_.on_parent(ticket, rc); }));
 }
 
 bool PersistentNodeOp::watch(Ticket ticket) {
@@ -109,23 +97,19 @@ bool PersistentNodeOp::watch(Ticket ticket) {
     return watch_ != 0;
 }
 
-void PersistentNodeOp::unwatch() {
-    if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
-}
-
 void PersistentNodeOp::set(Ticket ticket, const std::string& data, std::int32_t version) {
     core_->set(path_, data, version,
-               guard([this, ticket](Rc rc, const NodeStat& stat, Instant) { fsm_.on_set(ticket, rc, stat); }));
+               answered([this, ticket](Rc rc, const NodeStat& stat, Instant) { fsm_.on_set(ticket, rc, stat); }));
 }
 
 void PersistentNodeOp::remove(Ticket ticket, std::int32_t version) {
-    core_->remove(path_, version, guard([this, ticket](Rc rc, Instant) { fsm_.on_removed(ticket, rc); }));
+    core_->remove(path_, version, answered([this, ticket](Rc rc, Instant) { fsm_.on_removed(ticket, rc); }));
 }
 
 void PersistentNodeOp::give_back(bool surely) {
     giving_back_ = true;
     if (!surely) return core_->delete_if_owned(path_, when_given_back());
-    core_->remove(path_, -1, [self = shared_from_this(), incarnation = core_->incarnation().number](Rc rc, Instant) {
+    core_->remove(path_, -1, [self = self(), incarnation = core_->incarnation().number](Rc rc, Instant) {
         const auto done = self->when_given_back();
         if (rc == Rc::ok || rc == Rc::no_node) return done(true);
         // The path may be another's when it is sent again: from now on only if it is ours.
@@ -135,22 +119,11 @@ void PersistentNodeOp::give_back(bool surely) {
 }
 
 std::function<void(bool)> PersistentNodeOp::when_given_back() {
-    return [self = shared_from_this(), weak = weak_core_, incarnation = reserved_in_](bool gone) {
+    return [self = self(), weak = weak_core_, incarnation = reserved_in_](bool gone) {
         if (gone && incarnation != 0) give_back_reservation(weak, incarnation, self->path_.size());
         self->ended_ = true;  // or its session is over, and it with that
         self->answer_those_who_may();
     };
-}
-
-void PersistentNodeOp::start_timer(std::chrono::milliseconds delay) {
-    timer_ = core_->at(core_->runtime().now() + delay, [this] {
-        timer_ = 0;
-        fsm_.on_timer();
-    });
-}
-
-void PersistentNodeOp::stop_timer() {
-    if (timer_ != 0) core_->cancel(std::exchange(timer_, 0));
 }
 
 void PersistentNodeOp::note(const char* what) { core_->log().warn("{} {}: {}", operation_, user_path_, what); }
@@ -210,9 +183,7 @@ Error PersistentNodeOp::closed_error(const char* operation) const {
 bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop) {
     SessionCore& core = waiter->core;
     // Under the session lock by a reference of its own: where it runs later, this call may be over.
-    const auto give_up = [&] {
-        core.run_locked_or_post([self = shared_from_this(), waiter] { self->answer(waiter); });
-    };
+    const auto give_up = [&] { core.run_locked_or_post([self = self(), waiter] { self->answer(waiter); }); };
     bool entered = false;
     try {
         const std::stop_callback on_stop(std::move(stop), give_up);
@@ -284,7 +255,7 @@ std::string PersistentNodeOp::data(SessionCore& core) const {
 }
 
 void PersistentNodeOp::close(SessionCore& core) noexcept {
-    core.run_locked_or_post([self = shared_from_this()] { self->fsm_.close(); });
+    core.run_locked_or_post([self = self()] { self->fsm_.close(); });
 }
 
 bool PersistentNodeOp::close_and_wait(SessionCore& core, Deadline deadline) {

@@ -14,17 +14,16 @@
 
 #include "base/wait_event.hpp"
 #include "core/node/persistent_node_fsm.hpp"
+#include "core/operation/continuous_operation.hpp"
 #include "core/operation/latest.hpp"
 #include "session/common/subscriber.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
 
-/// Gives a PersistentNodeFsm its connection, and those who wait for it their answers. Owns itself from start() until
+/// Gives a PersistentNodeFsm its session, and the calls that wait for it their answers. Owns itself from start() until
 /// nothing of it is open any more.
-class PersistentNodeOp final : public PersistentNodePort,
-                               public SessionObserver,
-                               public std::enable_shared_from_this<PersistentNodeOp> {
+class PersistentNodeOp final : public PersistentNodePort, public ContinuousOperation {
 public:
     using StateListener = Subscriber<Latest<PersistentNodeState>>;
 
@@ -60,33 +59,28 @@ private:
         WaitEvent event{};
     };
 
-    // SessionObserver
-    void on_connected(bool same_session) override { fsm_.on_connected(same_session); }
-    void on_suspended() override {}
-    void on_session_lost() override { fsm_.on_session_lost(); }
+    std::shared_ptr<PersistentNodeOp> self() { return std::static_pointer_cast<PersistentNodeOp>(shared_from_this()); }
+
+    // ContinuousOperation
+    ContinuousFsm& machine() noexcept override { return fsm_; }
+    void remove_watches() override { unwatch(); }
     void on_closed(const Error& why) override;
 
     // PersistentNodePort
-    bool connected() const override { return core_->connected(); }
     std::int64_t session_id() const override { return core_->incarnation().session_id; }
-    std::uint64_t random() override { return core_->runtime().random(); }
     bool reserve() override;
     void create(Ticket ticket, const std::string& data) override;
     void make_parent(Ticket ticket) override;
     bool watch(Ticket ticket) override;
-    void unwatch() override;
+    void unwatch() override { ContinuousOperation::unwatch(watch_); }
     void set(Ticket ticket, const std::string& data, std::int32_t version) override;
     void remove(Ticket ticket, std::int32_t version) override;
     void give_back(bool surely) override;
-    void start_timer(std::chrono::milliseconds delay) override;
-    void stop_timer() override;
     void note(const char* what) override;
     void refused(const std::string& why, int times) override;
     void changed() override;
     void finished() override;
 
-    template <class Answer>
-    auto guard(Answer answer);
     void check_size(const char* operation, const std::string& data) const;
     std::function<void(bool)> when_given_back();
     bool wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop);
@@ -95,7 +89,6 @@ private:
     void answer_those_who_may();
     Error closed_error(const char* operation) const;
 
-    std::shared_ptr<SessionCore> core_;  // null when finished
     const std::weak_ptr<SessionCore> weak_core_;
     const char* const operation_;
     const std::string user_path_;
@@ -103,9 +96,7 @@ private:
     const std::vector<Acl> acl_;
     std::atomic<PersistentNodeState> state_{PersistentNodeState::missing};
     PersistentNodeFsm fsm_;
-    std::shared_ptr<PersistentNodeOp> self_;
     SessionCore::WatchId watch_ = 0;
-    TimerId timer_ = 0;
     std::uint64_t reserved_in_ = 0;  // incarnation; 0: not
     bool giving_back_ = false;
     bool ended_ = false;  // closed, and gone or with a session that is over

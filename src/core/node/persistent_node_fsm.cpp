@@ -191,8 +191,7 @@ void PersistentNodeFsm::found_ours(const std::string& data, const NodeStat& stat
 }
 
 void PersistentNodeFsm::settled_again() {
-    failures_ = 0;
-    pace_.reset();
+    succeeded();
     tell(State::present);
 }
 
@@ -274,7 +273,7 @@ void PersistentNodeFsm::trouble(Rc rc, const char* what) {
 void PersistentNodeFsm::refuse(Errc error, std::string why) {
     refusal_ = error;
     refusal_text_ = std::move(why);
-    port_.refused(refusal_text_, ++failures_);
+    port_.refused(refusal_text_, failed());
     pause();
     tell(State::refused);
 }
@@ -282,7 +281,7 @@ void PersistentNodeFsm::refuse(Errc error, std::string why) {
 void PersistentNodeFsm::pause() {
     // Also where the connection broke: on_connected() does not wait for the timer.
     step_ = Step::pausing;
-    port_.start_timer(std::chrono::duration_cast<std::chrono::milliseconds>(pace_.next(port_.random())));
+    port_.start_timer(next_pause(port_));
 }
 
 void PersistentNodeFsm::tell(State state) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,19 +8,14 @@
 #include <zkrecipes/persistent_node.hpp>
 
 #include "client/client.hpp"
+#include "core/operation/continuous_fsm.hpp"
 #include "core/operation/types.hpp"
-#include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
 
-/// What a persistent node asks of its surroundings. A request is answered by the function of PersistentNodeFsm named
-/// beside it, exactly once, never from inside the request, with the ticket that it was given.
-class PersistentNodePort {
+class PersistentNodePort : public virtual ContinuousPort {
 public:
-    virtual ~PersistentNodePort() = default;
-    virtual bool connected() const = 0;
     virtual std::int64_t session_id() const = 0;
-    virtual std::uint64_t random() = 0;
 
     virtual bool reserve() = 0;                                       // room for the node in the session's budget
     virtual void create(Ticket ticket, const std::string& data) = 0;  // on_created
@@ -32,9 +26,6 @@ public:
     virtual void remove(Ticket ticket, std::int32_t version) = 0;  // of a former session; on_removed
     /// Deletes our node for good: `surely` ours, or if it is ours.
     virtual void give_back(bool surely) = 0;
-
-    virtual void start_timer(std::chrono::milliseconds delay) = 0;  // on_timer
-    virtual void stop_timer() = 0;
     virtual void note(const char* what) = 0;
     virtual void refused(const std::string& why, int times) = 0;  // something for the log; it is tried again
     virtual void changed() = 0;                                   // state() or settled()
@@ -47,19 +38,20 @@ public:
 /// Whose the node is that exists, the read behind the create tells: ours of this session (an answer that was lost, or a
 /// node that was made again meanwhile) is kept; one that this object made in a former session is deleted; another's is
 /// watched until it is gone.
-class PersistentNodeFsm {
+class PersistentNodeFsm final : public ContinuousFsm {
 public:
     using State = PersistentNodeState;
     PersistentNodeFsm(PersistentNodePort& port, std::string data, bool create_parents)
         : port_(port), create_parents_(create_parents), wanted_(std::move(data)) {}
 
-    void start();
+    void start() override;
     void set_data(std::string data);
     void close();
 
     // ---- the session ----
-    void on_connected(bool same_session);
-    void on_session_lost();
+    void on_connected(bool same_session) override;
+    void on_session_lost() override;
+    void on_timer() override;
     void on_session_closed();
 
     // ---- answers ----
@@ -69,7 +61,6 @@ public:
     void on_fired(Ticket ticket, WatchEventType type);
     void on_set(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_removed(Ticket ticket, Rc rc);
-    void on_timer();
 
     State state() const noexcept { return state_; }
     /// The node is there and says what is wanted.
@@ -126,8 +117,6 @@ private:
     std::vector<std::int64_t> former_;  // those before it
     std::int32_t version_ = 0;          // of the node's data
     int parents_made_ = 0;              // in a row
-    int failures_ = 0;
-    ExponentialBackoff pace_{std::chrono::milliseconds(100), std::chrono::seconds(5)};
     Errc refusal_{};
     std::string refusal_text_;
 };
