@@ -10,7 +10,7 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// What has to be done with the room that our node takes, when the node is gone.
+/// Gives back the room of our node in the budget when the node is gone.
 std::function<void(bool)> room_given_back(SessionCore& core, BarrierMember& member) {
     return [weak = core.weak_from_this(), incarnation = member.incarnation,
             bytes = std::exchange(member.reserved, 0)](bool gone) {
@@ -24,7 +24,8 @@ bool of_this_session(const SessionCore& core, const BarrierMember& member) {
 
 }  // namespace
 
-// ---- what both have in common -------------------------------------------------------------------------------------
+// ---- barriers and double barriers
+// -------------------------------------------------------------------------------------
 
 std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, const char* operation,
                                                        const std::string& path, BarrierOptions options) {
@@ -64,14 +65,14 @@ void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember
                     : core.delete_by_identity(place.path, member.name, std::move(given_back));
     }
     member.name.clear();
-    member.reserved = 0;  // that of a former session has ended with it
+    member.reserved = 0;  // the room of a former session has ended with it
 }
 
 namespace {
 
 // ---- the requests -------------------------------------------------------------------------------------------------
 
-/// Gives a state machine of a double barrier its connection. The requests are those that both of them have.
+/// Gives a state machine of a double barrier its session. These are the requests that entering and leaving share.
 template <class Fsm, class Port>
 class DoubleBarrierOp : public ReadOp, protected Port {
 protected:

@@ -16,7 +16,7 @@
 
 namespace zkrecipes::internal {
 
-/// Where a barrier is.
+/// The location and the options of a barrier.
 struct BarrierPlace {
     std::string user_path;
     std::string path;  // on the server
@@ -30,7 +30,7 @@ std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, 
 /// Throws Error closed; bad_option for an empty callback.
 void check_barrier_callback(SessionCore& core, const char* operation, const BarrierPlace& place,
                             const std::function<void(BarrierResult)>& done);
-/// Starts an operation of which "done" means passed.
+/// Starts an operation whose outcome "done" means passed.
 void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std::stop_token stop,
                        std::function<void(BarrierResult)> done);
 
@@ -43,15 +43,15 @@ struct BarrierMember {
     std::size_t reserved = 0;       // bytes of the session's budget
 };
 
-/// What enter() does. `where` must be `entering`; it is `inside` when this is done, `outside` otherwise.
+/// The operation of enter(). `where` must be `entering`; it is `inside` when this is done, `outside` otherwise.
 std::shared_ptr<ReadOp> make_barrier_entry(const std::shared_ptr<SessionCore>& core, const char* operation,
                                            std::shared_ptr<const BarrierPlace> place,
                                            std::shared_ptr<BarrierMember> member, std::size_t members);
-/// What leave() does. `where` must be `leaving`; it is `outside` afterwards.
+/// The operation of leave(). `where` must be `leaving`; it is `outside` afterwards.
 std::shared_ptr<ReadOp> make_barrier_exit(const std::shared_ptr<SessionCore>& core, const char* operation,
                                           std::shared_ptr<const BarrierPlace> place,
                                           std::shared_ptr<BarrierMember> member);
-/// *Inside*: our node goes, without waiting for anybody.
+/// *Lock held*: deletes our node without waiting for other members.
 void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember& member, bool surely_made);
 
 }  // namespace zkrecipes::internal

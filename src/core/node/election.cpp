@@ -23,13 +23,13 @@ public:
 
 private:
     void begin() override {
-        core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                            if (!usable(rc, "list", directory_)) return;
-                            const auto queue = sorted_queue(names, lock_patterns());
-                            if (queue.empty()) return done();
-                            read(std::string(queue.front().name));
-                        }));
+        core().children(
+            directory_,
+            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                const auto queue = sorted_queue(names, lock_patterns());
+                if (queue.empty()) return done();
+                read(std::string(queue.front().name));
+            }));
     }
 
     void read(const std::string& name) {
@@ -37,7 +37,7 @@ private:
         core().get(path, guard([this, name, path](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
                        const bool hidden = rc == Rc::no_auth;  // it leads all the same
                        if (!hidden && !usable(rc, "get", path)) return;
-                       if (rc == Rc::no_node) return begin();  // resigned meanwhile: somebody else leads
+                       if (rc == Rc::no_node) return begin();  // resigned meanwhile: another one leads
                        leader.emplace(candidate_of(user_path_, name, data, stat));
                        leader->holder = true;
                        done();

@@ -97,12 +97,12 @@ private:
         members.clear();
         names_.clear();
         next_ = open_ = 0;
-        core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                            if (!usable(rc, "list", directory_)) return;
-                            names_ = names;
-                            read_more();
-                        }));
+        core().children(
+            directory_,
+            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                names_ = names;
+                read_more();
+            }));
     }
     void read_more() {
         for (; next_ < names_.size() && open_ < kInFlight; ++next_) {

@@ -12,13 +12,13 @@
 
 namespace zkrecipes::internal {
 
-/// Tells `listener` on the notifier lane the names and data of the children of `directory`: first what they are, then
-/// each change, the latest when it was busy; until the subscription or the session ends. Throws Error closed.
+/// Tells `listener` on the notifier lane the names and data of the children of `directory`, and then each change. A
+/// slow listener is told only the latest. Ends with the subscription or the session. Throws Error closed.
 Subscription watch_group(const std::shared_ptr<SessionCore>& core, const char* operation, std::string user_path,
                          std::string directory,
                          std::function<void(const std::map<std::string, std::string>&)> listener);
 
-/// The same once, as the connected server knows them. Throws Error.
+/// The same once, as the connected server knows them. Blocks; throws Error.
 std::map<std::string, std::string> read_group(const std::shared_ptr<SessionCore>& core, const char* operation,
                                               const std::string& user_path, const std::string& directory,
                                               Deadline deadline);

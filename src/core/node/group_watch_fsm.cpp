@@ -34,7 +34,7 @@ void GroupWatchFsm::on_connected(bool same_session) {
         if (told_) synced_ = Known::no;
         return begin();
     }
-    // What is watched the client watches on, and an event that was missed comes by itself.
+    // The client has set the watches again, and a missed event comes by itself.
     port_.stop_timer();
     pausing_ = false;
     go_on();
@@ -45,7 +45,7 @@ void GroupWatchFsm::on_timer() {
     go_on();
 }
 
-/// Sends what is to be known and was not asked for yet.
+/// Asks for everything that is unknown and was not asked for yet.
 void GroupWatchFsm::go_on() {
     if (!port_.connected() || pausing_) return;
     if (synced_ != Known::yes) {
@@ -127,8 +127,8 @@ void GroupWatchFsm::on_member(Ticket ticket, const std::string& name, Rc rc, con
     --reading_;
     switch (rc) {
         case Rc::ok: member->second = {Known::yes, {data, stat.czxid, stat.mzxid}}; break;
-        case Rc::no_auth: member->second = {Known::yes, {}}; break;  // it is a member all the same
-        case Rc::no_node: members_.erase(member); break;             // the directory will say so, too
+        case Rc::no_auth: member->second = {Known::yes, {}}; break;  // it is a member nevertheless
+        case Rc::no_node: members_.erase(member); break;             // the directory tells that, too
         default: want(member); return trouble(rc);
     }
     read_members();
@@ -138,7 +138,7 @@ void GroupWatchFsm::on_member_fired(Ticket ticket, const std::string& name, Watc
     const auto member = members_.find(name);
     if (ticket != ticket_ || member == members_.end() || member->second.known != Known::yes) return;
     if (type == WatchEventType::deleted) {
-        members_.erase(member);  // made again: the directory will say so
+        members_.erase(member);  // if it is made again, the directory tells that
     } else {
         want(member);
     }
@@ -161,7 +161,7 @@ void GroupWatchFsm::pause(const char* why) {
     if (pausing_) return;
     const int times = failed();
     if (why != nullptr) port_.refused(why, times);
-    // Also where the connection broke: on_connected() does not wait for the timer.
+    // Also if the connection broke: on_connected() does not wait for the timer.
     pausing_ = true;
     port_.start_timer(next_pause(port_));
 }

@@ -71,10 +71,10 @@ private:
     void want(Members::iterator member);
     void tell_if_complete();
     void trouble(Rc rc);
-    void pause(const char* why);  // null: nothing that anybody can do something about
+    void pause(const char* why);  // null: nothing that a user can do something about
 
     GroupWatchPort& port_;
-    // One for each session: within one, what was sent is answered in the end, and the answer counts.
+    // One for each session: within a session every request is answered in the end, and the answer counts.
     Ticket ticket_ = 0;
     Known synced_ = Known::yes;  // no: the server may be behind what was told
     Known listed_ = Known::no;

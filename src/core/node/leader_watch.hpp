@@ -12,8 +12,8 @@
 
 namespace zkrecipes::internal {
 
-/// Tells `listener` on the notifier lane who leads in `directory`: first what it is, then each change, the latest when
-/// it was busy; empty: nobody. Until the subscription or the session ends. Throws Error closed.
+/// Tells `listener` on the notifier lane the leader in `directory`, and then each change; empty: nobody leads. A slow
+/// listener is told only the latest. Ends with the subscription or the session. Throws Error closed.
 Subscription watch_leader(const std::shared_ptr<SessionCore>& core, const char* operation, std::string user_path,
                           std::string directory, std::function<void(const std::optional<Participant>&)> listener);
 

@@ -68,7 +68,7 @@ void PersistentNodeOp::finished() {
 bool PersistentNodeOp::reserve() {
     const auto present = core_->incarnation().number;
     if (reserved_in_ == present) return true;
-    reserved_in_ = 0;  // that of a former incarnation has ended with it
+    reserved_in_ = 0;  // the room of a former incarnation has ended with it
     if (!core_->reserve_ephemeral(path_.size())) return false;
     reserved_in_ = present;
     return true;
@@ -112,7 +112,7 @@ void PersistentNodeOp::give_back(bool surely) {
     core_->remove(path_, -1, [self = self(), incarnation = core_->incarnation().number](Rc rc, Instant) {
         const auto done = self->when_given_back();
         if (rc == Rc::ok || rc == Rc::no_node) return done(true);
-        // The path may be another's when it is sent again: from now on only if it is ours.
+        // Another session may own the path when the delete is sent again: from now on delete only our own node.
         const auto core = self->weak_core_.lock();
         core && core->incarnation().number == incarnation ? core->delete_if_owned(self->path_, done) : done(false);
     });
@@ -134,7 +134,8 @@ void PersistentNodeOp::refused(const std::string& why, int times) {
                        times);
 }
 
-// ---- who is told --------------------------------------------------------------------------------------------------
+// ---- listeners and waiters
+// --------------------------------------------------------------------------------------------------
 
 void PersistentNodeOp::changed() {
     const auto now = fsm_.state();
@@ -154,7 +155,7 @@ void PersistentNodeOp::answer_those_who_may() {
     }
 }
 
-/// Whether there is an answer, which is put down.
+/// Whether the waiter can be answered; stores the answer.
 bool PersistentNodeOp::may_answer(Waiter& waiter) const {
     if (waiter.for_the_end) return waiter.answer = ended_;
     if (fsm_.state() == PersistentNodeState::closed) {
@@ -169,7 +170,7 @@ bool PersistentNodeOp::may_answer(Waiter& waiter) const {
 
 void PersistentNodeOp::answer(const std::shared_ptr<Waiter>& waiter) {
     if (waiter->answered) return;
-    waiter->core.defer([waiter] { waiter->event.set(); });  // first: where this throws it is still waiting
+    waiter->core.defer([waiter] { waiter->event.set(); });  // first: if this throws it is still waiting
     waiter->answered = true;
     waiters_.remove(waiter);
     if (waiter->timer != 0) waiter->core.cancel(std::exchange(waiter->timer, 0));
@@ -182,7 +183,7 @@ Error PersistentNodeOp::closed_error(const char* operation) const {
 
 bool PersistentNodeOp::wait(const std::shared_ptr<Waiter>& waiter, Deadline deadline, std::stop_token stop) {
     SessionCore& core = waiter->core;
-    // Under the session lock by a reference of its own: where it runs later, this call may be over.
+    // With a reference of its own: it may run later, when this call is over.
     const auto give_up = [&] { core.run_locked_or_post([self = self(), waiter] { self->answer(waiter); }); };
     bool entered = false;
     try {
@@ -225,7 +226,7 @@ Subscription PersistentNodeOp::watch_state(const std::shared_ptr<SessionCore>& c
     });
 }
 
-// ---- what the owner asks for --------------------------------------------------------------------------------------
+// ---- calls of the owner --------------------------------------------------------------------------------------
 
 void PersistentNodeOp::check_size(const char* operation, const std::string& data) const {
     const std::size_t bytes = request_wire_bytes(path_, data, acl_);

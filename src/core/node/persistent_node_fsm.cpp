@@ -6,7 +6,7 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr int kParentsInARow = 8;  // somebody deletes them as fast as they are made
+constexpr int kParentsInARow = 8;  // another client deletes them as fast as they are made
 constexpr std::size_t kFormerSessions = 16;
 
 }  // namespace
@@ -42,7 +42,7 @@ void PersistentNodeFsm::close() {
     ++set_ticket_;
     step_ = Step::leaving;
     tell(State::closed);
-    if (open) return;  // whether there is a node to delete, only the answer can tell
+    if (open) return;  // only the answer tells whether there is a node to delete
     if (known_ != Known::none) port_.give_back(known_ == Known::there);
     finish();
 }
@@ -56,8 +56,8 @@ void PersistentNodeFsm::finish() {
 void PersistentNodeFsm::on_connected(bool same_session) {
     if (over()) return;
     if (same_session && step_ == Step::watching) {
-        // The client has set the watch again, but what it tells comes later. Before anything is written: while we were
-        // away another session may have made its node in the place of ours, of the same version.
+        // The client has set the watch again, but its event comes later. Look before anything is written: while we were
+        // disconnected another session may have made its node in place of ours, with the same version.
         if (known_ == Known::there && dirty_) look();
         return;
     }
@@ -92,7 +92,7 @@ void PersistentNodeFsm::on_timer() {
     if (step_ == Step::pausing) go();
 }
 
-// ---- making it ----------------------------------------------------------------------------------------------------
+// ---- create ----------------------------------------------------------------------------------------------------
 
 void PersistentNodeFsm::create() {
     if (!port_.reserve()) {
@@ -107,7 +107,7 @@ void PersistentNodeFsm::create() {
     read_first_ = false;
     const Ticket ticket = next_ticket();
     port_.create(ticket, wanted_);
-    if (!port_.watch(ticket)) read_first_ = true;  // the look that follows says what is the matter
+    if (!port_.watch(ticket)) read_first_ = true;  // the look that follows reports the reason
 }
 
 void PersistentNodeFsm::on_created(Ticket ticket, Rc rc, const NodeStat& stat) {
@@ -148,12 +148,12 @@ void PersistentNodeFsm::on_created(Ticket ticket, Rc rc, const NodeStat& stat) {
 
 void PersistentNodeFsm::on_parent(Ticket ticket, Rc rc) {
     if (!current(ticket, Step::making_parent)) return;
-    // no_node: an ancestor was reaped in between; the create will say so again, and is counted.
+    // no_node: an ancestor was reaped in between; the create will answer that again, and is counted.
     if (rc == Rc::ok || rc == Rc::node_exists || rc == Rc::no_node) return create();
     trouble(rc, "making the parent");
 }
 
-// ---- seeing it ----------------------------------------------------------------------------------------------------
+// ---- watch ----------------------------------------------------------------------------------------------------
 
 void PersistentNodeFsm::look() {
     port_.unwatch();
@@ -166,7 +166,7 @@ void PersistentNodeFsm::look() {
 
 void PersistentNodeFsm::on_node(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
     if (current(ticket, Step::creating)) {
-        read_first_ = true;  // one that another has sent before: older than the create
+        read_first_ = true;  // a read that another caller sent before: older than the create
         return;
     }
     if (!current(ticket, Step::looking)) return;
@@ -224,14 +224,14 @@ void PersistentNodeFsm::on_fired(Ticket ticket, WatchEventType type) {
     go();
 }
 
-// ---- what it says -------------------------------------------------------------------------------------------------
+// ---- data -------------------------------------------------------------------------------------------------
 
 void PersistentNodeFsm::write() {
     if (step_ != Step::watching || known_ != Known::there || !dirty_ || setting_ || !port_.connected()) return;
     setting_ = true;
     sent_ = wish_;
     sent_version_ = version_;
-    // Not of any version: the path may be another's by the time it is executed.
+    // With the version: another session may own the path by the time the request is executed.
     port_.set(++set_ticket_, wanted_, version_);
 }
 
@@ -239,7 +239,7 @@ void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (ticket != set_ticket_ || over()) return;
     setting_ = false;
     if (rc == Rc::ok && stat.ephemeral_owner != port_.session_id()) {
-        // It has met the node that another session made in the place of ours. Our watch may not have told of that yet.
+        // It has written the node that another session made in place of ours. Our watch may not have fired yet.
         if (step_ == Step::watching && port_.connected()) look();
         return;
     }
@@ -249,14 +249,14 @@ void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
         if (known_ == Known::there) settled_again();
         return write();
     }
-    if (step_ != Step::watching) return;  // what is read there goes on
+    if (step_ != Step::watching) return;  // the read on its way goes on
     if (!port_.connected()) return;       // on_connected() does
     if (rc == Rc::bad_version && version_ != sent_version_) return write();
     if (rc == Rc::bad_version || rc == Rc::no_node) return look();
     trouble(rc, "set");
 }
 
-// ---- trouble ------------------------------------------------------------------------------------------------------
+// ---- errors ------------------------------------------------------------------------------------------------------
 
 void PersistentNodeFsm::trouble(Rc rc, const char* what) {
     switch (meaning(rc)) {
@@ -279,7 +279,7 @@ void PersistentNodeFsm::refuse(Errc error, std::string why) {
 }
 
 void PersistentNodeFsm::pause() {
-    // Also where the connection broke: on_connected() does not wait for the timer.
+    // Also if the connection broke: on_connected() does not wait for the timer.
     step_ = Step::pausing;
     port_.start_timer(next_pause(port_));
 }

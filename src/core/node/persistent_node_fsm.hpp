@@ -28,16 +28,19 @@ public:
     virtual void give_back(bool surely) = 0;
     virtual void note(const char* what) = 0;
     virtual void refused(const std::string& why, int times) = 0;  // something for the log; it is tried again
-    virtual void changed() = 0;                                   // state() or settled()
+    virtual void changed() = 0;                                   // state() or settled() changed
     virtual void finished() = 0;                                  // nothing of it is open any more
 };
 
 /// Keeps one ephemeral node there. Pure.
 ///
-/// The create is answered by the leader: "exists" is surely so, and where its answer was lost it is simply sent again.
-/// Whose the node is that exists, the read behind the create tells: ours of this session (an answer that was lost, or a
-/// node that was made again meanwhile) is kept; one that this object made in a former session is deleted; another's is
-/// watched until it is gone.
+/// The leader answers the create, so "exists" is certain, and a create whose answer was lost is simply sent again. The
+/// read behind the create tells the owner of a node that exists:
+/// - Our present session: the node is kept. The answer was lost, or the node was made again meanwhile.
+/// - A former session of this object: the node is deleted.
+/// - Another session: the node is watched until it is gone.
+///
+/// Requests are answered by the function named beside them in PersistentNodePort, exactly once.
 class PersistentNodeFsm final : public ContinuousFsm {
 public:
     using State = PersistentNodeState;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -17,6 +18,26 @@
 namespace zkrecipes {
 namespace internal {
 namespace {
+
+/// What the list of one directory says. Pure.
+struct DirectoryContents {
+    bool is_lock = false;                       // it has lock nodes
+    bool may_be_semaphore = false;              // worth reading its layout
+    std::vector<std::string> subdirectories{};  // that may hold locks, too
+};
+DirectoryContents contents_of(const std::string& directory, Rc rc, const std::vector<std::string>& names,
+                              const NodeStat& stat) {
+    DirectoryContents contents;
+    contents.may_be_semaphore = rc == Rc::ok && may_be_semaphore(names, stat);
+    for (const auto& name : names) {
+        if (parse_queue_name(name, lock_patterns())) {
+            contents.is_lock = true;
+        } else if (!is_lease_name(name) && (directory != "/" || name != "zookeeper")) {
+            contents.subdirectories.push_back(join_path(directory, name));
+        }
+    }
+    return contents;
+}
 
 /// Walks a subtree and keeps the directories that have lock nodes, or may be a semaphore's.
 class LockFinder final : public ReadOp {
@@ -57,16 +78,10 @@ private:
         if (!hidden && !usable(rc, "list", directory)) return;
         if (hidden) unreadable.push_back(core().user_path(directory));
         --in_flight_;
-        bool is_lock = false;
-        for (const auto& name : names) {
-            if (parse_queue_name(name, lock_patterns())) {
-                is_lock = true;
-            } else if (!is_lease_name(name) && (directory != "/" || name != "zookeeper")) {
-                open_.push_back(join_path(directory, name));
-            }
-        }
-        if (is_lock) directories.push_back(directory);
-        if (rc == Rc::ok && may_be_semaphore(names, stat)) may_be_semaphores.push_back(directory);
+        auto contents = contents_of(directory, rc, names, stat);
+        if (contents.is_lock) directories.push_back(directory);
+        if (contents.may_be_semaphore) may_be_semaphores.push_back(directory);
+        std::ranges::move(contents.subdirectories, std::back_inserter(open_));
         go_on();
     }
 
@@ -75,7 +90,15 @@ private:
     std::size_t in_flight_ = 0;
 };
 
-/// Looks at the head of the queue, or at any lease, and waits until it is gone, again and again until there is none.
+/// The node whose end a caller that waits for a free lock waits for: the head of the queue, or any lease. Empty: the
+/// lock is free. Pure.
+std::string holder_among(const std::vector<std::string>& names, bool leases) {
+    if (leases) return names.empty() ? std::string() : names.front();
+    const auto queue = sorted_queue(names, lock_patterns());
+    return queue.empty() ? std::string() : std::string(queue.front().name);
+}
+
+/// Watches a holder until it is gone, again and again until there is none.
 class FreeWaiter final : public ReadOp {
 public:
     FreeWaiter(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
@@ -84,21 +107,14 @@ public:
 
 private:
     void begin() override {
-        core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                            if (!usable(rc, "list", directory_)) return;
-                            const auto first = holder(names);
-                            if (first.empty()) return done();
-                            if (once()) return timed_out();
-                            watch(join_path(directory_, first));
-                        }));
-    }
-
-    /// Empty: nobody.
-    std::string_view holder(const std::vector<std::string>& names) const {
-        if (leases_) return names.empty() ? std::string_view() : std::string_view(names.front());
-        const auto queue = sorted_queue(names, lock_patterns());
-        return queue.empty() ? std::string_view() : queue.front().name;
+        core().children(
+            directory_,
+            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                const auto first = holder_among(names, leases_);
+                if (first.empty()) return done();
+                if (once()) return timed_out();
+                watch(join_path(directory_, first));
+            }));
     }
 
     void watch(const std::string& path) {
@@ -125,46 +141,59 @@ private:
     SessionCore::WatchId watch_ = 0;
 };
 
+/// What to do about the node of a participant that was seen before. Pure.
+enum class Removal {
+    gone,          // nothing
+    remove,        // in the version that was looked at
+    read,          // its data have changed
+    changed_since  // refuse
+};
+Removal after_stat(const Participant& seen, Rc rc, const NodeStat& stat) {
+    if (rc != Rc::ok || stat.czxid != seen.token) return Removal::gone;
+    return stat.version == seen.version ? Removal::remove : Removal::read;
+}
+/// A request to give way says nothing new about the owner: a caller that asked, and waited in vain, may remove the
+/// node.
+Removal after_get(const Participant& seen, Rc rc, const std::string& data, const NodeStat& stat) {
+    if (rc != Rc::ok || stat.czxid != seen.token) return Removal::gone;
+    return data == kRevocationRequest ? Removal::remove : Removal::changed_since;
+}
+
 /// Deletes one node if it is the same that was seen before.
 class Remover final : public ReadOp {
 public:
     Remover(std::shared_ptr<SessionCore> core, const char* operation, const Participant& seen, std::string path)
-        : ReadOp(std::move(core), operation, seen.path),
-          path_(std::move(path)),
-          token_(seen.token),
-          version_(seen.version) {}
+        : ReadOp(std::move(core), operation, seen.path), path_(std::move(path)), seen_(seen) {}
 
     bool removed = false;
 
 private:
     void begin() override {
-        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
-                          if (!usable(rc, "exists", path_)) return;
-                          // After a delete of which the answer was lost, gone means that it was ours.
-                          if (rc != Rc::ok || stat.czxid != token_) {
-                              removed = sent_;
-                              return done();
-                          }
-                          stat.version == version_ ? remove(version_) : look_what_has_changed();
+        core().exists(path_, executed("exists", path_, [this](Rc rc, const NodeStat& stat, Instant) {
+                          go_on(after_stat(seen_, rc, stat), stat.version);
                       }));
     }
 
-    /// A request to give way says nothing new of its owner: whoever asked, and waited in vain, may remove it.
-    void look_what_has_changed() {
-        core().get(path_, guard([this](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
-                       if (!usable(rc, "get", path_)) return;
-                       if (rc != Rc::ok || stat.czxid != token_) {
-                           removed = sent_;
-                           return done();
-                       }
-                       data == kRevocationRequest ? remove(stat.version) : changed();
+    void go_on(Removal next, std::int32_t version) {
+        switch (next) {
+            case Removal::gone:
+                removed = sent_;  // if the answer to our delete was lost, it was our delete
+                return done();
+            case Removal::remove: return remove(version);
+            case Removal::read: return read();
+            case Removal::changed_since: return changed();
+        }
+    }
+
+    void read() {
+        core().get(path_, executed("get", path_, [this](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
+                       go_on(after_get(seen_, rc, data, stat), stat.version);
                    }));
     }
 
     void remove(std::int32_t version) {
         sent_ = true;
-        core().remove(path_, version, guard([this](Rc rc, Instant) {
-                          if (!usable(rc, "delete", path_)) return;
+        core().remove(path_, version, executed("delete", path_, [this](Rc rc, Instant) {
                           if (rc == Rc::bad_version) return changed();
                           if (rc != Rc::ok && rc != Rc::no_node) {
                               return fail(Errc::protocol, std::string("delete was answered: ") + to_string(rc));
@@ -179,12 +208,11 @@ private:
     }
 
     const std::string path_;
-    const std::int64_t token_;
-    const std::int32_t version_;
+    const Participant seen_;
     bool sent_ = false;
 };
 
-/// Writes the request to give way into one node if it is the same that was seen before.
+/// Writes the request to give way into a node if it is the same that was seen before.
 class Revoker final : public ReadOp {
 public:
     Revoker(std::shared_ptr<SessionCore> core, const char* operation, const Participant& seen, std::string path)
@@ -194,18 +222,17 @@ public:
 
 private:
     void begin() override {
-        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
-                          if (!usable(rc, "exists", path_)) return;
+        core().exists(path_, executed("exists", path_, [this](Rc rc, const NodeStat& stat, Instant) {
                           if (rc != Rc::ok || stat.czxid != token_) return done();
-                          // No version: whatever somebody else wrote meanwhile, the request has to stand there in the
-                          // end. A lock node's name is never used again, so this is still the node that was looked at.
+                          // No version: the request must be there in the end, whatever another client wrote
+                          // meanwhile. The name of a lock node is never used again, so it is still the same node.
                           set();
                       }));
     }
 
     void set() {
-        core().set(path_, std::string(kRevocationRequest), -1, guard([this](Rc rc, const NodeStat&, Instant) {
-                       if (!usable(rc, "set", path_)) return;
+        core().set(path_, std::string(kRevocationRequest), -1,
+                   executed("set", path_, [this](Rc rc, const NodeStat&, Instant) {
                        if (rc != Rc::ok && rc != Rc::no_node) {
                            return fail(Errc::protocol, std::string("set was answered: ") + to_string(rc));
                        }
@@ -218,8 +245,8 @@ private:
     const std::int64_t token_;
 };
 
-/// Those in use among the candidates. `parts`: what is listed as one of these, and not by itself. `unreadable`: what an
-/// access list hides is added.
+/// The semaphores in use among the candidates. `parts`: directories of these, which are no locks of their own.
+/// `unreadable`: what an access list hides is added.
 std::vector<LockView> find_semaphores(const std::shared_ptr<SessionCore>& core, const char* operation,
                                       const std::vector<std::string>& candidates, Deadline deadline,
                                       std::set<std::string>& parts, std::vector<std::string>& unreadable) {

@@ -53,48 +53,47 @@ private:
     void begin() override {
         layout = {};
         core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
-                            if (!usable(rc, "list", directory_)) return;
-                            if (rc != Rc::ok || !may_be_semaphore(names, stat)) return done();
-                            has_locks_ = contains(names, kSemaphoreQueue);
-                            contains(names, kSemaphoreLeases) ? read_number() : read_kazoo_number();
-                        }));
+                        executed("list", directory_,
+                                 [this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+                                     if (rc != Rc::ok || !may_be_semaphore(names, stat)) return done();
+                                     has_locks_ = contains(names, kSemaphoreQueue);
+                                     contains(names, kSemaphoreLeases) ? read_number() : read_kazoo_number();
+                                 }));
     }
 
     void read_number() {
-        core().get(leases_, guard([this](Rc rc, const std::string& data, const NodeStat&, Instant) {
-                       if (!usable(rc, "get", leases_)) return;
+        core().get(leases_, executed("get", leases_, [this](Rc rc, const std::string& data, const NodeStat&, Instant) {
                        if (rc != Rc::ok) return done();  // has just been removed
                        layout.limit = read_limit(data).value_or(0);
                        list_leases();
                    }));
     }
 
-    /// Directories of these two names may be anything: somebody's locks that are called so.
+    /// Directories of these two names prove nothing: a lock may have such a name.
     void list_leases() {
-        core().children(leases_, guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                            if (!usable(rc, "list", leases_)) return;
-                            layout.evident = layout.limit != 0 || std::ranges::any_of(names, is_lease_name);
-                            const bool idle = rc == Rc::ok && names.empty() && has_locks_;
-                            if (layout.evident || idle) layout.kind = LockLayout::Kind::semaphore;
-                            done();
-                        }));
+        core().children(
+            leases_,
+            executed("list", leases_, [this](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                layout.evident = layout.limit != 0 || std::ranges::any_of(names, is_lease_name);
+                const bool idle = rc == Rc::ok && names.empty() && has_locks_;
+                if (layout.evident || idle) layout.kind = LockLayout::Kind::semaphore;
+                done();
+            }));
     }
 
     void read_kazoo_number() {
-        core().get(directory_, guard([this](Rc rc, const std::string& data, const NodeStat&, Instant) {
-                       if (!usable(rc, "get", directory_)) return;
+        core().get(directory_,
+                   executed("get", directory_, [this](Rc rc, const std::string& data, const NodeStat&, Instant) {
                        if (rc != Rc::ok) return done();
                        layout.limit = read_kazoo_limit(data);
                        layout.limit != 0 ? found_kazoos() : look_for_kazoos_queue();
                    }));
     }
 
-    /// On a path that was there before, kazoo writes no number.
+    /// If the path existed before, kazoo writes no number.
     void look_for_kazoos_queue() {
         const auto queue = directory_ + kKazooQueue;
-        core().exists(queue, guard([this, queue](Rc rc, const NodeStat&, Instant) {
-                          if (!usable(rc, "exists", queue)) return;
+        core().exists(queue, executed("exists", queue, [this](Rc rc, const NodeStat&, Instant) {
                           rc == Rc::ok ? found_kazoos() : done();
                       }));
     }

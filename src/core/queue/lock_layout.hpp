@@ -19,27 +19,27 @@ namespace zkrecipes::internal {
 inline constexpr const char* kSemaphoreQueue = "locks";
 inline constexpr const char* kSemaphoreLeases = "leases";
 
-/// How those who want the lock at a path are laid out in ZooKeeper, seen from outside, by nothing but its nodes.
+/// Znode layout of a lock, inferred from its children.
 struct LockLayout {
     enum class Kind {
-        queue,            ///< one queue of lock nodes in the path itself; also where there is nothing
+        queue,            ///< one queue of lock nodes in the path itself; also if there is nothing
         semaphore,        ///< Curator's and ours: <path>/locks and <path>/leases
         kazoo_semaphore,  ///< kazoo's: the queue in <path>-__lock__, the leases in the path itself
     };
     Kind kind = Kind::queue;
-    std::int32_t limit = 0;  ///< how many leases there are; 0: nobody has written it
-    /// A lease, or their number, says so, not only the names of two directories.
+    std::int32_t limit = 0;  ///< the number of leases; 0: no client has written it
+    /// A lease, or the number of leases, proves it, not only the names of two directories.
     bool evident = false;
 };
 
-/// A lease of Curator's or ours, by its name.
+/// Whether a node of this name is a lease, Curator's or ours.
 bool is_lease_name(std::string_view name);
 
-/// Whether a directory that was listed can be a semaphore's, so that it is worth reading its layout. One that has lock
-/// nodes of its own is not: it is a mutex, or a read-write lock.
+/// Whether a listed directory may belong to a semaphore, so that it is worth reading its layout. A directory with lock
+/// nodes of its own does not: it is a mutex or a read-write lock.
 bool may_be_semaphore(std::span<const std::string> children, const NodeStat& stat);
 
-/// The directories, from the path of the lock. A queue: the path itself.
+/// The directories, from the path of the lock. For a queue: the path itself.
 std::string queue_directory(const LockLayout& layout, const std::string& path);
 std::string lease_directory(const LockLayout& layout, const std::string& path);
 

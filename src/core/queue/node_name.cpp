@@ -49,7 +49,7 @@ bool has_our_identity(std::string_view name) noexcept {
     constexpr std::string_view kCuratorStart = "_c_";
     const bool curator = name.starts_with(kCuratorStart);
     if (curator) name.remove_prefix(kCuratorStart.size());
-    // The place of the version, and of the first digit behind it that is bound as well.
+    // The positions of the version and of the first digit of the variant, which is fixed as well.
     const std::string_view form =
         curator ? "xxxxxxxx-xxxx-8xxx-Vxxx-xxxxxxxxxxxx-" : "xxxxxxxxxxxx8xxxVxxxxxxxxxxxxxxx_";
     if (name.size() < form.size()) return false;

@@ -11,14 +11,14 @@
 
 namespace zkrecipes::internal {
 
-// The names of lock nodes, as Curator writes them: `_c_<uuid>-lock-<sequence>`. The identity (`_c_<uuid>-`) says whose
-// create it was, the pattern (`lock-`) what kind of contender it is, the sequence its place in the queue. kazoo's are
+// The names of lock nodes, as Curator writes them: `_c_<uuid>-lock-<sequence>`. The identity (`_c_<uuid>-`) identifies
+// the create, the pattern (`lock-`) the kind of contender, and the sequence its position in the queue. kazoo writes
 // `<uuid without dashes>__lock__<sequence>`.
 
-/// A directory is used up long before its numbers are: past 2^31 the server hands out the same number several times.
+/// Past 2^31 the server hands out the same number several times, so a directory is used up long before.
 inline constexpr std::int32_t kSequenceLimit = 2'000'000'000;
 inline constexpr std::int32_t kSequenceWarning = 1 << 30;
-/// Length of what the server appends, at most: a sign and ten digits.
+/// The server appends at most a sign and ten digits.
 inline constexpr std::size_t kSequenceChars = 11;
 
 /// "_c_<uuid>-", or the bare digits
@@ -40,21 +40,20 @@ constexpr std::uint32_t sequence_distance(std::int32_t a, std::int32_t b) noexce
     return static_cast<std::uint32_t>(b) - static_cast<std::uint32_t>(a);
 }
 
-/// A child of a lock directory that stands in the queue.
+/// A child of a lock directory that is a contender.
 struct QueueName {
-    std::string_view name;  // the whole of it; lives as long as what was parsed
+    std::string_view name;  // the whole name; refers to the text that was parsed
     std::int32_t sequence = 0;
-    std::size_t pattern = 0;  // index of the pattern that stands before the sequence
+    std::size_t pattern = 0;  // index of the pattern before the sequence
 
-    /// Earlier in the queue. Equal numbers are told apart by the name, so that two never both come first.
+    /// Earlier in the queue. The name decides between equal numbers, so that two are never both first.
     bool before(const QueueName& other) const noexcept {
         return sequence == other.sequence ? name < other.name : sequence_before(sequence, other.sequence);
     }
 };
 
 /// Empty: a foreign child (no pattern before the number, no number, not a number that the server can have written).
-/// What stands before the pattern does not matter: other clients write other prefixes, and all of them must be waited
-/// for.
+/// The text before the pattern does not matter: other clients write other prefixes, and all of them must be waited for.
 std::optional<QueueName> parse_queue_name(std::string_view name, std::span<const std::string> patterns);
 
 /// The contenders among the children, in the order of the queue. The order is total whatever the names are: the

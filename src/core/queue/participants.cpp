@@ -15,17 +15,17 @@ namespace {
 /// Whether contenders of this pattern, an index of lock_patterns(), share the lock with each other.
 bool shares_lock(std::size_t pattern) { return pattern == 2 || pattern == 4; }
 /// Whether the data of such a node are the id of its owner and nothing else.
-bool says_id_alone(std::size_t pattern) { return pattern == 5; }
+bool says_only_id(std::size_t pattern) { return pattern == 5; }
 
-/// Who is not blocked by anybody before it. A share is blocked by those that want the lock alone, these by all; but
-/// nobody by a node with its own number, which is a second one of the same owner: Curator makes it when who holds the
-/// lock alone takes a share.
+/// Marks the participants that no earlier one blocks. Exclusive ones block everybody, shared ones only the exclusive
+/// ones. A node with the same number blocks nobody: it is the second one of the same owner, which Curator makes when an
+/// exclusive holder takes a share.
 void mark_holders(std::vector<Participant>& queue) {
     const auto parsed = [](const Participant& participant) {
         return parse_queue_name(participant.node, lock_patterns());
     };
-    bool only_shares = true;  // those before
-    bool only_first = true;   // those before all have the number of the first one
+    bool only_shares = true;  // all earlier ones are shared
+    bool only_first = true;   // all earlier ones have the number of the first one
     for (auto& participant : queue) {
         const auto first = parsed(queue.front());
         const auto name = parsed(participant);
@@ -35,6 +35,17 @@ void mark_holders(std::vector<Participant>& queue) {
         participant.holder = &participant == &queue.front() || second_node || (shares && only_shares);
         only_shares = only_shares && shares;
         only_first = only_first && name->sequence == first->sequence;
+    }
+}
+
+/// All of them hold; the oldest first.
+void mark_leases(std::vector<Participant>& leases) {
+    std::ranges::sort(leases, [](const Participant& a, const Participant& b) {
+        return a.token != b.token ? a.token < b.token : a.node < b.node;
+    });
+    for (auto& participant : leases) {
+        participant.holder = true;
+        participant.mode = "semaphore";
     }
 }
 
@@ -58,35 +69,34 @@ private:
         found_.clear();
         next_ = answered_ = 0;
         if (!sync_first_) return list();
-        core().sync(directory_, guard([this](Rc rc, Instant) {
-                        if (usable(rc, "sync", directory_)) list();
-                    }));
+        core().sync(directory_, executed("sync", directory_, [this](Rc, Instant) { list(); }));
     }
 
     void list() {
         core().children(directory_,
-                        guard([this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
-                            if (!usable(rc, "list", directory_)) return;
-                            view.path = user_path_;
-                            view.exists = rc == Rc::ok;
-                            may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
-                            view.participants.clear();
-                            if (content_ == Content::leases) {
-                                names_ = names;  // each child counts
-                            } else {
-                                for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
-                            }
-                            found_.resize(names_.size());
-                            if (names_.empty()) return done();
-                            while (next_ < names_.size() && next_ < kInFlight) read_next();
-                        }));
+                        executed("list", directory_,
+                                 [this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+                                     view.path = user_path_;
+                                     view.exists = rc == Rc::ok;
+                                     may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
+                                     view.participants.clear();
+                                     if (content_ == Content::leases) {
+                                         names_ = names;  // each child counts
+                                     } else {
+                                         for (const auto& n : sorted_queue(names, lock_patterns()))
+                                             names_.emplace_back(n.name);
+                                     }
+                                     found_.resize(names_.size());
+                                     if (names_.empty()) return done();
+                                     while (next_ < names_.size() && next_ < kInFlight) read_next();
+                                 }));
     }
 
     void read_next() {
         const std::size_t index = next_++;
         const auto path = join_path(directory_, names_[index]);
         core().get(path, guard([this, index, path](Rc rc, const std::string& data, const NodeStat& stat, Instant) {
-                       // Another client's node that we may not read still stands in the queue.
+                       // A node that we may not read is still in the queue.
                        const bool hidden = rc == Rc::no_auth;
                        if (!hidden && !usable(rc, "get", path)) return;
                        if (rc == Rc::ok || hidden) {
@@ -101,18 +111,8 @@ private:
         for (auto& participant : found_) {
             if (participant) view.participants.push_back(std::move(*participant));
         }
-        content_ == Content::leases ? mark_leases() : mark_holders(view.participants);
+        content_ == Content::leases ? mark_leases(view.participants) : mark_holders(view.participants);
         done();
-    }
-
-    void mark_leases() {
-        std::ranges::sort(view.participants, [](const Participant& a, const Participant& b) {
-            return a.token != b.token ? a.token < b.token : a.node < b.node;
-        });
-        for (auto& participant : view.participants) {
-            participant.holder = true;
-            participant.mode = "semaphore";
-        }
     }
 
     const std::string directory_;
@@ -138,8 +138,8 @@ Participant participant_of(const std::string& user_directory, const std::string&
     participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
     participant.version = stat.version;
     participant.by_zkrecipes = has_our_identity(name);
-    parsed&& says_id_alone(parsed->pattern) ? read_id(std::move(data), participant)
-                                            : read_payload(std::move(data), participant);
+    const bool only_id = parsed && says_only_id(parsed->pattern);
+    only_id ? read_id(std::move(data), participant) : read_payload(std::move(data), participant);
     return participant;
 }
 
@@ -195,7 +195,7 @@ LockView read_semaphore_at(const std::shared_ptr<SessionCore>& core, const char*
     view.exists = true;
     view.semaphore = true;
     view.leases = layout.limit;
-    // The queue first: whoever gets a lease in between is seen twice rather than not at all.
+    // The queue first: a waiter that gets a lease in between is seen twice rather than not at all.
     auto waiting = read_queue(core, operation, queue_directory(layout, user_path), queue_directory(layout, directory),
                               deadline, false)
                        .participants;

@@ -37,7 +37,7 @@ std::string local_user_name(uid_t uid) {
     return "uid " + std::to_string(uid);
 }
 
-/// Not from the environment, which says what its owner likes. Looked up once.
+/// Not from the environment, where anyone can write another name. Looked up once.
 std::string user_name(uid_t uid) {
     static const uid_t known = uid;
     static const auto& name = *new std::string(local_user_name(known));  // never destroyed
@@ -129,8 +129,8 @@ void drop_last_character(std::string& text) {
     }
 }
 
-/// As many of the name's first characters as have room, written as JSON, and "…"; empty if none have. However long the
-/// name is: this runs while the session waits.
+/// As many of the first characters as fit, written as JSON, and "…"; empty if none fit. Its cost does not depend on the
+/// length of the name, because this runs while the session waits.
 std::string cut_name(std::string_view name, std::size_t room) {
     std::string start(name.substr(0, room));  // no character becomes shorter in JSON
     while (!start.empty()) {

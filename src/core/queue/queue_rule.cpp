@@ -9,7 +9,6 @@ namespace zkrecipes::internal {
 
 namespace {
 
-/// Earlier in the queue; and what goes wrong when that is found out otherwise.
 bool before(const QueueName& other, const QueueName& mine) { return other.before(mine); }
 
 }  // namespace
@@ -35,7 +34,7 @@ QueuePosition PredecessorRule::position(std::span<const std::string> children, s
         const auto other = parse_queue_name(child, patterns_);
         if (!mine || !other || !blocks_[other->pattern] || !before(*other, *mine)) continue;
         ++predecessors;
-        // All of these lie before the own node, so their distances to it compare without wrapping.
+        // All of these are earlier than the own node, so their distances to it compare without wrapping.
         const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
         if (!nearest || distance(*other) < distance(*nearest) ||
             (distance(*other) == distance(*nearest) && nearest->name < other->name)) {

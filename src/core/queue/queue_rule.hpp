@@ -40,13 +40,13 @@ public:
 class PredecessorRule final : public QueueRule {
 public:
     enum class Shrinking {
-        yes,  // those before a node only become fewer
-        no    // a node may appear before one that waits (a writer's downgrade makes one), so look again after each wait
+        yes,  // earlier contenders only become fewer
+        no    // a node may appear before a waiter (a writer's downgrade makes one), so list again after each wait
     };
     struct Kind {
-        std::string pattern;  // what stands before the sequence, for example "lock-"
+        std::string pattern;  // the text before the sequence, for example "lock-"
         bool blocks = true;
-        Shrinking shrinking = Shrinking::yes;  // while one of these stands before a node
+        Shrinking shrinking = Shrinking::yes;  // while one of these is the nearest predecessor
     };
     using Kinds = std::vector<Kind>;
     explicit PredecessorRule(Kinds kinds, Shrinking shrinking = Shrinking::yes);
@@ -61,11 +61,11 @@ private:
     Shrinking shrinking_;
 };
 
-// The nodes of a mutex, of a read-write lock and of an election stand in one queue where they meet in one directory:
-// all of them exclude each other.
-/// Of a mutex, of a writer and of a candidate: everybody before it blocks it.
+// The nodes of a mutex, of a read-write lock and of an election in one directory form one queue: all of them exclude
+// each other.
+/// For a mutex, a writer and a candidate: all earlier contenders block it.
 std::shared_ptr<const QueueRule> rule_exclusive(Dialect dialect = Dialect::curator);
-/// Of a reader: blocked by those that want to be alone.
+/// For a reader: earlier exclusive contenders block it.
 std::shared_ptr<const QueueRule> rule_shared(Dialect dialect = Dialect::curator);
 
 }  // namespace zkrecipes::internal

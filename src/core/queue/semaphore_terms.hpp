@@ -7,12 +7,12 @@
 
 namespace zkrecipes::internal {
 
-/// How many leases a semaphore has, as one recipe object knows it. Shared by its calls; read and written under the
-/// session lock.
+/// The number of leases of a semaphore, as one recipe object knows it. Shared by the calls of the object; read and
+/// written under the session lock.
 ///
-/// The number is agreed on in the data of the directory of leases. The first that takes a lease there writes its own;
-/// whoever comes later must name the same. From then on the object follows what is written in the same directory: a
-/// change at run time concerns all who were there before it.
+/// The data of the directory of leases hold the number. The first client that takes a lease writes its own number, and
+/// later clients must name the same. From then on the object follows the number in the same directory, because a change
+/// at run time applies to all objects that were in use before it.
 struct SemaphoreTerms {
     std::int32_t limit = 1;
     bool follows = true;         // false: the recipe knows one number only
