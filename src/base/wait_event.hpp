@@ -1,29 +1,31 @@
 #pragma once
 
-#include <boost/fiber/condition_variable.hpp>
-#include <boost/fiber/context.hpp>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 
 namespace zkrecipes::internal {
 
 /// Whether Boost.Fiber can suspend, wake and tell apart what runs on this thread. False in a destructor of a
 /// thread_local or static object that runs after Boost.Fiber has taken its own thread_local data down.
-inline bool fibers_work_here() noexcept { return boost::fibers::context::active() != nullptr; }
+bool fibers_work_here() noexcept;
 
 /// A condition variable on which fibers wait, and threads, also those on which fibers do not work any more. To be
 /// notified where fibers work: Boost.Fiber cannot wake a fiber from anywhere else.
 class FiberCondition {
 public:
+    FiberCondition() noexcept;
+    ~FiberCondition();
+    FiberCondition(const FiberCondition&) = delete;
+    FiberCondition& operator=(const FiberCondition&) = delete;
     /// May return without having been notified.
-    void wait(std::unique_lock<std::mutex>& lock) { fibers_work_here() ? fibers_.wait(lock) : threads_.wait(lock); }
-    void notify_all() noexcept {
-        fibers_.notify_all();
-        threads_.notify_all();
-    }
+    void wait(std::unique_lock<std::mutex>& lock);
+    void notify_all() noexcept;
 
 private:
-    boost::fibers::condition_variable_any fibers_;
+    struct Fibers;  // a condition variable of Boost.Fiber, whose headers are as large as all others together
+    Fibers& fibers() noexcept;
+    alignas(std::max_align_t) std::byte storage_[64];
     std::condition_variable threads_;
 };
 
