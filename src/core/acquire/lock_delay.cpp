@@ -41,6 +41,7 @@ private:
         queue_error_ = std::move(answer.error);
         fsm_.on_not_acquired(how);
     }
+    bool in_queue() const override { return in_queue_ != nullptr; }
     void leave_queue() override {
         const auto queue = in_queue_;
         queue->stop();
@@ -68,6 +69,7 @@ private:
                           printable(core_->incarnation().session_id));
     }
     void give_back(bool marked) override {
+        if (!share_) return;  // was given back before a later part of the same step has thrown
         if (marked) share_->before_delete(farewell());
         share_->discard_inside();
         // It refers to the core, which must not be destroyed under its own lock.

@@ -98,10 +98,12 @@ void LockDelayFsm::on_timer() {
 
 void LockDelayFsm::deadline() { step_ == Step::queueing ? void(late_ = true) : RetryingFsm::deadline(); }
 
-void LockDelayFsm::stop() { step_ == Step::queueing ? port_.leave_queue() : RetryingFsm::stop(); }
+void LockDelayFsm::stop() { step_ == Step::queueing&& port_.in_queue() ? port_.leave_queue() : RetryingFsm::stop(); }
 
 void LockDelayFsm::on_closed(Errc why, std::string detail) {
-    if (step_ != Step::queueing && !is_over()) fail(why, std::move(detail));
+    // In the step `queueing` without a place in the queue, enter_queue() has thrown.
+    if (step_ == Step::queueing && port_.in_queue()) return;
+    if (!is_over()) fail(why, std::move(detail));
 }
 
 void LockDelayFsm::on_session_lost() {

@@ -35,6 +35,7 @@ public:
     // ---- the queue ----
     /// on_acquired or on_not_acquired, possibly before it returns. Has the same deadline, and observes it itself.
     virtual void enter_queue() = 0;
+    virtual bool in_queue() const = 0;        // on_acquired or on_not_acquired will follow
     virtual void leave_queue() = 0;           // on_not_acquired follows
     virtual bool held() const = 0;            // whether what was acquired is still guaranteed
     virtual void give_back(bool marked) = 0;  // what was acquired; `marked`: the directory may say that we hold

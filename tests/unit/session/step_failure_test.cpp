@@ -222,6 +222,25 @@ TEST_F(StepFailureTest, ADeadlinePasses) {
     EXPECT_GT(refused, 1);
 }
 
+TEST_F(StepFailureTest, ADeadlinePassesInTheDelayAfterALoss) {
+    fail_everywhere([this] {
+        wait_in([this] {
+            LockOptions with_delay;
+            with_delay.delay_after_loss = 10s;
+            grant =
+                ExclusiveMutex(*session, kDirectory, with_delay).acquire_before(Deadline(runtime->steady_now() + 1ms));
+        });
+        answer("create", created())();
+        answer("exists", children(1))();
+        Reply somebody_holds;
+        somebody_holds.text = R"({"v":1,"token":3,"held":1})";
+        answer("get", somebody_holds)();
+        runtime->freeze_for(2ms);
+        return [this] { runtime->run(); };
+    });
+    EXPECT_GT(refused, 1);
+}
+
 TEST_F(StepFailureTest, TheConnectionBreaksUnderAnAcquire) {
     fail_everywhere([this] {
         queue_up();
@@ -309,15 +328,20 @@ TEST_F(StepFailureTest, AnAsynchronousAcquireIsToldOnce) {
     EXPECT_GT(refused, 3);
 }
 
-TEST_F(StepFailureTest, ACallOfAUserFailsAndIsTold) {
-    for (int n = 0; n < 200; ++n) {
+class StepFailureInACallTest : public StepFailureTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(WithADelay, StepFailureInACallTest, ::testing::Bool());
+
+TEST_P(StepFailureInACallTest, ACallOfAUserFailsAndIsTold) {
+    LockOptions of_lock;
+    if (GetParam()) of_lock.delay_after_loss = 10s;
+    for (int n = 0; n < 300; ++n) {
         SCOPED_TRACE("allocation " + std::to_string(n));
         connect();
         bool in_time = false;
         {
             const NoMoreMemory memory(n);
             try {
-                wait_in([this] { grant = ExclusiveMutex(*session, kDirectory).acquire(); });
+                wait_in([&] { grant = ExclusiveMutex(*session, kDirectory, of_lock).acquire(); });
             } catch (const std::bad_alloc&) {
                 told = "not begun";
             }

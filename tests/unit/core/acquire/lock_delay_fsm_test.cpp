@@ -82,6 +82,7 @@ public:
         if (!std::exchange(entered, true)) return fsm.on_acquired(kOwnToken);
         ++restarts;
     }
+    bool in_queue() const override { return true; }
     void leave_queue() override {}
     void give_back(bool may_be_marked) override {
         ++given_back;
