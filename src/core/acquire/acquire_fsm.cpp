@@ -41,7 +41,6 @@ void AcquireFsm::go_on() {
             // The server may not have seen the create yet, which may have been committed elsewhere. A list without a
             // sync would miss the node, and the session would then wait for its own lost node for ever.
             step_ = Step::syncing;
-            if (step_ == Step::searching) return port_.list(next_ticket());
             return port_.sync(next_ticket());
         case Known::created: return send_list();
     }
@@ -62,9 +61,7 @@ void AcquireFsm::give_up_nodes() {
 // ---- step 1: create ---------------------------------------------------------------------------------------------
 
 void AcquireFsm::send_create() {
-    if (identity_.empty()) {
-        identity_ = make_identity(port_.new_uuid(), spec_.dialect);
-    }
+    if (identity_.empty()) identity_ = make_identity(port_.new_uuid(), spec_.dialect);
     const std::string prefix = identity_ + spec_.base;
     if (!port_.reserve_node(prefix)) {
         return fail(Errc::budget_exceeded, kTooManyNodes);

@@ -69,15 +69,14 @@ private:
                           printable(core_->incarnation().session_id));
     }
     void give_back(bool marked) override {
-        if (!share_) return;  // was given back before a later part of the same step has thrown
-        if (marked) share_->before_delete(farewell());
-        share_->discard_inside();
-        // It refers to the core, which must not be destroyed under its own lock.
-        core_->defer([share = std::move(share_)] {});
+        const auto share = std::exchange(share_, nullptr);
+        if (!share) return;  // it was given back, and a later part of the same step has thrown
+        if (marked) share->before_delete(farewell(*share));
+        share->discard_inside();
     }
     void answer(Ended how, Errc error, std::string detail) override {
         if (how == Ended::granted) {
-            share_->before_delete(farewell());
+            share_->before_delete(farewell(*share_));
             return deliver({std::move(share_), {}});
         }
         if (queue_error_) return deliver({nullptr, std::move(queue_error_)});
@@ -85,14 +84,14 @@ private:
     }
 
     /// Step 4. The delete of the node that follows in any case finds it gone, or does it alone.
-    std::function<void(SessionCore&)> farewell() const {
+    std::function<void(SessionCore&)> farewell(const HoldRef& share) const {
         std::vector<MultiOp> ops(2);
         ops[0].kind = MultiOp::Kind::set;
         ops[0].path = queue_->spec.directory;
-        ops[0].data = write_holder_mark({share_->hold().czxid(), false});
+        ops[0].data = write_holder_mark({share.hold().czxid(), false});
         ops[1].kind = MultiOp::Kind::remove;
-        ops[1].path = share_->hold().node();
-        return [ops, incarnation = share_->hold().incarnation()](SessionCore& core) {
+        ops[1].path = share.hold().node();
+        return [ops, incarnation = share.hold().incarnation()](SessionCore& core) {
             if (core.connected() && core.incarnation().number == incarnation) core.multi(ops, {});
         };
     }

@@ -77,9 +77,9 @@ private:
                           fsm_.on_lease(ticket, rc, stat);
                       }));
     }
-    void renew_lease_of_leases(Ticket ticket, const std::vector<std::string>& names) override {
+    void renew_leases(Ticket ticket, const std::vector<std::string>& names) override {
         core_->renew_lease(lease_paths(names),
-                           answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_verified(ticket, rc); }));
+                           answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_renewed(ticket, rc); }));
     }
 
     // ---- budgets, lease, cleaning up

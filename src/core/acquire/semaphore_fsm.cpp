@@ -167,8 +167,7 @@ void SemaphoreFsm::refuse_wanted() {
 }
 
 bool SemaphoreFsm::enough(const NodeStat& stat) const noexcept {
-    const std::int32_t needed = wanted_;
-    return std::int64_t{stat.num_children} + needed <= terms_.limit;
+    return std::int64_t{stat.num_children} + wanted_ <= terms_.limit;
 }
 
 void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
@@ -291,7 +290,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     }
     czxid_ = stat.czxid;
     if (!recovering) return grant_or_renew_leases();
-    lease_port_.renew_lease_of_leases(go_to(Head::renewing_leases), leases_);
+    lease_port_.renew_leases(go_to(Head::renewing_leases), leases_);
 }
 
 void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
@@ -303,10 +302,10 @@ void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
 /// The transaction was committed a moment ago, and so has renewed the lease.
 void SemaphoreFsm::grant_or_renew_leases() {
     if (lease_port_.begin_lease_hold(leases_, czxid_)) return leave(Ended::granted);
-    lease_port_.renew_lease_of_leases(go_to(Head::renewing_leases), leases_);
+    lease_port_.renew_leases(go_to(Head::renewing_leases), leases_);
 }
 
-void SemaphoreFsm::on_leases_verified(Ticket ticket, Rc rc) {
+void SemaphoreFsm::on_leases_renewed(Ticket ticket, Rc rc) {
     if (!at(ticket, Head::renewing_leases)) return;
     if (rc == Rc::no_node) return leases_gone();
     if (meaning(rc) != Meaning::done) return handle_error(rc, "check");

@@ -35,7 +35,7 @@ public:
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
     virtual void sync_leases(Ticket ticket) = 0;                                                   // on_leases_synced
     virtual void find_lease(Ticket ticket, const std::string& name) = 0;                           // exists: on_lease
-    virtual void renew_lease_of_leases(Ticket ticket, const std::vector<std::string>& names) = 0;  // on_leases_verified
+    virtual void renew_leases(Ticket ticket, const std::vector<std::string>& names) = 0;  // on_leases_renewed
 
     virtual bool reserve_leases(const std::vector<std::string>& names) = 0;  // kept until held, reaped or finished
     virtual bool may_watch_leases() = 0;
@@ -65,7 +65,7 @@ public:
     void on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant sent_at);
     void on_lease(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_leases_synced(Ticket ticket, Rc rc);
-    void on_leases_verified(Ticket ticket, Rc rc);
+    void on_leases_renewed(Ticket ticket, Rc rc);
 
     const std::vector<std::string>& leases() const noexcept { return leases_; }
 

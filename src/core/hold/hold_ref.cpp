@@ -45,7 +45,7 @@ void HoldRef::end_hold_inside(std::function<void(bool)> gone) {
     });
 }
 
-void HoldRef::discard_inside() noexcept {
+void HoldRef::discard_inside() {
     inside_.store(0, std::memory_order_relaxed);
     end_hold_inside({});
 }

@@ -48,7 +48,7 @@ public:
     /// Runs once under the session lock, right before the node is deleted, whatever the reason. As on_end.
     void before_delete(std::function<void(SessionCore&)> action) { before_delete_ = std::move(action); }
     /// *lock held*: gives back a hold that nobody came to know of.
-    void discard_inside() noexcept;
+    void discard_inside();
 
 private:
     bool last_one_left() noexcept;

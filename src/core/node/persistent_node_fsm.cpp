@@ -102,7 +102,6 @@ void PersistentNodeFsm::create() {
     session_ = port_.session_id();
     step_ = Step::creating;
     dirty_ = true;
-    if (!dirty_) tell(State::present);
     sent_ = wish_;
     read_first_ = false;
     const Ticket ticket = next_ticket();

@@ -49,7 +49,6 @@ void Operation::on_session_lost() { machine().on_session_lost(); }
 void Operation::on_closed(const Error& why) {
     observing_ = false;
     machine().on_closed(why.errc(), words_of(why));
-    if (core_ && machine().is_finished()) finished();  // the end itself has thrown
 }
 
 Instant Operation::now() const { return core_->runtime().now(); }

@@ -50,9 +50,6 @@ public:
     virtual void on_suspended() {}
     virtual void on_session_lost() {}
     virtual void on_closed(Errc why, std::string detail) = 0;
-
-    /// Nothing is open any more. After an exception OperationPort::finished() may still be missing.
-    virtual bool is_finished() const noexcept = 0;
 };
 
 }  // namespace zkrecipes::internal

@@ -58,7 +58,7 @@ public:
         leave(Ended::failed, why, std::move(detail));
     }
 
-    bool is_finished() const noexcept override { return step_ == Step::finished; }
+    bool is_finished() const noexcept { return step_ == Step::finished; }
 
 protected:
     using Step = Steps;

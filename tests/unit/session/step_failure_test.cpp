@@ -227,8 +227,8 @@ TEST_F(StepFailureTest, ADeadlinePassesInTheDelayAfterALoss) {
         wait_in([this] {
             LockOptions with_delay;
             with_delay.delay_after_loss = 10s;
-            grant =
-                ExclusiveMutex(*session, kDirectory, with_delay).acquire_before(Deadline(runtime->steady_now() + 1ms));
+            grant = ExclusiveMutex(*session, kDirectory, with_delay)
+                        .try_acquire_until(Deadline(runtime->steady_now() + 1ms));
         });
         answer("create", created())();
         answer("exists", children(1))();

@@ -207,14 +207,14 @@ private:
             semaphore.on_lease(t, rc, stat);
         });
     }
-    void renew_lease_of_leases(Ticket t, const std::vector<std::string>& names) override {
+    void renew_leases(Ticket t, const std::vector<std::string>& names) override {
         trace.push_back("renew");
         send([this, t, names](bool run, Rc rc) {
             for (const auto& name : names) {
                 if (rc == Rc::ok && !leases.contains(name)) rc = Rc::no_node;
             }
             if (run && rc == Rc::ok) lease_fresh = true;
-            semaphore.on_leases_verified(t, rc);
+            semaphore.on_leases_renewed(t, rc);
         });
     }
     bool reserve_leases(const std::vector<std::string>&) override { return room; }
