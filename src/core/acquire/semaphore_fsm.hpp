@@ -33,8 +33,8 @@ public:
     virtual void unwatch_leases() = 0;             // harmless without a watch
     /// The transaction and, right behind it, exists of the first lease: on_taken, then on_lease.
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
-    virtual void sync_leases(Ticket ticket) = 0;                                                   // on_leases_synced
-    virtual void find_lease(Ticket ticket, const std::string& name) = 0;                           // exists: on_lease
+    virtual void sync_leases(Ticket ticket) = 0;                                          // on_leases_synced
+    virtual void find_lease(Ticket ticket, const std::string& name) = 0;                  // exists: on_lease
     virtual void renew_leases(Ticket ticket, const std::vector<std::string>& names) = 0;  // on_leases_renewed
 
     virtual bool reserve_leases(const std::vector<std::string>& names) = 0;  // kept until held, reaped or finished
