@@ -16,8 +16,7 @@ using Timeout = std::chrono::duration<double>;
 ///   - A passed deadline allows one attempt: the call sends its requests, but waits for nobody else. Right after an
 ///     outage this attempt may take a third of the session timeout, until the lease of the session is renewed.
 ///   - A call that waits for others (`try_…`, `wait…`, `enter`, `leave`) returns an empty value or false if it was
-///   busy,
-///     timed out or stopped. It throws Error for everything else.
+///     busy, timed out or stopped. It throws Error for everything else.
 ///   - A call that only needs an answer of the servers, such as `participants()` or `get()`, throws Error unreachable
 ///     if the deadline passes, or a stop is requested, before that answer.
 ///   - `verb_async` tells its callback what the blocking form of the same verb would have returned or thrown.

@@ -77,8 +77,7 @@ public:
     /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
     void unlock() noexcept;
 
-    // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way
-    // -------------
+    // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way ----------
     /// Throws lock_lost, too, if an exclusive hold of the caller is lost during the downgrade.
     Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
     Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }

@@ -83,8 +83,7 @@ void MisuseWorkload::ask_who_holds(Worker& worker) {
     check_prompt(worker, world_.now() - start);
 }
 
-// ---- while something is held
-// -----------------------------------------------------------------------------------------
+// ---- while something is held --------------------------------------------------------------------------------------
 
 void MisuseWorkload::hold_and_misuse(Worker& worker) {
     ExclusiveMutex& mutex = some_mutex(worker);
@@ -136,8 +135,7 @@ void MisuseWorkload::unlock_anyway(Worker& worker) {
     if (kUnlocksAnyway) mutex.unlock();
 }
 
-// ---- after a loss
-// ------------------------------------------------------------------------------------------------------
+// ---- after a loss -------------------------------------------------------------------------------------------------
 
 void MisuseWorkload::enter_what_was_lost(Worker& worker) {
     ExclusiveMutex& mutex = some_mutex(worker);
@@ -232,8 +230,7 @@ void MisuseWorkload::lock_twice(Worker& worker) {
     if (mutex.token() != 0) judge_.violation("owner", worker.name + ": unlocked as often as locked, and has a lock");
 }
 
-// ---- what is asked for
-// -----------------------------------------------------------------------------------------------
+// ---- what is asked for --------------------------------------------------------------------------------------------
 
 void MisuseWorkload::name_a_path_twice(Worker& worker) {
     Rng& rng = worker.rng;
@@ -271,8 +268,7 @@ void MisuseWorkload::listen_late(Worker& worker) {
         judge_.violation("revocation", worker.name + ": was asked to give way before it listened, and is not told");
 }
 
-// ---- without permission
-// ----------------------------------------------------------------------------------------------
+// ---- without permission -------------------------------------------------------------------------------------------
 
 Grant MisuseWorkload::ask_closed(Worker& worker, const std::string& path, Deadline deadline) {
     Session& session = worker.process.session();

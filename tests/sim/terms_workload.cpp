@@ -74,8 +74,7 @@ void TermsWorkload::use_another_number(Worker& worker, int place) {
     acquire_and_hold(worker, place, other);
 }
 
-// ---- acquiring
-// -------------------------------------------------------------------------------------------------------
+// ---- acquiring ----------------------------------------------------------------------------------------------------
 
 void TermsWorkload::acquire_and_hold(Worker& worker, int place, Object& object) {
     Rng& rng = worker.rng;
@@ -177,8 +176,7 @@ void TermsWorkload::check_empty_hands(const Worker& worker, const Asked& asked, 
     }
 }
 
-// ---- the number
-// --------------------------------------------------------------------------------------------------------
+// ---- the number ---------------------------------------------------------------------------------------------------
 
 void TermsWorkload::change(Worker& worker, int place) {
     const auto number = static_cast<std::int32_t>(worker.rng.between(1, kMostLeases));
@@ -221,8 +219,7 @@ void TermsWorkload::ask(Worker& worker, int place) {
         judge_.violation("terms", worker.name + ": reads of " + std::to_string(number) + " leases");
 }
 
-// ---- what ZooKeeper's history says, and operators
-// ------------------------------------------------------------------------
+// ---- what ZooKeeper's history says, and operators -----------------------------------------------------------------
 
 void TermsWorkload::committed(const Txn& txn, const DataTree& tree) {
     for (std::size_t i = 0; i < paths_.size(); ++i) {

@@ -24,8 +24,7 @@ bool of_this_session(const SessionCore& core, const BarrierMember& member) {
 
 }  // namespace
 
-// ---- barriers and double barriers
-// -------------------------------------------------------------------------------------
+// ---- barriers and double barriers ---------------------------------------------------------------------------------
 
 std::shared_ptr<const BarrierPlace> make_barrier_place(const SessionCore& core, const char* operation,
                                                        const std::string& path, BarrierOptions options) {

@@ -134,8 +134,7 @@ void PersistentNodeOp::refused(const std::string& why, int times) {
                        times);
 }
 
-// ---- listeners and waiters
-// --------------------------------------------------------------------------------------------------
+// ---- listeners and waiters ----------------------------------------------------------------------------------------
 
 void PersistentNodeOp::changed() {
     const auto now = fsm_.state();

@@ -51,8 +51,7 @@ public:
     /// What a call that comes too late is told: auth_failed where that closed the session. Empty: it is not closed.
     std::optional<Error> closed_error(const char* operation, const std::string& user_path) const;
 
-    // ---- lock held, for the other parts of the session
-    // -----------------------------------------------------------------
+    // ---- lock held, for the other parts of the session ------------------------------------------------------------
     SessionFsm& fsm() { return fsm_; }
     const SessionFsm& fsm() const { return fsm_; }
     Client* client() const { return client_.get(); }  // null: none
