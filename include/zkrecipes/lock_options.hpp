@@ -21,11 +21,11 @@ enum class Dialect {
 
 /// What a lock writes into its nodes for people to read, and how it makes them.
 struct LockOptions {
-    std::string id;                             ///< of the owner; empty: host:pid
-    std::string name;                           ///< of the work done under the lock; may be empty
-    std::map<std::string, std::string> labels;  ///< shown by participants() and zklock status
-    std::optional<std::vector<Acl>> acl;        ///< empty: the session's
-    bool create_parents = true;                 ///< false: a missing lock directory is Errc::no_parent
+    std::string id{};                             ///< of the owner; empty: host:pid
+    std::string name{};                           ///< of the work done under the lock; may be empty
+    std::map<std::string, std::string> labels{};  ///< shown by participants() and zklock status
+    std::optional<std::vector<Acl>> acl{};        ///< empty: the session's
+    bool create_parents = true;                   ///< false: a missing lock directory is Errc::no_parent
     /// How long the next holder waits after a holder vanished: its session ended, or another client deleted its node. A
     /// normal release causes no delay. For resources that cannot compare fencing tokens. All clients of the lock must
     /// set the same delay. ExclusiveMutex only; see docs/recipes/lock_delay.md. Zero: no delay. At most 366 days.

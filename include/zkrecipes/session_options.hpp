@@ -37,15 +37,15 @@ struct Auth {
 struct SessionOptions {
     /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
     /// before every path.
-    std::string hosts;
+    std::string hosts{};
     /// From 100 ms to 24 h. The servers may choose another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
     /// Put before every path; made if it is missing. Empty, or an absolute path.
-    std::string path_prefix;
-    RetryPolicy retry;
+    std::string path_prefix{};
+    RetryPolicy retry{};
     /// For every node that the session makes, parents included.
     std::vector<Acl> acl = Acl::open();
-    std::vector<Auth> auth;
+    std::vector<Auth> auth{};
     /// How long the servers may take to accept `auth` once connected.
     std::chrono::milliseconds auth_timeout{5'000};
     /// The servers' tickTime. Zero: unknown, and assumed to be half of the negotiated timeout, the largest that servers
@@ -59,7 +59,7 @@ struct SessionOptions {
     /// Where log lines go. Null: the logger registered with spdlog as "zkrecipes", or standard error if there is none.
     /// Most lines are written while the session is locked: a sink must not call the library, and a sink that blocks
     /// delays the heartbeats, so that holds are lost.
-    std::shared_ptr<spdlog::logger> logger;
+    std::shared_ptr<spdlog::logger> logger{};
 };
 
 }  // namespace zkrecipes
