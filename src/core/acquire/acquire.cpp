@@ -187,9 +187,7 @@ void AcquireOp::running_out() {
     note("more than half of the sequence numbers of this lock directory are used up; delete it while nobody uses it");
 }
 
-// ---- the two ways to wait for it ----------------------------------------------------------------------------------
-
-namespace {
+// ---- waiting for it -----------------------------------------------------------------------------------------------
 
 MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                                   const char* operation) {
@@ -197,8 +195,6 @@ MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, cons
         return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(done));
     };
 }
-
-}  // namespace
 
 std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core,
                                           const std::shared_ptr<const Queue>& queue, const char* operation,
@@ -209,17 +205,6 @@ std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& co
 std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
                                           Deadline deadline, std::stop_token stop) {
     return run_blocking<AcquireAnswer>(core, make, deadline, std::move(stop)).share;
-}
-
-void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
-                   const char* operation, Deadline deadline, std::stop_token stop,
-                   std::function<void(AcquireAnswer)> done) {
-    acquire_later(core, queue_acquisition(core, queue, operation), deadline, std::move(stop), std::move(done));
-}
-
-void acquire_later(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
-                   std::stop_token stop, std::function<void(AcquireAnswer)> done) {
-    run_later<AcquireAnswer>(core, make, deadline, std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes::internal

@@ -128,8 +128,11 @@ private:
     SessionCore::WatchId watch_ = 0;
 };
 
-/// Makes what the two functions below start.
+/// Makes what acquire_blocking and acquire_async start.
 using MakeAcquisition = std::function<std::shared_ptr<Acquisition>(Patience, Acquisition::Done)>;
+/// An AcquireOp. Refers to its arguments.
+MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                                  const char* operation);
 
 /// Blocks the calling fiber or thread until the answer is there. Throws Error. Null: timed out or stopped.
 std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
@@ -137,12 +140,5 @@ std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& co
 std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core,
                                           const std::shared_ptr<const Queue>& queue, const char* operation,
                                           Deadline deadline, std::stop_token stop);
-
-/// `done` gets the answer on the notifier lane, exactly once, with a share that it must leave.
-void acquire_later(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
-                   std::stop_token stop, std::function<void(AcquireAnswer)> done);
-void acquire_later(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
-                   const char* operation, Deadline deadline, std::stop_token stop,
-                   std::function<void(AcquireAnswer)> done);
 
 }  // namespace zkrecipes::internal

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/operation/to_result.hpp"
+#include "core/operation/wait.hpp"
 
 namespace zkrecipes::internal {
 
@@ -11,7 +12,7 @@ void acquire_async(const std::shared_ptr<SessionCore>& core, const MakeAcquisiti
                    std::function<void(AcquireResult)> done) {
     check_callable(done, operation, path);
     core->throw_if_closed(operation, path);
-    acquire_later(core, make, deadline, std::move(stop), [done = std::move(done)](AcquireAnswer answer) {
+    run_later<AcquireAnswer>(core, make, deadline, std::move(stop), [done = std::move(done)](AcquireAnswer answer) {
         done(to_result(answer.share ? Grant(std::move(answer.share)) : Grant(), answer.error));
     });
 }
@@ -19,10 +20,8 @@ void acquire_async(const std::shared_ptr<SessionCore>& core, const MakeAcquisiti
 void acquire_async(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                    const char* operation, Deadline deadline, std::stop_token stop,
                    std::function<void(AcquireResult)> done) {
-    const auto make = [&](Patience patience, Acquisition::Done answered) {
-        return std::make_shared<AcquireOp>(core, queue, operation, patience, std::move(answered));
-    };
-    acquire_async(core, make, operation, queue->user_path, deadline, std::move(stop), std::move(done));
+    acquire_async(core, queue_acquisition(core, queue, operation), operation, queue->user_path, deadline,
+                  std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes::internal

@@ -47,8 +47,6 @@ public:
         this->attempt_failed();
     }
 
-    std::int64_t czxid() const noexcept { return czxid_; }
-
 protected:
     using Base::Base;
     using Base::port_;

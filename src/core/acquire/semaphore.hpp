@@ -30,7 +30,7 @@ std::shared_ptr<const SemaphorePlace> make_semaphore(const SessionCore& core, co
                                                      LockOptions options, std::int32_t limit, bool follows,
                                                      const char* operation);
 
-/// For acquire_blocking and acquire_later: `wanted` leases at once. Throws Error bad_option.
+/// For acquire_blocking and acquire_async: `wanted` leases at once. Throws Error bad_option.
 MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
                                   const std::shared_ptr<const SemaphorePlace>& place, const char* operation,
                                   std::int32_t wanted);

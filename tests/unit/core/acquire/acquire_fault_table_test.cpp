@@ -11,7 +11,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-using Patience = Patience;
 using Contender = AcquireWorld::Contender;
 
 struct Scenario {

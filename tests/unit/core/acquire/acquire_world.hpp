@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -261,5 +264,22 @@ private:
     Ticket watch_ticket = 0;
     std::optional<Ticket> missed;
 };
+
+/// It has ended once; nothing is left but what is held.
+inline void expect_clean(const AcquireWorld& w) {
+    EXPECT_EQ(w.answers, 1);
+    EXPECT_EQ(w.finishes, 1);
+    EXPECT_TRUE(w.fsm.is_finished());
+    EXPECT_EQ(w.watched, "");
+    EXPECT_FALSE(w.timer);
+    EXPECT_FALSE(w.double_grant);
+    if (w.answers == 1 && w.ended == Ended::granted) {
+        EXPECT_EQ(w.holds.size(), 1u);
+        EXPECT_THAT(w.mine(), ::testing::ElementsAre(w.fsm.node()));
+    } else {
+        EXPECT_THAT(w.mine(), ::testing::IsEmpty());
+        EXPECT_THAT(w.holds, ::testing::IsEmpty());
+    }
+}
 
 }  // namespace zkrecipes::internal

@@ -9,8 +9,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-using Patience = Patience;
-
 struct Scenario {
     const char* name;
     Patience patience;

@@ -7,7 +7,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-using Patience = Patience;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

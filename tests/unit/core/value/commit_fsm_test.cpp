@@ -16,7 +16,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-using Patience = Patience;
 using How = CommitEnd::How;
 using Mark = CommitFsm::Mark;
 
