@@ -12,6 +12,14 @@ constexpr SimTime kCloseLimit = 3 * kSecond;  // the C client waits no longer fo
 /// The real window is large. A small one lets heartbeats overtake much more often than a real crowd would.
 std::size_t some_window(Rng rng) { return rng.one_in(2) ? 1 + rng.below(4) : 1000; }
 
+Request reading(Op op, const std::string& path, bool watch) {
+    Request request;
+    request.op = op;
+    request.path = path;
+    request.watch = watch;
+    return request;
+}
+
 }  // namespace
 
 SimClient::SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<internal::Runtime> runtime,
@@ -343,19 +351,12 @@ void SimClient::remove(const std::string& path, std::int32_t version, VoidDone d
 }
 
 void SimClient::exists(const std::string& path, bool watch, StatDone done) {
-    Request request;
-    request.op = Op::exists;
-    request.path = path;
-    request.watch = watch;
-    submit(std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.stat); });
+    submit(reading(Op::exists, path, watch),
+           [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.stat); });
 }
 
 void SimClient::get(const std::string& path, bool watch, GetDone done) {
-    Request request;
-    request.op = Op::get;
-    request.path = path;
-    request.watch = watch;
-    submit(std::move(request),
+    submit(reading(Op::get, path, watch),
            [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.data, reply.stat); });
 }
 
@@ -369,11 +370,7 @@ void SimClient::set(const std::string& path, const std::string& data, std::int32
 }
 
 void SimClient::children(const std::string& path, bool watch, ChildrenDone done) {
-    Request request;
-    request.op = Op::children;
-    request.path = path;
-    request.watch = watch;
-    submit(std::move(request),
+    submit(reading(Op::children, path, watch),
            [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.names, reply.stat); });
 }
 

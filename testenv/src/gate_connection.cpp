@@ -327,9 +327,7 @@ void GateConnection::take_reply(std::string frame) {
 }
 
 void GateConnection::push(Pipe& pipe, Chunk chunk) {
-    if (chunk.kind == Chunk::Kind::data && chunk.bytes.empty()) {
-        return;
-    }
+    if (chunk.kind == Chunk::Kind::data && chunk.bytes.empty()) return;
     if (chunk.fault && chunk.fault->kind == FaultState::Kind::cut_after) {
         chunk.kind = Chunk::Kind::cut;
         chunk.record->forwarded = false;
@@ -339,9 +337,7 @@ void GateConnection::push(Pipe& pipe, Chunk chunk) {
     }
     const auto delay = gate_.delay_of(pipe.direction);
     chunk.due = Clock::now() + delay;
-    if (delay.count() > 0) {
-        gate_.expect_timer(chunk.due);
-    }
+    if (delay.count() > 0) gate_.expect_timer(chunk.due);
     pipe.queued += chunk.bytes.size();
     pipe.queue.push_back(std::move(chunk));
 }
@@ -354,9 +350,7 @@ void GateConnection::pump(Pipe& pipe) {
         pipe.queued = 0;
         return;
     }
-    if (!pipe.sink->fd || pipe.sink->connecting || gate_.in_hole(pipe.direction)) {
-        return;
-    }
+    if (!pipe.sink->fd || pipe.sink->connecting || gate_.in_hole(pipe.direction)) return;
     const auto now = Clock::now();
     bool held = false;
     // A partly written chunk goes first: it may be an answer to a ping that has overtaken a held reply.

@@ -346,7 +346,7 @@ TEST(AcquireFsmTest, GivingUpWhileTheCreateIsOnItsWayAnswersAtOnceAndStaysBehind
     EXPECT_EQ(w.reaped_nodes.size(), 1u);
 }
 
-TEST(AcquireFsmTest, WhoStayedBehindHandsAnUnknownCreateToTheReaper) {
+TEST(AcquireFsmTest, AnUnknownCreateGoesToTheCleanerAtTheDeadline) {
     AcquireWorld w;
     w.plans = {{0, Fault::lost_after}};
     w.fsm.start();

@@ -12,7 +12,7 @@
 namespace zkrecipes::internal {
 namespace {
 
-std::string describe_change(const ChangeWorld& world) {
+std::string describe_change(const ValueUpdateWorld& world) {
     std::ostringstream text;
     for (const auto& [at, event] : world.plans) text << static_cast<int>(event) << " at " << at << "; ";
     text << world.looks << " looks, " << world.writes << " writes, " << world.locks << " locks, applied "
@@ -24,7 +24,7 @@ std::string describe_change(const ChangeWorld& world) {
     return text.str();
 }
 
-void expect_honest_change(const ChangeWorld& world) {
+void expect_honest_change(const ValueUpdateWorld& world) {
     ASSERT_EQ(world.answers, 1);
     EXPECT_FALSE(world.timer);
     EXPECT_FALSE(world.locked);
@@ -55,13 +55,13 @@ void three_events(Play play) {
     }
 }
 
-TEST(ChangeFaultTable, AnIncrementHappensAtMostOnceOnTopOfWhatItSawAndNeverSaysWhatIsNotSo) {
+TEST(ValueUpdateFaultTable, AnIncrementHappensAtMostOnceOnTopOfWhatItSawAndNeverSaysWhatIsNotSo) {
     for (const bool once : {false, true}) {
         for (const bool with_lock : {false, true}) {
             for (const bool exists : {false, true}) {
                 three_events([&](std::map<int, ChangeEvent> plans) {
                     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-                    ChangeWorld world(rule, with_lock, once);
+                    ValueUpdateWorld world(rule, with_lock, once);
                     world.conflicts_allowed = with_lock ? 0 : 3;
                     if (exists) world.put(41);
                     world.plans = std::move(plans);
@@ -83,7 +83,7 @@ TEST(ChangeFaultTable, AnIncrementHappensAtMostOnceOnTopOfWhatItSawAndNeverSaysW
     }
 }
 
-TEST(ChangeFaultTable, WritesWithoutALookHappenAtMostOnceAndNeverSayWhatIsNotSo) {
+TEST(ValueUpdateFaultTable, WritesWithoutALookHappenAtMostOnceAndNeverSayWhatIsNotSo) {
     for (const int kind : {0, 1, 2}) {
         for (const bool exists : {false, true}) {
             three_events([&](std::map<int, ChangeEvent> plans) {
@@ -93,7 +93,7 @@ TEST(ChangeFaultTable, WritesWithoutALookHappenAtMostOnceAndNeverSayWhatIsNotSo)
                 ValueUpdateRule& rule = kind == 0   ? static_cast<ValueUpdateRule&>(any)
                                         : kind == 1 ? static_cast<ValueUpdateRule&>(create)
                                                     : static_cast<ValueUpdateRule&>(of_version);
-                ChangeWorld world(rule);
+                ValueUpdateWorld world(rule);
                 if (exists) world.put(41);
                 world.plans = std::move(plans);
                 world.run();

@@ -11,9 +11,9 @@
 namespace zkrecipes::internal {
 namespace {
 
-TEST(ChangeFsmTest, WithoutConflictsItIsOneLookAndOneWrite) {
+TEST(ValueUpdateFsmTest, WithoutConflictsItIsOneLookAndOneWrite) {
     NumberChange rule(NumberChange::Kind::add, kEight, 2);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.put(40);
     world.run();
     EXPECT_EQ(world.end->how, ChangeHow::changed);
@@ -25,9 +25,9 @@ TEST(ChangeFsmTest, WithoutConflictsItIsOneLookAndOneWrite) {
     EXPECT_EQ(world.number(), 42);
 }
 
-TEST(ChangeFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
+TEST(ValueUpdateFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
     FindOrCreate found("seed");
-    ChangeWorld there(found);
+    ValueUpdateWorld there(found);
     there.put(3);
     there.run();
     EXPECT_EQ(there.end->how, ChangeHow::unchanged);
@@ -35,13 +35,13 @@ TEST(ChangeFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
     EXPECT_EQ(there.fresh_looks, 1);
 
     FindOrCreate made("seed");
-    ChangeWorld missing(made);
+    ValueUpdateWorld missing(made);
     missing.run();
     EXPECT_EQ(missing.end->how, ChangeHow::changed);
     EXPECT_EQ(made.value().data, "seed");
 
     FindOrCreate late("seed");
-    ChangeWorld overtaken(late);
+    ValueUpdateWorld overtaken(late);
     overtaken.plans = {{1, ChangeEvent::made}};
     overtaken.run();
     EXPECT_EQ(overtaken.end->how, ChangeHow::unchanged);
@@ -49,7 +49,7 @@ TEST(ChangeFsmTest, WhatIsThereIsFoundAndWhatIsNotIsMade) {
     EXPECT_EQ(overtaken.applied, 0);
 }
 
-TEST(ChangeFsmTest, WhatWasMadeWhileTheAnswerWasLostIsNotTakenForTheLatest) {
+TEST(ValueUpdateFsmTest, WhatWasMadeWhileTheAnswerWasLostIsNotTakenForTheLatest) {
     const ValueWrite write{ValueWrite::How::create, "seed"};
     FindOrCreate answered("seed");
     answered.on_written(write, 0);
@@ -64,9 +64,9 @@ TEST(ChangeFsmTest, WhatWasMadeWhileTheAnswerWasLostIsNotTakenForTheLatest) {
     EXPECT_FALSE(recovered.latest());
 }
 
-TEST(ChangeFsmTest, AMissingNodeIsZeroAndIsMadeWithTheFirstNumber) {
+TEST(ValueUpdateFsmTest, AMissingNodeIsZeroAndIsMadeWithTheFirstNumber) {
     NumberChange rule(NumberChange::Kind::subtract, kEight, 3);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.has_parents = false;
     world.run();
     EXPECT_EQ(world.end->how, ChangeHow::changed);
@@ -75,9 +75,9 @@ TEST(ChangeFsmTest, AMissingNodeIsZeroAndIsMadeWithTheFirstNumber) {
     EXPECT_EQ(world.number(), -3);
 }
 
-TEST(ChangeFsmTest, TheDirectoryOfTheMarksIsMadeBeforeTheFirstWriteAndNotAgain) {
+TEST(ValueUpdateFsmTest, TheDirectoryOfTheMarksIsMadeBeforeTheFirstWriteAndNotAgain) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.wants_marks = true;
     world.plans = {{2, ChangeEvent::overtaken}};
     world.put(1);
@@ -87,18 +87,18 @@ TEST(ChangeFsmTest, TheDirectoryOfTheMarksIsMadeBeforeTheFirstWriteAndNotAgain) 
     EXPECT_THAT(world.made_directories, testing::ElementsAre(ValueUpdatePort::Directory::of_marks));
 }
 
-TEST(ChangeFsmTest, WhereParentsMayNotBeMadeThatIsAnError) {
+TEST(ValueUpdateFsmTest, WhereParentsMayNotBeMadeThatIsAnError) {
     CreateOnly rule("x");
-    ChangeWorld world(rule, false, false, false);
+    ValueUpdateWorld world(rule, false, false, false);
     world.has_parents = false;
     world.run();
     EXPECT_EQ(world.end->error, Errc::no_parent);
     EXPECT_TRUE(world.made_directories.empty());
 }
 
-TEST(ChangeFsmTest, AfterAConflictItLooksAgainAndNeedsNoSync) {
+TEST(ValueUpdateFsmTest, AfterAConflictItLooksAgainAndNeedsNoSync) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.plans = {{1, ChangeEvent::overtaken}};
     world.put(1);
     world.run();
@@ -109,10 +109,10 @@ TEST(ChangeFsmTest, AfterAConflictItLooksAgainAndNeedsNoSync) {
     EXPECT_EQ(rule.before(), 101);
 }
 
-TEST(ChangeFsmTest, WhenThePolicyGivesUpItGoesOnUnderTheLockAndGivesItBack) {
+TEST(ValueUpdateFsmTest, WhenThePolicyGivesUpItGoesOnUnderTheLockAndGivesItBack) {
     for (const bool with_lock : {false, true}) {
         NumberChange rule(NumberChange::Kind::add, kEight, 1);
-        ChangeWorld world(rule, with_lock);
+        ValueUpdateWorld world(rule, with_lock);
         world.conflicts_allowed = 1;
         world.put(0);
         // Looks and writes take turns: 1 and 3 are writes, 4 the lock, 5 a look, 6 a write that meets somebody again.
@@ -131,7 +131,7 @@ TEST(ChangeFsmTest, WhenThePolicyGivesUpItGoesOnUnderTheLockAndGivesItBack) {
     }
 }
 
-TEST(ChangeFsmTest, WhatDoesNotFitIsAnErrorAndNothingIsWritten) {
+TEST(ValueUpdateFsmTest, WhatDoesNotFitIsAnErrorAndNothingIsWritten) {
     using Limits = std::numeric_limits<std::int64_t>;
     struct Case {
         std::int64_t number, operand;
@@ -141,7 +141,7 @@ TEST(ChangeFsmTest, WhatDoesNotFitIsAnErrorAndNothingIsWritten) {
          {Case{Limits::max(), 1, NumberChange::Kind::add}, Case{Limits::min(), -1, NumberChange::Kind::add},
           Case{Limits::min(), 1, NumberChange::Kind::subtract}, Case{0, Limits::min(), NumberChange::Kind::subtract}}) {
         NumberChange rule(each.kind, kEight, each.operand);
-        ChangeWorld world(rule);
+        ValueUpdateWorld world(rule);
         world.put(each.number);
         world.run();
         EXPECT_EQ(world.end->error, Errc::bad_option);
@@ -149,7 +149,7 @@ TEST(ChangeFsmTest, WhatDoesNotFitIsAnErrorAndNothingIsWritten) {
         EXPECT_EQ(world.number(), each.number);
     }
     NumberChange fits(NumberChange::Kind::subtract, kEight, Limits::min());
-    ChangeWorld world(fits);
+    ValueUpdateWorld world(fits);
     world.put(-1);
     world.run();
     EXPECT_EQ(world.number(), Limits::max());
@@ -159,7 +159,7 @@ TEST(ChangeFsmTest, WhatDoesNotFitIsAnErrorAndNothingIsWritten) {
     EXPECT_EQ(four.on_found(FoundValue{kFour.write(-1), 3}).write.data, std::string(4, '\0'));
 }
 
-TEST(ChangeFsmTest, NumbersAreBigEndianAndNothingElseIsTakenForOne) {
+TEST(ValueUpdateFsmTest, NumbersAreBigEndianAndNothingElseIsTakenForOne) {
     EXPECT_EQ(kEight.write(258), std::string("\0\0\0\0\0\0\1\2", 8));
     EXPECT_EQ(kEight.write(-2), "\xff\xff\xff\xff\xff\xff\xff\xfe");
     EXPECT_EQ(kFour.write(-2), "\xff\xff\xff\xfe");
@@ -174,16 +174,16 @@ TEST(ChangeFsmTest, NumbersAreBigEndianAndNothingElseIsTakenForOne) {
     EXPECT_FALSE(kEight.read(std::string(4, '\0')));
     EXPECT_FALSE(kFour.read(std::string(8, '\0')));
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.data = "four";
     world.run();
     EXPECT_EQ(world.end->error, Errc::bad_data);
     EXPECT_EQ(world.writes, 0);
 }
 
-TEST(ChangeFsmTest, AComparisonThatFailsWritesNothingAndOneThatHoldsIsTriedUntilItIsDone) {
+TEST(ValueUpdateFsmTest, AComparisonThatFailsWritesNothingAndOneThatHoldsIsTriedUntilItIsDone) {
     NumberChange other(NumberChange::Kind::compare, kEight, 9, 1);
-    ChangeWorld unchanged(other);
+    ValueUpdateWorld unchanged(other);
     unchanged.put(2);
     unchanged.run();
     EXPECT_EQ(unchanged.end->how, ChangeHow::unchanged);
@@ -191,7 +191,7 @@ TEST(ChangeFsmTest, AComparisonThatFailsWritesNothingAndOneThatHoldsIsTriedUntil
     EXPECT_EQ(unchanged.writes, 0);
 
     NumberChange same(NumberChange::Kind::compare, kEight, 9, 0);
-    ChangeWorld changed(same);
+    ValueUpdateWorld changed(same);
     changed.plans = {{1, ChangeEvent::made}, {3, ChangeEvent::removed}};
     changed.run();
     EXPECT_EQ(changed.end->how, ChangeHow::unchanged) << "it was made with another number in between";
@@ -199,11 +199,11 @@ TEST(ChangeFsmTest, AComparisonThatFailsWritesNothingAndOneThatHoldsIsTriedUntil
 }
 
 // CURATOR-688: -1 means "whatever it is" to the servers, also where it is the version that was read.
-TEST(ChangeFsmTest, AVersionThatHasComeRoundToMinusOneIsNoLicenceToOverwrite) {
+TEST(ValueUpdateFsmTest, AVersionThatHasComeRoundToMinusOneIsNoLicenceToOverwrite) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
     OverwriteVersion of_version("x", -1);
     for (ValueUpdateRule* each : std::initializer_list<ValueUpdateRule*>{&rule, &of_version}) {
-        ChangeWorld world(*each);
+        ValueUpdateWorld world(*each);
         world.put(5);
         world.version = -1;
         world.run();
@@ -213,23 +213,23 @@ TEST(ChangeFsmTest, AVersionThatHasComeRoundToMinusOneIsNoLicenceToOverwrite) {
     }
     // Other versions below zero are as good as any.
     NumberChange negative(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(negative);
+    ValueUpdateWorld world(negative);
     world.put(5);
     world.version = std::numeric_limits<std::int32_t>::min();
     world.run();
     EXPECT_EQ(world.number(), 6);
     // Without a condition it is written, and the next version is 0.
     Overwrite any(kEight.write(7));
-    ChangeWorld overwritten(any);
+    ValueUpdateWorld overwritten(any);
     overwritten.put(5);
     overwritten.version = -1;
     overwritten.run();
     EXPECT_EQ(any.version(), 0);
 }
 
-TEST(ChangeFsmTest, AfterADeadlineThatPassesDuringAWriteNothingIsSentAnyMore) {
+TEST(ValueUpdateFsmTest, AfterADeadlineThatPassesDuringAWriteNothingIsSentAnyMore) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.put(5);
     world.fsm.start();
     while (world.writes == 0) ASSERT_TRUE(world.pump());
@@ -243,18 +243,18 @@ TEST(ChangeFsmTest, AfterADeadlineThatPassesDuringAWriteNothingIsSentAnyMore) {
     EXPECT_EQ(world.finishes, 1);
 }
 
-TEST(ChangeFsmTest, AWriteMayBeAnsweredBeforeItReturns) {
+TEST(ValueUpdateFsmTest, AWriteMayBeAnsweredBeforeItReturns) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.answers_at_once = true;
     world.run();
     EXPECT_EQ(world.end->how, ChangeHow::changed);
     EXPECT_EQ(world.answers, 1);
 }
 
-TEST(ChangeFsmTest, BeforeTheFirstConnectNoPolicyGivesUpAndAPassedDeadlineWaitsForNobody) {
+TEST(ValueUpdateFsmTest, BeforeTheFirstConnectNoPolicyGivesUpAndAPassedDeadlineWaitsForNobody) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.session = 0;
     world.is_connected = false;
     world.attempts_allowed = 0;
@@ -266,15 +266,15 @@ TEST(ChangeFsmTest, BeforeTheFirstConnectNoPolicyGivesUpAndAPassedDeadlineWaitsF
     EXPECT_EQ(world.end->how, ChangeHow::changed);
 
     NumberChange other(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld once(other, false, true);
+    ValueUpdateWorld once(other, false, true);
     once.is_connected = false;
     once.fsm.start();
     EXPECT_EQ(once.end->how, ChangeHow::nothing);
 }
 
-TEST(ChangeFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
+TEST(ValueUpdateFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.attempts_allowed = 1;
     world.plans = {{0, ChangeEvent::lost}, {2, ChangeEvent::parents_gone}, {3, ChangeEvent::lost}};  // a look, a create
     world.run();
@@ -282,9 +282,9 @@ TEST(ChangeFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {
     EXPECT_EQ(world.made_directories.size(), 2u);
 }
 
-TEST(ChangeFsmTest, WhenThePolicyForConnectionsGivesUpNothingWasWritten) {
+TEST(ValueUpdateFsmTest, WhenThePolicyForConnectionsGivesUpNothingWasWritten) {
     NumberChange rule(NumberChange::Kind::add, kEight, 1);
-    ChangeWorld world(rule);
+    ValueUpdateWorld world(rule);
     world.attempts_allowed = 0;
     world.plans = {{0, ChangeEvent::lost}};
     world.run();

@@ -44,9 +44,9 @@ constexpr ChangeEvent kChangeEvents[] = {ChangeEvent::lost,         ChangeEvent:
                                          ChangeEvent::timed_out,    ChangeEvent::closed};
 
 /// A server with one node, and commits, a lock and a connection that do what they are told.
-class ChangeWorld : public ValueUpdatePort, public OperationWorld {
+class ValueUpdateWorld : public ValueUpdatePort, public OperationWorld {
 public:
-    explicit ChangeWorld(ValueUpdateRule& rule, bool with_lock = false, bool once = false, bool directories = true)
+    explicit ValueUpdateWorld(ValueUpdateRule& rule, bool with_lock = false, bool once = false, bool directories = true)
         : lock_there(with_lock), fsm(*this, rule, {directories, once}) {
         attempts_allowed = 5;
     }
