@@ -23,7 +23,8 @@ import time
 import places
 
 MEMORY = 3 << 30
-LEAST_LIMIT_S, SLOWNESS = 20, 4  # a program may take so much longer with a bug before it counts as endless
+LEAST_LIMIT_S, SLOWNESS = 15, 4  # tests may take so much longer with a bug before they count as endless
+WAITERS = 2  # so many bugs are tried for each job, since some hang
 SIM_LIMIT_S = 30
 SURVIVORS = 0.05
 UNIT = ["base_unit_test", "client_unit_test", "session_unit_test", "step_failure_unit_test", "core_unit_test",
@@ -128,9 +129,7 @@ class Program:
 
     def __init__(self, path):
         self.path, self.of_server = path, path.parent.name == "server"
-        began = time.monotonic()
         code, output, self.reached = record([path], 1800, self.of_server)
-        self.limit = LEAST_LIMIT_S + SLOWNESS * (time.monotonic() - began)
         self.seconds = {test: int(ms) / 1000 for test, ms in PASSED.findall(output)}
         if not self.seconds:
             raise Failure(f"{path.name} passes no test (exit code {code}):\n{output[-2000:]}")
@@ -148,7 +147,8 @@ class Program:
         with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:  # too long for a command line
             flags.write(f"--gtest_filter={':'.join(sorted(tests))}\n")
             flags.flush()
-            code, output = started([self.path, f"--gtest_flagfile={flags.name}", "--gtest_fail_fast"], self.limit,
+            limit = LEAST_LIMIT_S + SLOWNESS * sum(self.seconds[test] for test in tests)
+            code, output = started([self.path, f"--gtest_flagfile={flags.name}", "--gtest_fail_fast"], limit,
                                    self.of_server, ZKRECIPES_MUTATION=name)
         if code == 0:
             if not PASSED.search(output):
@@ -253,7 +253,7 @@ def hunt(root, folder, options):
     print(f"{len(draw.places)} places; seed {options.seed}; {len(chosen)} bugs; built in {built - began:.0f} s", flush=True)
     for place in dropped:
         print(f"does not compile, another was drawn: {place}")
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(WAITERS * options.jobs) as pool:
         self = Hunt(folder, options, pool)
         print(f"recorded what comes by them in {time.monotonic() - built:.0f} s", flush=True)
         survivors, counts = [], {"unit tests": 0, "simulation": 0, "server tests": 0}
