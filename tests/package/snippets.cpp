@@ -1,5 +1,7 @@
 // The code in docs/ that no example or test contains. It is compiled and never run; documents.py compares it with the
 // documents.
+#include <zkrecipes/deadline.hpp>
+#include <zkrecipes/error.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/lock_options.hpp>
 #include <zkrecipes/multi_lock.hpp>
@@ -7,10 +9,15 @@
 #include <zkrecipes/session.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <mutex>
 #include <shared_mutex>
 #include <stop_token>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
 
 using namespace std::chrono_literals;
 
@@ -30,6 +37,41 @@ void session_options() {
     zkrecipes::Session session(options);
     if (!session.wait_connected(10s)) std::fputs("no server answers yet\n", stderr);  // locks wait by themselves
     // [/session]
+}
+
+void session_in_one_line() {
+    // [session_in_one_line]
+    zkrecipes::Session session(zkrecipes::SessionOptions{.hosts = "zk1:2181,zk2:2181,zk3:2181", .timeout = 15s});
+    // [/session_in_one_line]
+}
+
+void graceful_stop(const std::string& hosts) {
+    // [graceful_stop]
+    sigset_t stop_signals;
+    sigemptyset(&stop_signals);
+    sigaddset(&stop_signals, SIGTERM);
+    sigaddset(&stop_signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);  // before any thread: new threads inherit it
+
+    zkrecipes::Session session(hosts);
+    zkrecipes::ExclusiveMutex mutex(session, "/locks/report");
+    std::jthread worker([&](const std::stop_token& stop) {
+        try {
+            while (zkrecipes::Grant grant = mutex.try_acquire_until(zkrecipes::Deadline::never(), stop)) {
+                while (grant.held() && !stop.stop_requested()) do_a_piece(grant.token());
+            }  // the grant is released here; an empty grant means that the stop was requested
+        } catch (const zkrecipes::Error& error) {
+            std::fprintf(stderr, "%s\n", error.what());
+            kill(getpid(), SIGTERM);
+        }
+    });
+
+    int received = 0;
+    sigwait(&stop_signals, &received);  // blocks this thread until the signal comes
+    worker.request_stop();
+    worker.join();    // the guarded work has ended
+    session.close();  // only now: it ends every hold of the session
+    // [/graceful_stop]
 }
 
 void exclusive_mutex() {
