@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Random bugs (places.py), and what notices them.
 
-    hunt.py ROOT BUILD --random N --seed S [--at FILE:LINE]... [--sim-seeds N] [--server] [--jobs N] [--log FILE]
+    hunt.py ROOT BUILD --random N --seed S [--in PATH]... [--at FILE:LINE]... [--sim-seeds N] [--server] [--jobs N]
+            [--log FILE]
 
 Builds the library and its tests with N random bugs, each behind its name. Runs everything once without a bug, to see
 which test and which simulated day comes by which bug. Then tries each bug on what comes by it: unit tests, simulation
@@ -244,7 +245,7 @@ class Hunt:
 
 
 def hunt(root, folder, options):
-    draw = places.Draw(root, options.seed)
+    draw = places.Draw(root, options.seed, options.within)
     folder.mkdir(parents=True, exist_ok=True)
     log = options.log or folder / "hunt.log"
     began = time.monotonic()
@@ -293,6 +294,7 @@ def main():
     parser.add_argument("--random", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at", action="append", default=[], metavar="FILE:LINE")
+    parser.add_argument("--in", action="append", default=[], dest="within", metavar="PATH")
     parser.add_argument("--sim-seeds", type=int, default=30)
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

@@ -225,8 +225,9 @@ def find(root):
 class Draw:
     """Places in an order that depends on the seed and the sources alone, one after the other."""
 
-    def __init__(self, root, seed):
-        self.places = find(root)
+    def __init__(self, root, seed, within=()):
+        """`within`: beginnings of paths; without them all of FOLDERS."""
+        self.places = [place for place in find(root) if not within or place.path.startswith(tuple(within))]
         self.order = random.Random(seed).sample(range(len(self.places)), len(self.places))
 
     def take(self, count, lines=(), dropped=()):
