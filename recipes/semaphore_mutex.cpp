@@ -95,9 +95,14 @@ bool SemaphoreMutex::try_lock_for(Timeout timeout, std::stop_token stop) {
 
 bool SemaphoreMutex::try_lock_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
-    auto share = impl->acquire(deadline, std::move(stop));
+    const auto share = impl->acquire(deadline, std::move(stop));
     if (!share) return false;
-    impl->add_locked(std::move(share));
+    try {
+        impl->add_locked(share);
+    } catch (...) {
+        share->leave();  // nobody else knows of it
+        throw;
+    }
     return true;
 }
 

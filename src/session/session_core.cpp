@@ -97,6 +97,7 @@ std::string SessionCore::leftovers() {
     if (!observers_.empty()) text += " an observer";
     if (has_timers()) text += " a timer";
     if (watch_table().bytes() != 0) text += " a watch";
+    if (node_cleaner().pending() != 0) text += " a node to delete";
     if (reserved_bytes() != 0) text += " " + std::to_string(reserved_bytes()) + " reserved bytes";
     return text;
 }
@@ -117,7 +118,7 @@ void SessionCore::wake_connect_waiters() {
         cancel(waiter->timer);
         waiter->connected = connected();
         waiter->closed = closed_because() != nullptr;
-        failed_ ? waiter->event.set() : defer([waiter] { waiter->event.set(); });
+        failed_&& fibers_work_here() ? waiter->event.set() : defer([waiter] { waiter->event.set(); });
     }
     connect_waiters_.clear();
 }

@@ -27,7 +27,13 @@ public:
     std::shared_ptr<HoldRef> acquire(const char* operation, const Wait& wait) const {
         if (auto share = enter_again(operation)) return share;
         const std::shared_ptr<HoldRef> share = wait();
-        if (share) owners_->add(this_owner(), share);
+        if (!share) return share;
+        try {
+            owners_->add(this_owner(), share);
+        } catch (...) {
+            share->leave();  // nobody else knows of it
+            throw;
+        }
         return share;
     }
     /// acquire(), to be given back by unlock(). False: timed out or stopped.

@@ -51,9 +51,13 @@ private:
     bool watch_member(Ticket ticket, const std::string& name) override {
         SessionCore::WatchListener watcher;
         watcher.ready = [this, ticket, name](Rc rc, const std::string& data, const NodeStat& stat) {
+            if (rc != Rc::ok) member_watches_.erase(name);  // no watch was left
             fsm_.on_member(ticket, name, rc, data, stat);
         };
-        watcher.fired = [this, ticket, name](WatchEventType type) { fsm_.on_member_fired(ticket, name, type); };
+        watcher.fired = [this, ticket, name](WatchEventType type) {
+            member_watches_.erase(name);
+            fsm_.on_member_fired(ticket, name, type);
+        };
         const auto watch = core_->watch_node(join_path(directory_, name), std::move(watcher));
         if (watch != 0) member_watches_[name] = watch;
         return watch != 0;

@@ -47,14 +47,21 @@ void PersistentNodeOp::start() {
 
 void PersistentNodeOp::on_closed(const Error& why) {
     if (why.errc() != Errc::closed) why_closed_ = why;
-    if (why.errc() == kStepFailed) {  // a step of this node, perhaps: its state may be wrong
+    if (why.errc() == kStepFailed) answer_all_closed();  // perhaps a step of this node: its state may be wrong
+    fsm_.on_session_closed();
+}
+
+void PersistentNodeOp::answer_all_closed() {
+    try {
         while (!waiters_.empty()) {
             const auto waiter = waiters_.front();
             if (!waiter->for_the_end) waiter->error = closed_error(waiter->operation);
             answer(waiter);
         }
+    } catch (...) {
+        if (core_) core_->add_waiter(*this);  // to be told again
+        throw;
     }
-    fsm_.on_session_closed();
 }
 
 void PersistentNodeOp::finished() {
@@ -106,16 +113,9 @@ void PersistentNodeOp::remove(Ticket ticket, std::int32_t version) {
     core_->remove(path_, version, answered([this, ticket](Rc rc, Instant) { fsm_.on_removed(ticket, rc); }));
 }
 
-void PersistentNodeOp::give_back(bool surely) {
+void PersistentNodeOp::give_back() {
     giving_back_ = true;
-    if (!surely) return core_->delete_if_owned(path_, when_given_back());
-    core_->remove(path_, -1, [self = self(), incarnation = core_->incarnation().number](Rc rc, Instant) {
-        const auto done = self->when_given_back();
-        if (rc == Rc::ok || rc == Rc::no_node) return done(true);
-        // Another session may own the path when the delete is sent again: from now on delete only our own node.
-        const auto core = self->weak_core_.lock();
-        core && core->incarnation().number == incarnation ? core->delete_if_owned(self->path_, done) : done(false);
-    });
+    core_->delete_if_owned(path_, when_given_back());
 }
 
 std::function<void(bool)> PersistentNodeOp::when_given_back() {

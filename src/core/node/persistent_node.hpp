@@ -65,6 +65,7 @@ private:
     ContinuousFsm& machine() noexcept override { return fsm_; }
     void remove_watches() override { unwatch(); }
     void on_closed(const Error& why) override;
+    void answer_all_closed();
 
     // PersistentNodePort
     std::int64_t session_id() const override { return core_->incarnation().session_id; }
@@ -75,7 +76,7 @@ private:
     void unwatch() override { ContinuousOperation::unwatch(watch_); }
     void set(Ticket ticket, const std::string& data, std::int32_t version) override;
     void remove(Ticket ticket, std::int32_t version) override;
-    void give_back(bool surely) override;
+    void give_back() override;
     void note(const char* what) override;
     void refused(const std::string& why, int times) override;
     void changed() override;

@@ -43,7 +43,7 @@ void PersistentNodeFsm::close() {
     step_ = Step::leaving;
     tell(State::closed);
     if (open) return;  // only the answer tells whether there is a node to delete
-    if (known_ != Known::none) port_.give_back(known_ == Known::there);
+    if (known_ != Known::none) port_.give_back();
     finish();
 }
 
@@ -115,7 +115,7 @@ void PersistentNodeFsm::on_created(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (step_ == Step::leaving) {
         if (what == Meaning::done) known_ = Known::there;
         if (what == Meaning::unknown) known_ = Known::perhaps;
-        if (known_ != Known::none && what != Meaning::session_over) port_.give_back(known_ == Known::there);
+        if (known_ != Known::none && what != Meaning::session_over) port_.give_back();
         return finish();
     }
     if (step_ != Step::creating) return;

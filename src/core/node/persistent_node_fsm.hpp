@@ -24,8 +24,9 @@ public:
     virtual void unwatch() = 0;                                       // harmless without a watch
     virtual void set(Ticket ticket, const std::string& data, std::int32_t version) = 0;  // on_set
     virtual void remove(Ticket ticket, std::int32_t version) = 0;  // of a former session; on_removed
-    /// Deletes our node for good: `surely` ours, or if it is ours.
-    virtual void give_back(bool surely) = 0;
+    /// Deletes the node for good if it is still ours. Another session may have made its own in between, of which the
+    /// watch tells later.
+    virtual void give_back() = 0;
     virtual void note(const char* what) = 0;
     virtual void refused(const std::string& why, int times) = 0;  // something for the log; it is tried again
     virtual void changed() = 0;                                   // state() or settled() changed

@@ -55,7 +55,8 @@ private:
     void on_closed(const Error& why) override {
         if (why.errc() != kStepFailed) return core_->add_waiter(*this);  // the operation answers
         over_ = true;
-        event_.set();  // at once: memory may be short
+        // At once, since memory may be short; but only where fibers can be woken.
+        fibers_work_here() ? event_.set() : core_->defer([self = shared_from_this()] { self->event_.set(); });
     }
 
     SessionCore* core_ = nullptr;  // the caller has it
@@ -150,7 +151,12 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
             Answer answered;
             answered.error = why;
             if constexpr (requires { answered.how; }) answered.how = Answer::How::failed;
-            answer(std::move(answered));
+            try {
+                answer(std::move(answered));
+            } catch (...) {
+                core->add_waiter(*this);  // to be told again
+                throw;
+            }
         }
     };
     const auto later = std::make_shared<Later>();
@@ -168,6 +174,8 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
         });
     } catch (...) {
         if (!later->self) return;  // `done` is told
+        later->on_stop.reset();    // not under the session lock, for which it may be waiting
+        core->run_locked([&] { op->stop(); });
         later->op.reset();
         later->self.reset();
         throw;

@@ -10,6 +10,7 @@
 #include <new>
 #include <optional>
 
+#include "core/hold/reentrant_lock.hpp"
 #include "support/session_fixture.hpp"
 
 namespace {
@@ -326,6 +327,33 @@ TEST_F(StepFailureTest, AnAsynchronousAcquireIsToldOnce) {
         return answer("exists", children(1));
     });
     EXPECT_GT(refused, 3);
+}
+
+TEST_F(StepFailureTest, AGrantThatItsOwnerCannotNoteIsGivenBack) {
+    for (int n = 0; n < 100; ++n) {
+        SCOPED_TRACE("allocation " + std::to_string(n));
+        connect();
+        bool in_time = false;
+        {
+            const auto share = std::make_shared<HoldRef>(core, hold(node(1)), 0, 9);
+            const ReentrantLock lock(core, kDirectory);
+            {
+                const NoMoreMemory memory(n);
+                try {
+                    lock.acquire("acquire", [&] { return share; });
+                } catch (const std::bad_alloc&) {
+                }
+                in_time = !NoMoreMemory::struck();
+            }
+            EXPECT_EQ(share->hold().held(), in_time);
+            told = "returned";
+            if (in_time) share->leave();
+        }
+        finish();
+        if (in_time || HasFailure()) break;
+        ++refused;
+    }
+    EXPECT_GT(refused, 0);
 }
 
 class StepFailureInACallTest : public StepFailureTest, public ::testing::WithParamInterface<bool> {};

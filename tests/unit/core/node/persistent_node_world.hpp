@@ -106,8 +106,8 @@ public:
             },
             [this, t](Rc rc) { fsm.on_removed(t, rc); });
     }
-    void give_back(bool surely) override {
-        sent.push_back(surely ? "give back" : "give back if ours");
+    void give_back() override {
+        sent.push_back("give back");
         giving_back = session;
     }
     void start_timer(std::chrono::milliseconds delay) override {
