@@ -266,6 +266,8 @@ void GateConnection::take_request(std::string frame) {
         record.parts = head->parts;
         record.flags = head->flags;
         record.xid = head->xid;
+        record.bytes = frame.size();
+        record.data_bytes = head->data_bytes;
         const auto fault = gate_.fault_for(record);
         gate_.count_request(record);
         record.forwarded = !fault || fault->kind != FaultState::Kind::cut_before;

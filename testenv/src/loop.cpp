@@ -2,12 +2,21 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <vector>
 
 namespace zkrecipes::testenv::internal {
+
+namespace {
+
+// Tokens of the loop's own descriptors; watch() counts from 2.
+constexpr std::uint64_t wake_token = 0;
+constexpr std::uint64_t timer_token = 1;
+
+}  // namespace
 
 std::shared_ptr<Loop> Loop::shared() {
     static std::mutex mutex;
@@ -23,11 +32,16 @@ std::shared_ptr<Loop> Loop::shared() {
     return loop;
 }
 
-Loop::Loop() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Loop::Loop()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u64 = 0;
+    event.data.u64 = wake_token;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+    event.data.u64 = timer_token;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event);
     // This thread must not get the signals of the program.
     sigset_t all;
     sigset_t before;
@@ -73,6 +87,23 @@ void Loop::wake() {
     (void)!::write(wake_.get(), &one, sizeof one);
 }
 
+// A timeout of epoll_wait has whole milliseconds. With it, a gate would deliver late what is due in between, and
+// together what came one after the other.
+void Loop::set_timer(Clock::time_point due) {
+    if (due == timer_due_) {
+        return;
+    }
+    timer_due_ = due;
+    itimerspec when{};  // all zero: no timer
+    if (due != Clock::time_point::max()) {
+        const auto since = std::max(due.time_since_epoch(), Clock::duration(1));
+        const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+        when.it_value.tv_sec = seconds.count();
+        when.it_value.tv_nsec = std::chrono::nanoseconds(since - seconds).count();
+    }
+    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
 void Loop::run() {
     std::vector<epoll_event> events(64);
     std::unique_lock lock(mutex_);
@@ -81,19 +112,18 @@ void Loop::run() {
         for (const Timed* timed : timed_) {
             due = std::min(due, timed->next_due());
         }
-        int timeout = -1;
-        if (due != Clock::time_point::max()) {
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
-            timeout = static_cast<int>(std::clamp<long>(left, 0, 60'000));
-        }
+        set_timer(due);
         lock.unlock();
-        const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+        const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
         lock.lock();
         for (int i = 0; i < count; ++i) {
             const auto& event = events[static_cast<std::size_t>(i)];
-            if (event.data.u64 == 0) {
-                std::uint64_t ignored = 0;
+            std::uint64_t ignored = 0;
+            if (event.data.u64 == wake_token) {
                 (void)!::read(wake_.get(), &ignored, sizeof ignored);
+            } else if (event.data.u64 == timer_token) {
+                (void)!::read(timer_.get(), &ignored, sizeof ignored);
+                timer_due_ = Clock::time_point::max();  // it has fired and is off
             } else if (const auto found = handlers_.find(event.data.u64); found != handlers_.end()) {
                 const auto handler = found->second;  // it may unwatch itself
                 (*handler)(event.events);

@@ -46,13 +46,16 @@ public:
 
 private:
     void run();
+    void set_timer(Clock::time_point due);
 
     std::mutex mutex_;
     UniqueFd epoll_;
     UniqueFd wake_;
+    UniqueFd timer_;
+    Clock::time_point timer_due_ = Clock::time_point::max();  // max: it is off
     std::map<std::uint64_t, std::shared_ptr<Handler>> handlers_;
     std::set<Timed*> timed_;
-    std::uint64_t next_token_ = 1;
+    std::uint64_t next_token_ = 2;
     bool stopping_ = false;
     std::thread thread_;
 };

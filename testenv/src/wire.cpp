@@ -193,14 +193,15 @@ std::optional<ConnectResponse> parse_connect_response(std::string_view body) {
 
 namespace {
 
-// Skips the fields after the path, to find the next part of a multi. Only opcodes that a multi may contain.
-bool skip_part(Reader& reader, Opcode opcode) {
+// Skips the fields after the path, to find the next part of a multi; adds the length of the data. Only opcodes that a
+// multi may contain.
+bool skip_part(Reader& reader, Opcode opcode, std::size_t& data_bytes) {
     switch (opcode) {
         case Opcode::create:
         case Opcode::create2:
         case Opcode::create_container:
         case Opcode::create_ttl: {
-            reader.text();  // data
+            data_bytes += reader.text().value_or("").size();
             const auto entries = reader.int32();
             for (std::int32_t i = 0; i < entries.value_or(0) && !reader.failed(); ++i) {
                 reader.int32();
@@ -214,7 +215,7 @@ bool skip_part(Reader& reader, Opcode opcode) {
             break;
         }
         case Opcode::set_data:
-            reader.text();
+            data_bytes += reader.text().value_or("").size();
             reader.int32();
             break;
         case Opcode::remove:
@@ -239,7 +240,7 @@ void parse_multi(Reader& reader, RequestHead& head) {
             break;
         }
         head.parts.push_back({static_cast<Opcode>(*opcode), std::move(*path)});
-        if (!skip_part(reader, head.parts.back().opcode)) {
+        if (!skip_part(reader, head.parts.back().opcode, head.data_bytes)) {
             break;
         }
     }
@@ -266,7 +267,7 @@ std::optional<RequestHead> parse_request(std::string_view body) {
         case Opcode::create_container:
         case Opcode::create_ttl: {
             head.path = reader.text().value_or("");
-            reader.text();
+            head.data_bytes = reader.text().value_or("").size();
             const auto entries = reader.int32();
             for (std::int32_t i = 0; i < entries.value_or(0) && !reader.failed(); ++i) {
                 reader.int32();
@@ -278,10 +279,13 @@ std::optional<RequestHead> parse_request(std::string_view body) {
         }
         case Opcode::multi:
         case Opcode::multi_read: parse_multi(reader, head); break;
+        case Opcode::set_data:
+            head.path = reader.text().value_or("");
+            head.data_bytes = reader.text().value_or("").size();
+            break;
         case Opcode::remove:
         case Opcode::exists:
         case Opcode::get_data:
-        case Opcode::set_data:
         case Opcode::get_acl:
         case Opcode::set_acl:
         case Opcode::get_children:

@@ -97,6 +97,7 @@ struct RequestHead {
     std::string path;               // empty for opcodes without one; of a multi: the first part's
     std::vector<SubRequest> parts;  // of a multi
     std::int32_t flags = 0;         // of a create
+    std::size_t data_bytes = 0;     // of creates and set_data, also in a multi
 };
 struct ReplyHead {
     std::int32_t xid = 0;

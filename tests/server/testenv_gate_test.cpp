@@ -224,6 +224,29 @@ TEST_F(GateTest, DelaysEachDirection) {
     }
 }
 
+// A delay neither rounds nor collects: of two messages that come within one millisecond, the first leaves on time.
+TEST_F(GateTest, DelaysEachMessageByTheSameTime) {
+    auto client = connect();
+    gate().delay(Direction::to_client, 5ms);
+    const auto first_is_on_time = [&] {
+        gate().reset_trace();
+        auto first = client.send(Opcode::exists, look("a"));
+        const auto until = std::chrono::steady_clock::now() + 800us;
+        while (std::chrono::steady_clock::now() < until) {
+        }
+        auto second = client.send(Opcode::exists, look("a"));
+        EXPECT_EQ(error_of(first), testenv::zk_error::no_node);
+        EXPECT_EQ(error_of(second), testenv::zk_error::no_node);
+        auto trace = gate().trace();
+        std::erase_if(trace, [](const Record& record) { return record.opcode != Opcode::exists; });
+        const auto gap = trace.at(1).time - trace.at(0).time;
+        const auto delay = trace.at(2).time - trace.at(0).time;
+        EXPECT_GE(delay, 5ms);
+        return gap > 750us && gap < 950us && delay < gap + 4'950us;
+    };
+    EXPECT_TRUE(await(first_is_on_time));  // a busy machine may need several attempts
+}
+
 TEST_F(GateTest, CountsRoundTrips) {
     auto client = connect();
     gate().delay(Direction::to_client, 50ms);

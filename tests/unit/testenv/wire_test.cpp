@@ -96,6 +96,7 @@ TEST(WireTest, ReadsRequestsWithTheirPaths) {
     EXPECT_EQ(create->opcode, Opcode::create);
     EXPECT_EQ(create->path, "/a/b");
     EXPECT_EQ(create->flags, 3);
+    EXPECT_EQ(create->data_bytes, 4U);
     for (const auto opcode : {Opcode::remove, Opcode::exists, Opcode::get_data, Opcode::set_data, Opcode::get_children,
                               Opcode::get_children2, Opcode::sync, Opcode::remove_watches, Opcode::check_watches}) {
         const auto request = wire::parse_request(wire::body(wire::request(1, opcode, Writer().text("/x").bytes())));
@@ -138,6 +139,7 @@ TEST(WireTest, ReadsThePartsOfAMulti) {
     EXPECT_EQ(request->parts[1].path, "/b");
     EXPECT_EQ(request->parts[2].opcode, Opcode::check);
     EXPECT_EQ(request->parts[2].path, "/c");
+    EXPECT_EQ(request->data_bytes, 3U + wire::parse_request(create_body(0, "/a"))->data_bytes);
 }
 
 TEST(WireTest, ShortMessagesAreNothing) {

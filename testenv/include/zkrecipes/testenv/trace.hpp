@@ -21,9 +21,11 @@ struct Record {
     std::int64_t session = 0;       ///< 0 before the handshake was answered
     std::uint64_t connection = 0;   ///< counted from 1
     std::int32_t xid = 0;
-    std::int64_t zxid = 0;  ///< of a reply
-    int error = 0;          ///< of a reply
-    bool forwarded = true;  ///< false: a fault kept it from its receiver
+    std::int64_t zxid = 0;       ///< of a reply
+    int error = 0;               ///< of a reply
+    std::size_t bytes = 0;       ///< of a request after the handshake: its size on the wire
+    std::size_t data_bytes = 0;  ///< of a request that creates or sets nodes: how many of `bytes` are their data
+    bool forwarded = true;       ///< false: a fault kept it from its receiver
     /// For requests the time when the gate read it; for replies and events the time when the gate forwarded it.
     std::chrono::steady_clock::time_point time;
 };
