@@ -225,11 +225,15 @@ waiting:
     :: !THERE(watched) -> goto gone
     :: atomic { NO(ANYEVENT) && faults > 0 -> faults--; goto gone }     /* otherwise it is watched again */
     :: atomic { GIVES_UP -> forget(NO(LEFT)); goto over }
-    :: atomic { faults > 0 -> faults-- } ->                             /* the connection breaks, and the watch with it */
+    :: atomic { faults > 0 -> faults-- } ->                             /* the connection breaks */
         if
         :: NO(NOLOOK) -> goto unwatched
         :: NO(NOLIST) -> goto verifying
-        :: else -> goto listing
+        :: else ->
+            if
+            :: goto waiting                                             /* the watch is set again, and tells what was missed */
+            :: goto listing                                             /* it was not set yet */
+            fi
         fi
     :: atomic { faults > 0 && doomed[me] == 0 -> faults--; doom() } ->  /* the session ends */
         if

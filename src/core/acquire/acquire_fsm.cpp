@@ -46,6 +46,11 @@ void AcquireFsm::go_on() {
     }
 }
 
+void AcquireFsm::on_connected() {
+    was_away_ = true;
+    QueueingFsm::on_connected();
+}
+
 void AcquireFsm::forget_attempt() {
     QueueingFsm::forget_attempt();
     checking_ = false;
@@ -267,6 +272,7 @@ void AcquireFsm::send_watch() {
         return fail(Errc::budget_exceeded, kTooManyWatches);
     }
     step_ = Step::setting_watch;
+    was_away_ = false;
     port_.watch(next_ticket(), predecessor_);
 }
 
@@ -287,7 +293,9 @@ void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
     port_.unwatch();
     if (type == WatchEventType::deleted) return predecessor_gone();
-    send_watch();  // its data changed, or the watch was taken away: it is still there
+    // After an outage it may be another node of the same name, if somebody has emptied the directory meanwhile.
+    if (was_away_) return send_list();
+    send_watch();  // its data changed: it is still there
 }
 
 void AcquireFsm::predecessor_gone() {

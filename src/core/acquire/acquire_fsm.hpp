@@ -86,6 +86,8 @@ class AcquireFsm : public QueueingFsm<AcquirePort, AcquireStep> {
 public:
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
 
+    void on_connected() override;
+
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at);
     void on_parent(Ticket ticket, Rc rc, const NodeStat& stat);
@@ -113,6 +115,7 @@ protected:
     virtual void own_node_missing();
     void go_on() override;
     bool is_idle() const noexcept override { return step_ == Step::waiting; }
+    bool watch_goes_on() const noexcept override { return step_ == Step::waiting && same_session(); }
     bool outcome_open() const noexcept override { return step_ == Step::creating; }
     void drop_watches() override { port_.unwatch(); }
     void give_up_nodes() override;
@@ -142,6 +145,7 @@ private:
 
     bool only_predecessor_ = false;  // the watched node was the only one before us
     bool checking_ = false;          // a check of the own node was sent right before the list
+    bool was_away_ = false;          // the connection broke since the watch was set
     std::string predecessor_;
 };
 

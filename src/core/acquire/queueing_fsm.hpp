@@ -26,7 +26,8 @@ std::optional<NameProblem> check_name(const std::string& node, const std::string
 ///   none      create, with exists(directory) right behind it
 ///   unknown   sync, list, find by identity, compare the owner with the session: adopt, or create again
 ///   created   list
-/// A connection that breaks at any step costs one attempt of the retry policy and leads back to this table.
+/// A connection that breaks at any step costs one attempt of the retry policy and leads back to this table, unless what
+/// is waited for is told after the break, too (watch_goes_on).
 template <class Port, class Steps>
 class QueueingFsm : public RetryingFsm<Port, Steps> {
     using Base = RetryingFsm<Port, Steps>;

@@ -36,19 +36,23 @@ public:
         if (!is_over()) leave(Ended::stopped);
     }
     void on_timer() override {
-        if (step_ == Step::backing_off) port_.connected() ? resume() : attempt_failed();
+        if (step_ == Step::backing_off) return port_.connected() ? resume() : attempt_failed();
+        if (!port_.connected()) on_suspended();
     }
     void on_connected() override {
         outage_.connected();
         if (step_ == Step::awaiting_session) return resume();
-        // Nobody told us that the connection had been away; a watch may have been left on the other server (H19).
         if (!is_idle()) return;
+        port_.stop_timer();
+        if (watch_goes_on()) return outage_.over();
+        // Nobody told us that the connection had been away; a watch may have been left on the other server (H19).
         drop_watches();
         resume();
     }
     void on_suspended() override {
         // An open request is answered in any case, and that answer tells.
-        if (is_idle()) attempt_failed();
+        if (!is_idle()) return;
+        watch_goes_on() ? wait_on() : attempt_failed();
     }
     void on_closed(Errc why, std::string detail) override {
         if (step_ == Step::finished) return;
@@ -70,7 +74,10 @@ protected:
     virtual void resume() = 0;
     /// The one answer.
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
-    virtual bool is_idle() const noexcept { return false; }       // no request is open; it waits for an event
+    virtual bool is_idle() const noexcept { return false; }  // no request is open; it waits for an event
+    /// While idle: what it waits for is told after the connection has been away, too. The client sets the watches of a
+    /// session again with each connection, and an event that was missed comes then.
+    virtual bool watch_goes_on() const noexcept { return false; }
     virtual bool outcome_open() const noexcept { return false; }  // the answer decides what to delete
     virtual void drop_watches() {}
     virtual void forget_nodes() {}    // their session is over
@@ -97,11 +104,26 @@ protected:
         next_ticket();  // whatever is still to be answered belongs to the past
         forget_attempt();
         if (once()) return attempt_was_the_only_one();
+        if (try_later()) step_ = Step::backing_off;
+    }
+
+    /// Nothing needs to be asked when the connection is back. But an outage that is too long for the policy ends it.
+    void wait_on() {
+        forget_attempt();
+        try_later();
+    }
+
+    /// False: the policy gave up, and this was the end.
+    bool try_later() {
+        port_.stop_timer();
         const auto delay = outage_.failed(port_.now(), port_.random(),
                                           [this](const RetryState& state) { return port_.next_delay(state); });
-        if (!delay) return policy_gave_up(outage_.gave_up());
-        step_ = Step::backing_off;
+        if (!delay) {
+            policy_gave_up(outage_.gave_up());
+            return false;
+        }
         port_.start_timer(*delay);
+        return true;
     }
 
     /// Deals with an answer that is neither done nor a refusal that has a meaning at this step: it is sent again, as

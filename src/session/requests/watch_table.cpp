@@ -13,10 +13,10 @@ bool awaits_creation(WatchKind kind) { return kind == WatchKind::existence || ki
 }  // namespace
 
 WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKind kind) {
-    auto found = entries_.find(path);
-    if (found == entries_.end()) {
-        if (!budget_.reserve(path.size())) return 0;
-        found = entries_.emplace(path, Entry{}).first;
+    const auto found = entries_.try_emplace(path).first;
+    if (!count(path, found->second, kind)) {
+        settle(found);
+        return 0;
     }
     const WatchId id = ++last_id_;
     listeners_.emplace(id, Listening{path, std::move(listener), kind});
@@ -31,6 +31,18 @@ WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKi
         if (facet.reading == 0) start_read(path, entry, about_children(kind));
     }
     return id;
+}
+
+/// After a reconnect the client sends each path once for the node and once for its children, in one packet.
+bool WatchTable::count(const std::string& path, Entry& entry, WatchKind kind) {
+    const bool on_itself = !about_children(kind) || awaits_creation(kind);
+    for (const bool of_children : {false, true}) {
+        Facet& facet = entry.facet(of_children);
+        if (facet.counted || !(of_children ? about_children(kind) : on_itself)) continue;
+        if (!budget_.reserve(path.size())) return false;
+        facet.counted = true;
+    }
+    return true;
 }
 
 void WatchTable::start_read(const std::string& path, Entry& entry, bool of_children) {
@@ -66,7 +78,9 @@ void WatchTable::settle(Entries::iterator found) {
         port_.send_remove_watches(found->first, entry.removing);
         return;
     }
-    budget_.release(found->first.size());
+    for (const Facet* facet : {&entry.itself, &entry.children}) {
+        if (facet->counted) budget_.release(found->first.size());
+    }
     entries_.erase(found);
 }
 

@@ -78,6 +78,7 @@ private:
     struct Facet {
         bool armed = false;           // the server holds a watch for us, as far as we know
         bool asks_existence = false;  // the read on its way is that for a missing node
+        bool counted = false;         // in the budget: each facet is registered anew by itself
         std::uint64_t reading = 0;    // ticket of the read on its way
         std::vector<WatchId> ready;   // covered by the watch in place
         std::vector<WatchId> arming;  // waiting for the answer to `reading`
@@ -108,6 +109,7 @@ private:
     using Entries = std::unordered_map<std::string, Entry>;
 
     void drop(WatchId id, bool remove_from_server);
+    bool count(const std::string& path, Entry& entry, WatchKind kind);
     void start_read(const std::string& path, Entry& entry, bool of_children);
     std::vector<WatchId> answered(const std::string& path, Entry& entry, bool of_children, Rc rc);
     bool watches(WatchId id, Rc rc, bool asked_existence) const;

@@ -190,14 +190,74 @@ TEST(AcquireFsmTest, BeingConnectedAgainDoesNotShortenTheDelay) {
     AcquireWorld w;
     w.other_enters();
     w.fsm.start();
-    w.run();
-    w.suspend();
+    while (w.trace.back() != "watch") ASSERT_TRUE(w.pump());
+    w.suspend();  // before the watch is set
     const auto requests = w.trace.size();
     w.reconnect();
     EXPECT_EQ(w.trace.size(), requests);
     EXPECT_TRUE(w.timer);
     w.run();
     EXPECT_EQ(w.trace.size(), requests + 2);  // H20: one list, one watch
+}
+
+TEST(AcquireFsmTest, AWatchThatIsSetOutlivesTheConnectionWithoutARequest) {
+    AcquireWorld w;
+    const auto holder = w.other_enters();
+    w.fsm.start();
+    w.run();
+    const auto requests = w.trace.size();
+    for (int outage = 0; outage < 3; ++outage) {
+        w.suspend();
+        EXPECT_TRUE(w.timer);
+        w.reconnect();
+        EXPECT_FALSE(w.timer);
+        w.run();
+        ASSERT_TRUE(w.fsm.is_waiting());
+    }
+    EXPECT_EQ(w.trace.size(), requests);
+    w.script = {[&] { w.remove(holder); }};
+    w.run();
+    EXPECT_EQ(w.trace.size(), requests + 1);
+    EXPECT_EQ(w.trace.back(), "renew");
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, AWaiterGivesUpInAnOutageThatIsTooLongForThePolicy) {
+    AcquireWorld w;
+    w.other_enters();
+    w.attempts_allowed = 3;
+    w.fsm.start();
+    w.run();
+    w.stay_away = 100;
+    w.suspend();
+    w.run();
+    EXPECT_EQ(w.ended, Ended::failed);
+    EXPECT_EQ(w.errc, Errc::connection_lost);
+    EXPECT_EQ(w.last_state.failures, 4);
+    w.reconnect();
+    w.flush_reaper();
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, AnotherNodeOfTheSameNameIsNotTakenForTheOneThatWasWatched) {
+    AcquireWorld w;
+    const auto holder = w.other_enters("lock-");
+    w.fsm.start();
+    w.run();
+    w.suspend();
+    const auto own = w.fsm.node();
+    w.children.erase(holder);  // somebody empties the directory, …
+    w.children.erase(own);
+    w.children[holder] = {AcquireWorld::kOther, w.pzxid = ++w.zxid};  // … and a client without an identity comes
+    w.reconnect();
+    w.watch_fires(WatchEventType::changed);
+    w.run();
+    EXPECT_EQ(w.created, 2);
+    w.script = {[&] { w.remove(holder); }};
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
 }
 
 TEST(AcquireFsmTest, TheDeadlineCountsInAnOutageToo) {
@@ -230,7 +290,7 @@ TEST(AcquireFsmTest, FailuresAreCountedAnewForEachOutage) {
     EXPECT_EQ(w.ended, Ended::granted);
 }
 
-TEST(AcquireFsmTest, ADeletionMissedDuringAnOutageIsSeenByTheListAfterIt) {  // H19
+TEST(AcquireFsmTest, ADeletionMissedDuringAnOutageIsTold) {  // H19
     AcquireWorld w;
     const auto holder = w.other_enters();
     w.fsm.start();
@@ -238,6 +298,7 @@ TEST(AcquireFsmTest, ADeletionMissedDuringAnOutageIsSeenByTheListAfterIt) {  // 
     w.suspend();
     w.remove(holder);
     w.run();
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "list", "watch", "renew"));
     EXPECT_EQ(w.ended, Ended::granted);
     expect_clean(w);
 }
@@ -247,18 +308,19 @@ TEST(AcquireFsmTest, AfterAnOutageWhoeverIsStillBeforeUsIsWaitedForAndTheListAlo
     const auto first = w.other_enters();
     const auto second = w.other_enters("_c_00000000-0000-4000-8000-000000000002-lock-");
     w.fsm.start();
-    w.run();
-    w.suspend();
+    while (w.trace.back() != "watch") ASSERT_TRUE(w.pump());
+    w.suspend();  // before the watch is set
     w.remove(second);
     w.run();
     EXPECT_TRUE(w.fsm.is_waiting());
     EXPECT_EQ(w.watched, first);
-    w.suspend();
     w.remove(first);
+    while (w.trace.back() != "renew") ASSERT_TRUE(w.pump());
+    w.suspend();
     w.lease_fresh = true;
     w.run();
     EXPECT_EQ(w.ended, Ended::granted);
-    EXPECT_EQ(w.trace.back(), "renew");
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "list", "watch", "list", "watch", "renew", "list", "renew"));
     expect_clean(w);
 }
 

@@ -85,6 +85,10 @@ public:
                 missed = ticket;
         }
     }
+    void watch_fires(WatchEventType type) {
+        watched.clear();
+        fsm.on_watch_fired(watch_ticket, type);
+    }
     std::vector<std::string> mine() const {
         std::vector<std::string> result;
         for (const auto& [name, node] : children) {

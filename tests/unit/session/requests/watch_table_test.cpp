@@ -390,6 +390,23 @@ TEST_F(WatchTableTest, TheEndOfTheSessionEndsAllSilently) {
     EXPECT_THAT(told, ElementsAre("a ready ok"));
 }
 
+TEST_F(WatchTableTest, APathThatIsWatchedAsNodeAndAsDirectoryCountsTwice) {
+    const std::string path(396, 'x');
+    const auto node = watch("a", path);
+    EXPECT_EQ(table.bytes(), 400u);
+    const auto children = watch("b", path, WatchKind::children);
+    EXPECT_EQ(table.bytes(), 800u);
+    EXPECT_EQ(watch("c", std::string(300, 'y'), WatchKind::children), 0u);
+    EXPECT_NE(watch("d", path, WatchKind::directory), 0u) << "both are counted already";
+    EXPECT_EQ(watch("e", std::string(150, 'z'), WatchKind::directory), 0u) << "which may leave both";
+    EXPECT_EQ(table.bytes(), 800u);
+    EXPECT_EQ(table.paths(), 1u);
+    table.reset();
+    EXPECT_EQ(table.bytes(), 0u);
+    table.remove(node);
+    table.remove(children);
+}
+
 TEST_F(WatchTableTest, BeyondTheBudgetNothingIsSentAndOthersGoOn) {
     EXPECT_NE(watch("a", std::string(900, 'x')), 0u);
     EXPECT_FALSE(table.room_for(100));
