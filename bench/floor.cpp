@@ -1,21 +1,55 @@
 #include "bench/floor.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 namespace zkrecipes::bench {
 namespace {
 
-void end_program(const char* what, int rc) {
-    std::fprintf(stderr, "bench: %s: %s\n", what, zerror(rc));
-    std::exit(1);
+[[noreturn]] void end_program(const char* what, int rc) {
+    std::fprintf(stderr, "bench: the floor failed: %s: %s\n", what, zerror(rc));
+    std::_Exit(1);
 }
+
+/// What one completion of the C client calls.
+struct Answer {
+    int rc = ZOK;
+    const char* text = nullptr;
+    int length = 0;
+    const Stat* stat = nullptr;
+    const String_vector* names = nullptr;
+};
+using OnAnswer = std::function<void(const Answer&)>;
+
+const void* context_of(OnAnswer done) { return new OnAnswer(std::move(done)); }
+void tell(const void* context, const Answer& answer) {
+    const std::unique_ptr<const OnAnswer> done(static_cast<const OnAnswer*>(context));
+    (*done)(answer);
+}
+void on_void(int rc, const void* context) { tell(context, {.rc = rc}); }
+void on_stat(int rc, const Stat* stat, const void* context) { tell(context, {.rc = rc, .stat = stat}); }
+void on_created(int rc, const char* path, const Stat* stat, const void* context) {
+    tell(context, {.rc = rc, .text = path, .stat = stat});
+}
+void on_data(int rc, const char* data, int length, const Stat* stat, const void* context) {
+    tell(context, {.rc = rc, .text = data, .length = length, .stat = stat});
+}
+void on_names(int rc, const String_vector* names, const void* context) { tell(context, {.rc = rc, .names = names}); }
+
+/// The number at the end of a sequential node's name.
+std::string_view number_of(std::string_view node) { return node.substr(node.size() - 10); }
 
 }  // namespace
 
-FloorLock::FloorLock(const std::string& hosts, std::string directory, std::string data)
-    : directory_(std::move(directory)), data_(std::move(data)) {
+// ---- one session --------------------------------------------------------------------------------------------------
+
+FloorClient::FloorClient(const std::string& hosts) {
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     connected_.arm(1);
     handle_ = zookeeper_init(hosts.c_str(), on_session, 30'000, nullptr, this, 0);
@@ -25,157 +59,240 @@ FloorLock::FloorLock(const std::string& hosts, std::string directory, std::strin
     connected_.wait();
 }
 
-FloorLock::~FloorLock() { zookeeper_close(handle_); }
+FloorClient::~FloorClient() { zookeeper_close(handle_); }
 
-void FloorLock::on_session(zhandle_t*, int type, int state, const char*, void* self) {
+void FloorClient::on_session(zhandle_t*, int type, int state, const char*, void* self) {
     if (type != ZOO_SESSION_EVENT) return;
     if (state == ZOO_EXPIRED_SESSION_STATE) end_program("session", ZSESSIONEXPIRED);
-    if (state == ZOO_CONNECTED_STATE) static_cast<FloorLock*>(self)->connected_.done();
+    if (state == ZOO_CONNECTED_STATE) static_cast<FloorClient*>(self)->connected_.done();
 }
 
-void FloorLock::on_predecessor(zhandle_t*, int type, int, const char*, void* self) {
-    if (type == ZOO_DELETED_EVENT) static_cast<FloorLock*>(self)->turn_.done();
-}
-
-void FloorLock::check(int rc, const char* what) const {
+void FloorClient::check(int rc, const char* what) {
     if (rc != ZOK) end_program(what, rc);
 }
 
-void FloorLock::make_directory() {
+void FloorClient::make_path(const std::string& path) {
     for (std::size_t slash = 0; slash != std::string::npos;) {
-        slash = directory_.find('/', slash + 1);
-        answered_.arm(1);
-        check(zoo_acreate(
-                  handle_, directory_.substr(0, slash).c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
-                  [](int rc, const char*, const void* self) {
-                      if (rc != ZOK && rc != ZNODEEXISTS) end_program("create directory", rc);
-                      const_cast<FloorLock*>(static_cast<const FloorLock*>(self))->answered_.done();
-                  },
-                  this),
-              "create directory");
-        answered_.wait();
+        slash = path.find('/', slash + 1);
+        expect(1);
+        const auto done = [this](const Answer& answer) {
+            if (answer.rc != ZNODEEXISTS) check(answer.rc, "create of a directory");
+            answered();
+        };
+        check(zoo_acreate2(handle_, path.substr(0, slash).c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
+                           on_created, context_of(done)),
+              "create of a directory");
+        wait();
     }
 }
 
-std::string FloorLock::data_of(const std::string& node) {
-    answered_.arm(1);
-    check(zoo_aget(
-              handle_, node.c_str(), 0,
-              [](int rc, const char* value, int length, const Stat*, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "get");
-                  self->read_.assign(value == nullptr ? "" : value, length < 0 ? 0 : static_cast<std::size_t>(length));
-                  self->answered_.done();
-              },
-              this),
-          "get");
-    answered_.wait();
-    return read_;
+int FloorClient::children(const std::string& path) {
+    int children = 0;
+    expect(1);
+    send_exists(path, children);
+    wait();
+    return children;
 }
 
-int FloorLock::contenders() {
-    answered_.arm(1);
-    check(zoo_aexists(
-              handle_, directory_.c_str(), 0,
-              [](int rc, const Stat* stat, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "exists");
-                  self->children_ = stat->numChildren;
-                  self->answered_.done();
-              },
-              this),
-          "exists");
-    answered_.wait();
-    return children_;
+std::string FloorClient::data_of(const std::string& node) {
+    std::string data;
+    expect(1);
+    const auto done = [this, &data](const Answer& answer) {
+        check(answer.rc, "get");
+        if (answer.length > 0) data.assign(answer.text, static_cast<std::size_t>(answer.length));
+        answered();
+    };
+    check(zoo_aget(handle_, node.c_str(), 0, on_data, context_of(done)), "get");
+    wait();
+    return data;
 }
 
-void FloorLock::create() {
+std::string FloorClient::new_name(const char* kind) {
+    static std::atomic<unsigned long long> names{0};
     char name[64];
-    std::snprintf(name, sizeof name, "/_c_00000000-0000-4000-8000-%012llx-lock-",
-                  static_cast<unsigned long long>(++counter_));
-    check(zoo_acreate2(
-              handle_, (directory_ + name).c_str(), data_.data(), static_cast<int>(data_.size()), &ZOO_OPEN_ACL_UNSAFE,
-              ZOO_EPHEMERAL_SEQUENTIAL,
-              [](int rc, const char* path, const Stat* stat, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "create");
-                  self->node_ = path;
-                  self->token_ = stat->czxid;
-                  self->answered_.done();
-              },
-              this),
+    std::snprintf(name, sizeof name, "/_c_00000000-0000-4000-8000-%012llx-%s-", ++names, kind);
+    return name;
+}
+
+void FloorClient::send_create(const std::string& directory, const char* kind, const std::string& data,
+                              std::string& created) {
+    const auto done = [this, &created](const Answer& answer) {
+        check(answer.rc, "create");
+        created = answer.text;
+        answered();
+    };
+    check(zoo_acreate2(handle_, (directory + new_name(kind)).c_str(), data.data(), static_cast<int>(data.size()),
+                       &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, on_created, context_of(done)),
           "create");
 }
 
-void FloorLock::acquire() {
-    answered_.arm(2);
-    create();
-    check(zoo_aexists(
-              handle_, directory_.c_str(), 0,
-              [](int rc, const Stat* stat, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "exists");
-                  self->children_ = stat->numChildren;
-                  self->answered_.done();
-              },
-              this),
-          "exists");
-    answered_.wait();
-    if (children_ != 1) end_program("acquire: somebody else is in the queue", ZNOTEMPTY);
+void FloorClient::send_exists(const std::string& path, int& children) {
+    const auto done = [this, &children](const Answer& answer) {
+        check(answer.rc, "exists");
+        children = answer.stat->numChildren;
+        answered();
+    };
+    check(zoo_aexists(handle_, path.c_str(), 0, on_stat, context_of(done)), "exists");
 }
 
-void FloorLock::release() {
-    check(zoo_adelete(
-              handle_, node_.c_str(), -1, [](int, const void*) {}, nullptr),
-          "delete");
+void FloorClient::send_delete(const std::string& node, bool answered) {
+    const auto done = [this, answered](const Answer& answer) {
+        check(answer.rc, "delete");
+        if (answered) this->answered();
+    };
+    check(zoo_adelete(handle_, node.c_str(), -1, on_void, context_of(done)), "delete");
+}
+
+// ---- an exclusive lock --------------------------------------------------------------------------------------------
+
+FloorLock::FloorLock(const std::string& hosts, std::string directory, std::string data)
+    : FloorClient(hosts), directory_(std::move(directory)), data_(std::move(data)) {}
+
+void FloorLock::acquire_free() {
+    expect(2);
+    send_create(directory_, "lock", data_, node_);
+    send_exists(directory_, children_);
+    wait();
+    if (children_ != 1) end_program("acquire of a lock that is not free", ZNOTEMPTY);
+}
+
+void FloorLock::acquire() {
+    expect(2);
+    send_create(directory_, "lock", data_, node_);
+    const auto listed = [this](const Answer& answer) {
+        check(answer.rc, "list");
+        listed_.assign(answer.names->data, answer.names->data + answer.names->count);
+        answered();
+    };
+    check(zoo_aget_children(handle(), directory_.c_str(), 0, on_names, context_of(listed)), "list");
+    wait();
+    const std::string* predecessor = nullptr;
+    for (const std::string& name : listed_) {
+        if (number_of(name) >= number_of(node_)) continue;
+        if (predecessor == nullptr || number_of(*predecessor) < number_of(name)) predecessor = &name;
+    }
+    if (predecessor != nullptr) wait_for_end_of(directory_ + "/" + *predecessor);
+}
+
+void FloorLock::wait_for_end_of(const std::string& predecessor) {
+    turn_.arm(1);
+    const auto event = [](zhandle_t*, int type, int, const char*, void* self) {
+        if (type == ZOO_DELETED_EVENT) static_cast<FloorLock*>(self)->turn_.done();
+    };
+    const auto watched = [this](const Answer& answer) {
+        if (answer.rc == ZNONODE) {
+            turn_.done();
+        } else {
+            check(answer.rc, "get");
+        }
+    };
+    check(zoo_awget(handle(), predecessor.c_str(), event, this, on_data, context_of(watched)), "get");
+    turn_.wait();
 }
 
 void FloorLock::release_and_wait() {
-    answered_.arm(1);
-    check(zoo_adelete(
-              handle_, node_.c_str(), -1,
-              [](int rc, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "delete");
-                  self->answered_.done();
-              },
-              this),
-          "delete");
-    answered_.wait();
+    expect(1);
+    send_delete(node_, true);
+    wait();
 }
 
-void FloorLock::queue_behind(const std::string& predecessor) {
-    turn_.arm(1);
-    answered_.arm(2);
-    create();
-    check(zoo_awget(
-              handle_, predecessor.c_str(), on_predecessor, this,
-              [](int rc, const char*, int, const Stat*, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "get");
-                  self->answered_.done();
-              },
-              this),
-          "get");
-    answered_.wait();
+// ---- several locks ------------------------------------------------------------------------------------------------
+
+FloorSet::FloorSet(const std::string& hosts, std::vector<std::string> directories, std::string data)
+    : FloorClient(hosts),
+      directories_(std::move(directories)),
+      data_(std::move(data)),
+      nodes_(directories_.size(), std::string(256, '\0')),
+      children_(directories_.size()),
+      results_(directories_.size()) {}
+
+void FloorSet::send_multi(const std::vector<zoo_op_t>& operations) {
+    const auto done = [this](const Answer& answer) {
+        check(answer.rc, "multi");
+        answered();
+    };
+    check(zoo_amulti(handle(), static_cast<int>(operations.size()), operations.data(), results_.data(), on_void,
+                     context_of(done)),
+          "multi");
 }
 
-void FloorLock::wait_for_turn() {
-    turn_.wait();
-    zoo_op_t operation;
-    zoo_op_result_t result{};
-    zoo_check_op_init(&operation, node_.c_str(), -1);
-    answered_.arm(1);
-    check(zoo_amulti(
-              handle_, 1, &operation, &result,
-              [](int rc, const void* context) {
-                  auto* self = const_cast<FloorLock*>(static_cast<const FloorLock*>(context));
-                  self->check(rc, "check");
-                  self->answered_.done();
-              },
-              this),
-          "check");
-    answered_.wait();
+void FloorSet::acquire() {
+    std::vector<zoo_op_t> creates(directories_.size());
+    std::vector<std::string> names;
+    for (const std::string& directory : directories_) names.push_back(directory + new_name("lock"));
+    for (std::size_t i = 0; i < creates.size(); ++i) {
+        zoo_create_op_init(&creates[i], names[i].c_str(), data_.data(), static_cast<int>(data_.size()),
+                           &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, nodes_[i].data(),
+                           static_cast<int>(nodes_[i].size()));
+    }
+    expect(static_cast<int>(creates.size()) + 1);
+    send_multi(creates);
+    for (std::size_t i = 0; i < directories_.size(); ++i) send_exists(directories_[i], children_[i]);
+    wait();
+    if (std::any_of(children_.begin(), children_.end(), [](int children) { return children != 1; })) {
+        end_program("acquire of a set that is not free", ZNOTEMPTY);
+    }
+}
+
+void FloorSet::release_and_wait() {
+    std::vector<zoo_op_t> deletes(nodes_.size());
+    for (std::size_t i = 0; i < deletes.size(); ++i) zoo_delete_op_init(&deletes[i], nodes_[i].c_str(), -1);
+    expect(1);
+    send_multi(deletes);
+    wait();
+}
+
+// ---- a semaphore of one lease -------------------------------------------------------------------------------------
+
+FloorSemaphoreMutex::FloorSemaphoreMutex(const std::string& hosts, std::string path, std::string data)
+    : FloorClient(hosts), path_(std::move(path)), data_(std::move(data)) {}
+
+void FloorSemaphoreMutex::acquire() {
+    expect(3);
+    send_create(path_ + "/leases", "lease", data_, node_);
+    send_exists(path_ + "/locks", waiters_);
+    send_exists(path_ + "/leases", leases_);
+    wait();
+    if (waiters_ != 0 || leases_ != 1) end_program("acquire of a semaphore that is not free", ZNOTEMPTY);
+}
+
+void FloorSemaphoreMutex::release_and_wait() {
+    expect(1);
+    send_delete(node_, true);
+    wait();
+}
+
+// ---- a crowd of one session ---------------------------------------------------------------------------------------
+
+FloorCrowd::FloorCrowd(const std::string& hosts, std::string directory, std::string data)
+    : FloorClient(hosts), directory_(std::move(directory)), data_(std::move(data)) {}
+
+void FloorCrowd::drain(int waiters) {
+    to_grant_ = waiters;
+    to_create_ = std::max(waiters - 2, 0);
+    expect(std::min(waiters, 2));
+    send_create(directory_, "lock", data_, holder_);
+    if (waiters > 1) send_create(directory_, "lock", data_, next_);
+    wait();
+    drained_.arm(1);
+    granted();
+    drained_.wait();
+}
+
+// The answers come in the order of the requests: when the delete is answered, the create is, too.
+void FloorCrowd::granted() {
+    if (to_create_-- > 0) send_create(directory_, "lock", data_, after_next_);
+    send_exists(directory_, queued_);
+    const auto gone = [this](const Answer& answer) {
+        check(answer.rc, "delete");
+        holder_ = std::exchange(next_, std::move(after_next_));
+        if (--to_grant_ > 0) {
+            granted();
+        } else {
+            drained_.done();
+        }
+    };
+    check(zoo_adelete(handle(), holder_.c_str(), -1, on_void, context_of(gone)), "delete");
 }
 
 }  // namespace zkrecipes::bench

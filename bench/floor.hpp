@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace zkrecipes::bench {
 
-/// Counts down to zero from any thread, while one thread waits for it; then it may be armed again.
+/// Counts down to zero from any thread, while one thread waits for it. Then it may be armed again.
 class Countdown {
 public:
     void arm(int count) {
@@ -31,53 +32,135 @@ private:
     int count_ = 0;
 };
 
-/// The least that a lock can cost: the requests of the recipe sent straight to the C client, without any of what makes
-/// it a lock that one can trust. For one thread; ends the program on any error, because a benchmark of errors says
-/// nothing.
-class FloorLock {
+// The floors: the least that a lock can cost, written straight on the C client. A floor sends the requests without
+// which nobody could know that the lock is free, and believes every answer. It has no lease, no retries and no
+// clean-up, and it tells nobody of a loss: nobody should use it. It ends the program on any error, because a benchmark
+// of errors says nothing. The counting test of the floors (tests/server/bench_floor_test.cpp) checks the numbers of
+// requests below.
+//
+// Each object is for one thread.
+
+/// One session of the C client.
+class FloorClient {
 public:
-    /// `data` is what the nodes carry; give it the length of what the library writes.
-    FloorLock(const std::string& hosts, std::string directory, std::string data = {});
-    ~FloorLock();
-    FloorLock(const FloorLock&) = delete;
-    FloorLock& operator=(const FloorLock&) = delete;
+    explicit FloorClient(const std::string& hosts);
+    ~FloorClient();
+    FloorClient(const FloorClient&) = delete;
+    FloorClient& operator=(const FloorClient&) = delete;
 
-    void make_directory();
+    std::int64_t session_id() const { return zoo_client_id(handle_)->client_id; }
+    void make_path(const std::string& path);
+    /// One read and its answer.
+    void round_trip() { (void)children("/zookeeper"); }
+    int children(const std::string& path);
     std::string data_of(const std::string& node);
-    /// Contenders in the queue of the directory.
-    int contenders();
 
-    /// Create and exists(directory), sent back to back; waits for both answers.
+protected:
+    // Each sends one request. The answer counts down what wait() waits for, if there is somewhere to write it to.
+    void send_create(const std::string& directory, const char* kind, const std::string& data, std::string& created);
+    void send_exists(const std::string& path, int& children);
+    void send_delete(const std::string& node, bool answered);
+    void expect(int answers) { answered_.arm(answers); }
+    void wait() { answered_.wait(); }
+    void answered() { answered_.done(); }
+    static void check(int rc, const char* what);
+    static std::string new_name(const char* kind);
+    zhandle_t* handle() const { return handle_; }
+
+private:
+    static void on_session(zhandle_t*, int type, int state, const char*, void* self);
+
+    zhandle_t* handle_ = nullptr;
+    Countdown connected_;
+    Countdown answered_;
+};
+
+/// An exclusive lock.
+class FloorLock : public FloorClient {
+public:
+    /// `data` is what the nodes contain; give it the length of what the library writes.
+    FloorLock(const std::string& hosts, std::string directory, std::string data = {});
+
+    /// The lock must be free. Two requests, one round trip: create, exists(directory).
+    void acquire_free();
+    /// For a lock that others want, too. Two requests, one round trip: create, list. Somebody is in front: a third one
+    /// that watches the predecessor. Its end is the grant.
     void acquire();
-    /// Sends the delete; nobody waits for the answer.
-    void release();
-    /// Sends the delete and waits for the answer.
+    /// One request. Nobody waits for the answer.
+    void release() { send_delete(node_, false); }
     void release_and_wait();
-
-    /// Stands in the queue behind `predecessor` and watches it.
-    void queue_behind(const std::string& predecessor);
-    /// Waits for the predecessor's end and then for one committed check of the own node: now it is held.
-    void wait_for_turn();
 
     const std::string& node() const { return node_; }
 
 private:
-    static void on_session(zhandle_t*, int type, int state, const char*, void* self);
-    static void on_predecessor(zhandle_t*, int type, int state, const char*, void* self);
-    void create();
-    void check(int rc, const char* what) const;
+    void wait_for_end_of(const std::string& predecessor);
 
-    zhandle_t* handle_ = nullptr;
-    std::string directory_;
-    std::string data_;
+    const std::string directory_;
+    const std::string data_;
     std::string node_;
-    std::string read_;
-    std::int64_t token_ = 0;
-    std::int32_t children_ = 0;
-    std::uint64_t counter_ = 0;
-    Countdown connected_;
-    Countdown answered_;
+    int children_ = 0;
+    std::vector<std::string> listed_;
     Countdown turn_;
+};
+
+/// A lock over n free paths. A cycle is n + 2 requests, of which one round trip is for the acquire: one multi that
+/// creates all nodes, and exists of each directory, sent together; one multi that deletes all nodes.
+class FloorSet : public FloorClient {
+public:
+    FloorSet(const std::string& hosts, std::vector<std::string> directories, std::string data);
+    void acquire();
+    void release_and_wait();
+
+private:
+    void send_multi(const std::vector<zoo_op_t>& operations);
+
+    const std::vector<std::string> directories_;
+    const std::string data_;
+    std::vector<std::string> nodes_;  // buffers of the C client
+    std::vector<int> children_;
+    std::vector<zoo_op_result_t> results_;
+};
+
+/// A semaphore of one free lease, with Curator's folders. A cycle is 4 requests, of which one round trip is for the
+/// acquire: create of the lease, exists of the waiters' directory (empty: nobody is overtaken) and of the leases'
+/// directory (one child: the lease is ours), sent together; delete. With a second child it would have to give the lease
+/// back and stand in the queue.
+class FloorSemaphoreMutex : public FloorClient {
+public:
+    FloorSemaphoreMutex(const std::string& hosts, std::string path, std::string data);
+    void acquire();
+    void release_and_wait();
+
+private:
+    const std::string path_;
+    const std::string data_;
+    std::string node_;
+    int waiters_ = 0;
+    int leases_ = 0;
+};
+
+/// Many waiters of one session on one path. The session keeps at most two nodes in the queue, that of the holder and
+/// that of the next. A hold is 3 requests: create of the node after the next, exists(directory), which would tell of
+/// other sessions in between, and delete of the own node. The answer to the delete grants the next.
+class FloorCrowd : public FloorClient {
+public:
+    FloorCrowd(const std::string& hosts, std::string directory, std::string data);
+    /// Gives the lock to so many waiters, each of which gives it back at once.
+    void drain(int waiters);
+
+private:
+    void granted();
+
+    const std::string directory_;
+    const std::string data_;
+    // Used by the completion thread, once the drain has begun.
+    std::string holder_;
+    std::string next_;
+    std::string after_next_;
+    int queued_ = 0;
+    int to_create_ = 0;
+    int to_grant_ = 0;
+    Countdown drained_;
 };
 
 }  // namespace zkrecipes::bench

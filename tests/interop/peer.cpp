@@ -95,13 +95,15 @@ std::string why_no_peer(PeerLanguage language) {
     return "when this was configured there was no kazoo: apt-get install python3-kazoo";
 }
 
-PeerProcess::PeerProcess(PeerLanguage language) {
-    if (language == PeerLanguage::curator) {
-        start({kJava, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xmx192m",
-               "-Djava.net.preferIPv4Stack=true", "-cp", kClassPath, "CuratorPeer"});
-    } else {
-        start({kPython, "-B", kKazooPeer});
-    }
+PeerProcess::PeerProcess(PeerLanguage language)
+    : PeerProcess(language == PeerLanguage::curator
+                      ? std::vector<std::string>{kJava, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                                                 "-XX:-UsePerfData", "-Xmx192m", "-Djava.net.preferIPv4Stack=true",
+                                                 "-cp", kClassPath, "CuratorPeer"}
+                      : std::vector<std::string>{kPython, "-B", kKazooPeer}) {}
+
+PeerProcess::PeerProcess(const std::vector<std::string>& argv) {
+    start(argv);
     reader_ = std::thread([this] { read_answers(); });
 }
 

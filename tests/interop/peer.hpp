@@ -90,6 +90,8 @@ std::string why_no_peer(PeerLanguage language);
 class PeerProcess {
 public:
     explicit PeerProcess(PeerLanguage language);
+    /// Any program that takes the same commands.
+    explicit PeerProcess(const std::vector<std::string>& argv);
     PeerProcess(const PeerProcess&) = delete;
     PeerProcess& operator=(const PeerProcess&) = delete;
     ~PeerProcess();

@@ -1,0 +1,5 @@
+zkrecipes_test(
+  bench_floor_server_test
+  TIER server
+  SOURCES bench_floor_test.cpp ../../bench/floor.cpp ../../bench/requests.cpp
+  LINK zkrecipes_test_support ZooKeeper::zookeeper)
