@@ -66,6 +66,30 @@ TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAn
     }
 }
 
+TEST_F(ExclusiveMutexCountsTest, WhoeverMetAQueueLastTimeSavesARequest) {
+    auto holder = session();
+    ExclusiveMutex held(holder, lock_path());
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    for (int round = 0; round < 3; ++round) {
+        Grant theirs = held.acquire();
+        gate().reset_trace();
+        std::atomic<bool> done{false};
+        Grant ours;
+        mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+            ours = std::move(result.value);
+            done = true;
+        });
+        ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 1; }));
+        theirs.release();
+        ASSERT_TRUE(await([&] { return done.load(); }));
+        ASSERT_TRUE(ours.release_and_wait(kMaxWait));
+        EXPECT_EQ(counts()[Opcode::exists], round == 0 ? 1u : 0u);
+        EXPECT_EQ(counts()[Opcode::get_children2], 1u);
+        EXPECT_EQ(counts().total(), round == 0 ? 6u : 5u) << to_string(trace());
+    }
+}
+
 TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
     auto holder = session();
     ExclusiveMutex held(holder, lock_path());

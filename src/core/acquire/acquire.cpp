@@ -42,7 +42,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
                     "delay_after_loss is longer than a year; a lock that nobody may have again without an operator is "
                     "better kept shut by a Barrier");
     }
-    if (options.delay_after_loss.count() > 0 && !base.takes_delay) {
+    if (options.delay_after_loss.count() > 0 && !base.is_mutex) {
         throw Error(
             Errc::unsupported, operation, path,
             "delay_after_loss is an option of ExclusiveMutex; let the resource compare fencing tokens, or write by "
@@ -54,6 +54,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     queue->spec.rule = rule.get();
     queue->persistent = options.delay_after_loss.count() > 0;
     queue->spec.create_parents = options.create_parents;
+    queue->spec.lists_at_once = base.is_mutex;
     queue->rule = std::move(rule);
     queue->user_path = path;
     queue->acl = options.acl ? *options.acl : core.options().acl;
@@ -99,12 +100,13 @@ std::string AcquireOp::path_of(const std::string& name) const { return join_path
 
 // ---- requests -----------------------------------------------------------------------------------------------------
 
-void AcquireOp::create(Ticket ticket, const std::string& prefix) {
+void AcquireOp::create(Ticket ticket, const std::string& prefix, ReadBehind read) {
     core_->create(path_of(prefix), node_data(*core_, *queue_, operation_), queue_->acl,
                   CreateMode::ephemeral_sequential,
                   answered([this, ticket](Rc rc, const std::string& path, const NodeStat& stat, Instant sent_at) {
                       fsm_->on_created(ticket, rc, path, stat, sent_at);
                   }));
+    if (read == ReadBehind::names) return list(ticket);
     core_->exists(queue_->spec.directory, answered([this, ticket](Rc rc, const NodeStat& stat, Instant) {
                       fsm_->on_parent(ticket, rc, stat);
                   }));

@@ -34,16 +34,17 @@ struct Queue {
     NodeData data = NodeData::about_owner;
     bool persistent = false;                  // the directory must not be removed by the servers: it has data
     mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
+    mutable std::atomic<bool> met{false};     // the last call had to wait
 };
 
 /// What stands between the identity and the sequence in the names of the own nodes, in each dialect.
 struct BaseName {
     constexpr BaseName(const char* curator_base, const char* kazoo_base = "",  // NOLINT: most have but the first
-                       bool with_delay = false)
-        : curator(curator_base), kazoo(kazoo_base), takes_delay(with_delay) {}
+                       bool mutex = false)
+        : curator(curator_base), kazoo(kazoo_base), is_mutex(mutex) {}
     const char* curator;
     const char* kazoo;  // "": kazoo has no such recipe, or lays it out in another way
-    bool takes_delay;   // LockOptions::delay_after_loss
+    bool is_mutex;      // ExclusiveMutex: takes delay_after_loss, and is handed over fast
 };
 
 /// Checks path and options. Throws Error bad_path, bad_option or, for a dialect without this recipe, unsupported.
@@ -106,7 +107,7 @@ protected:
 
 private:
     // AcquirePort
-    void create(Ticket ticket, const std::string& prefix) override;
+    void create(Ticket ticket, const std::string& prefix, ReadBehind read) override;
     void make_directory(Ticket ticket) override;
     void list(Ticket ticket) override;
     void sync(Ticket ticket) override;
@@ -120,6 +121,8 @@ private:
     bool begin_hold(const std::string& name, std::int64_t czxid) override;
     void delete_node(const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
+    bool met_queue() const override { return queue_->met.load(std::memory_order_relaxed); }
+    void remember_queue(bool met) override { queue_->met.store(met, std::memory_order_relaxed); }
     void note(const char* what) override;
     void running_out() override;
     void answer(Ended how, Errc error, std::string detail) override;

@@ -75,6 +75,7 @@ void AcquireFsm::send_create() {
     node_session_ = port_.session_id();
     step_ = Step::creating;
     fast_grant_ = true;
+    read_behind_ = spec_.lists_at_once && !once() && port_.met_queue() ? ReadBehind::names : ReadBehind::stat;
     send_create_request(prefix);
 }
 
@@ -118,7 +119,7 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
         return attempt_failed();
     }
     port_.lease_committed(sent_at);
-    if (check_number()) step_ = Step::checking_parent;
+    if (check_number()) step_ = read_behind_ == ReadBehind::names ? Step::listing : Step::checking_parent;
 }
 
 /// False: this was the end.
@@ -257,9 +258,12 @@ void AcquireFsm::on_first_look(bool free, bool directory) {
 void AcquireFsm::apply(const QueuePosition& position) {
     switch (position.kind) {
         case QueuePosition::Kind::missing: return own_node_missing();
-        case QueuePosition::Kind::held: return at_head(false);
+        case QueuePosition::Kind::held:
+            if (fast_grant_) port_.remember_queue(false);
+            return at_head(false);
         case QueuePosition::Kind::wait:
             if (once()) return leave(Ended::timed_out);
+            port_.remember_queue(true);
             fast_grant_ = false;
             predecessor_ = position.predecessor;
             only_predecessor_ = position.only_predecessor;

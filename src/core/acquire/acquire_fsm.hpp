@@ -23,9 +23,10 @@ namespace zkrecipes::internal {
 class AcquirePort : public virtual OperationPort {
 public:
     // ---- requests ----
-    /// create (ephemeral, sequential) of `prefix` in the lock directory and, right behind it, exists of the directory:
-    /// on_created, then on_parent.
-    virtual void create(Ticket ticket, const std::string& prefix) = 0;
+    /// create (ephemeral, sequential) of `prefix` in the lock directory and, right behind it, a read of the directory:
+    /// on_created, then on_parent (stat) or on_children (names).
+    enum class ReadBehind { stat, names };
+    virtual void create(Ticket ticket, const std::string& prefix, ReadBehind read) = 0;
     virtual void make_directory(Ticket ticket) = 0;                    // on_directory
     virtual void list(Ticket ticket) = 0;                              // on_children
     virtual void sync(Ticket ticket) = 0;                              // on_synced
@@ -43,6 +44,10 @@ public:
     virtual void delete_node(const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;
 
+    // ---- of all calls of one recipe object ----
+    virtual bool met_queue() const = 0;  // the last call that asked had to wait
+    virtual void remember_queue(bool met) = 0;
+
     // ---- the log, and the end ----
     virtual void note(const char* what) = 0;  // something worth a line in the log
     virtual void running_out() = 0;           // more than half of the directory's numbers are used up
@@ -56,6 +61,8 @@ struct QueueSpec {
     std::string base;       // of the own nodes, before the sequence: "lock-"
     const QueueRule* rule = nullptr;
     bool create_parents = true;
+    /// Where the last call had to wait, the names are asked for at once: most often they have to be in the end.
+    bool lists_at_once = false;
     Dialect dialect = Dialect::curator;
 };
 
@@ -109,7 +116,7 @@ protected:
     /// The one look of a try, before anything is written; and what it showed.
     virtual void send_first_look() { port_.list(next_ticket()); }
     virtual void on_first_look(bool free, bool directory);
-    virtual void send_create_request(const std::string& prefix) { port_.create(next_ticket(), prefix); }
+    virtual void send_create_request(const std::string& prefix) { port_.create(next_ticket(), prefix, read_behind_); }
     /// The predecessor is gone; there may be another one.
     virtual void look_again();
     virtual void own_node_missing();
@@ -126,6 +133,8 @@ protected:
     void send_list();
     bool may_make_directory();
 
+    using ReadBehind = AcquirePort::ReadBehind;
+    ReadBehind read_behind_ = ReadBehind::stat;  // what was sent right behind the create
     const QueueSpec& spec_;
     std::string node_;
 

@@ -42,6 +42,18 @@ const Scenario kScenarios[] = {
          const auto a = enter(w, 'a'), b = enter(w, 'b'), c = enter(w, 'c');
          w.script = {[&w, b] { w.remove(b); }, [&w, c] { w.remove(c); }, [&w, a] { w.remove(a); }};
      }},
+    {"MetAQueueBehindTwo", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.lists_at_once = w.met = true;
+         const auto a = enter(w, 'a'), b = enter(w, 'b');
+         w.script = {[&w, a] { w.remove(a); }, [&w, b] { w.remove(b); }};
+     }},
+    {"MetAQueueFree", Patience::wait, [](AcquireWorld& w) { w.spec.lists_at_once = w.met = true; }},
+    {"MetAQueueCold", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.lists_at_once = w.met = true;
+         w.exists = false;
+     }},
     {"OwnNodeDeleted", Patience::wait,
      [](AcquireWorld& w) {
          const auto a = enter(w, 'a');

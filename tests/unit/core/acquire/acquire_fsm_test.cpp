@@ -84,6 +84,31 @@ TEST(AcquireFsmTest, OnlyThePredecessorIsWatchedAndItsEndIsFollowedByOneCheckOfT
     expect_clean(w);
 }
 
+TEST(AcquireFsmTest, WhoeverMetAQueueLastTimeAsksForTheNamesAtOnce) {
+    AcquireWorld w;
+    w.spec.lists_at_once = w.met = true;
+    const auto holder = w.other_enters();
+    w.fsm.start();
+    EXPECT_THAT(w.trace, ElementsAre("create", "list"));  // both sent before anything was answered
+    w.script = {[&] { w.remove(holder); }};
+    w.run();
+    EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch", "renew"));
+    EXPECT_TRUE(w.met);
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(AcquireFsmTest, AQueueThatIsGoneIsForgotten) {
+    AcquireWorld w;
+    w.spec.lists_at_once = w.met = true;
+    w.fsm.start();
+    w.run();
+    EXPECT_THAT(w.trace, ElementsAre("create", "list"));
+    EXPECT_FALSE(w.met);
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(AcquireFsmTest, WhenThePredecessorWasNotTheHeadItsEndIsNoGrant) {  // H21
     AcquireWorld w;
     const auto holder = w.other_enters();

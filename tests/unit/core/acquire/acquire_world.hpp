@@ -118,7 +118,9 @@ public:
     std::int32_t take_sequence() {  // wraps, as the servers' counter does
         return std::exchange(next_sequence, static_cast<std::int32_t>(static_cast<std::uint32_t>(next_sequence) + 1));
     }
-    void create(Ticket t, const std::string& prefix) override {
+    bool met_queue() const override { return met; }
+    void remember_queue(bool m) override { met = m; }
+    void create(Ticket t, const std::string& prefix, ReadBehind read) override {
         ++writes;
         trace.push_back("create");
         send([this, t, prefix](bool run, Rc rc) {
@@ -139,6 +141,7 @@ public:
             if (create_answer && rc == Rc::ok) rc = *create_answer;
             fsm.on_created(t, rc, rc == Rc::ok ? path : "", stat, now());
         });
+        if (read == ReadBehind::names) return list(t);
         trace.push_back("exists");
         send([this, t](bool, Rc rc) {
             NodeStat stat;
@@ -251,6 +254,7 @@ public:
     std::vector<std::pair<std::string, std::int64_t>> holds;
     std::string watched;
     bool double_grant = false;
+    bool met = false;  // a queue, last time
 
 protected:
     OperationFsm& machine() override { return fsm; }
