@@ -1,4 +1,6 @@
 // Many waiters of one session on one path.
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -6,6 +8,7 @@
 #include <thread>
 
 #include "bench/cases.hpp"
+#include "bench/crowd_process.hpp"
 #include "bench/floor.hpp"
 #include "bench/places.hpp"
 #include "bench/processes.hpp"
@@ -21,6 +24,7 @@ using testenv::Record;
 constexpr milliseconds kTimeout{10'000};    // of the session
 constexpr std::chrono::seconds kLimit{15};  // of queueing, of draining
 constexpr milliseconds kQuiet{300};
+constexpr milliseconds kLook{30};
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double>(to - from).count();
@@ -50,15 +54,6 @@ public:
     Clock::time_point last{};
 };
 
-/// A line of /proc/PID/status: VmRSS, VmHWM.
-int kib(int pid, const std::string& what) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with(what + ":")) return std::stoi(line.substr(what.size() + 1));
-    }
-    return 0;
-}
-
 /// Watches on nodes below the directory and on itself.
 int watches_at(const testenv::ZkServer& server, const std::string& directory) {
     std::istringstream lines(server.four_letter("wchp"));
@@ -74,80 +69,116 @@ int watches_at(const testenv::ZkServer& server, const std::string& directory) {
     return watches;
 }
 
+/// Whether a thread of the process runs or would like to, apart from the one that only looks at the lease.
+bool wants_processor(int pid) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+        std::ifstream file(task.path() / "stat");
+        std::string text;
+        std::getline(file, text);
+        const auto name_end = text.rfind(')');
+        if (name_end == std::string::npos || name_end + 2 >= text.size()) continue;  // it has ended
+        if (text[name_end + 2] == 'R' && text.find(kLeaseSampler) == std::string::npos) return true;
+    }
+    return false;
+}
+
+std::int64_t processor_milliseconds(int pid) {
+    clockid_t clock{};
+    timespec time{};
+    clock_getcpuclockid(pid, &clock);
+    clock_gettime(clock, &time);
+    return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
+}
+
+/// All packets that the server has received and sent.
+std::int64_t packets_at(const testenv::ZkServer& server) {
+    std::istringstream lines(server.four_letter("mntr"));
+    std::int64_t packets = 0;
+    std::string name;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream words(line);
+        std::int64_t number = 0;
+        if (words >> name >> number && (name == "zk_packets_received" || name == "zk_packets_sent")) packets += number;
+    }
+    return packets;
+}
+
 /// What a crowd showed. What it did not get to is missing.
 struct Findings {
+    // Directly at the server.
     std::optional<double> seconds_to_queue;
     std::optional<double> kib_now;
     std::optional<double> kib_peak;
+    std::optional<double> lease_coming;
+    std::optional<double> seconds_to_drain;
+    std::optional<double> lease_draining;
+    // Through a gate.
+    std::optional<double> requests;
     std::optional<double> nodes;
     std::optional<double> watches;
-    std::optional<double> lease_coming;
     std::optional<double> reconnect_requests;
     std::optional<double> lease_reconnecting;
-    std::optional<double> seconds_to_drain;
-    std::optional<double> requests;
-    std::optional<double> lease_draining;
+    // Both.
     std::optional<double> other_held;
 };
 
 /// A crowd in a process that takes the commands of CuratorBench.java.
 class CrowdRun {
 public:
-    CrowdRun(Place& place, Process& process, std::string directory, int waiters)
-        : place_(place), process_(process), directory_(std::move(directory)), waiters_(waiters) {}
+    CrowdRun(Place& place, Process& process, std::string directory, int waiters, bool has_other_lock, Findings& found)
+        : place_(place),
+          process_(process),
+          directory_(std::move(directory)),
+          waiters_(waiters),
+          has_other_lock_(has_other_lock),
+          found_(found),
+          holder_(place_.hosts(0), directory_) {
+        holder_.make_path(directory_);
+        holder_.acquire_free();
+    }
 
-    Findings run(bool with_other_lock) {
-        FloorLock holder(place_.hosts(0), directory_);
-        holder.make_path(directory_);
-        holder.acquire_free();
-        with_other_lock_ = with_other_lock;
+    /// Times and memory. Without a gate, which would hold back what the server sends.
+    void measure() {
+        least_lease();
+        const int before = kib("VmRSS");
+        const auto queued = Clock::now();
+        process_.ask({"queue", directory_, std::to_string(waiters_)});
+        const auto quiet_since = await_idle(queued);
+        found_.lease_coming = least_lease();
+        if (!quiet_since) return;
+        found_.seconds_to_queue = seconds_between(queued, *quiet_since);
+        found_.kib_now = (kib("VmRSS") - before) / static_cast<double>(waiters_);
+        found_.kib_peak = (kib("VmHWM") - before) / static_cast<double>(waiters_);
+        const auto released = Clock::now();
+        holder_.release();
+        const auto last_grant = await_grants(released);
+        found_.lease_draining = least_lease();
+        if (last_grant) found_.seconds_to_drain = seconds_between(released, *last_grant);
+    }
+
+    /// Requests, and what the server keeps. The process must be behind the gate.
+    void count() {
         place_.gate().limit_trace(2'000'000);
-        queue(holder);
-        if (found_.seconds_to_queue && with_other_lock) reconnect();
-        if (found_.seconds_to_queue) drain(holder);
+        place_.reset_trace();
+        const auto queued = Clock::now();
+        process_.ask({"queue", directory_, std::to_string(waiters_)});
+        if (const auto queueing = await_quiet(queued)) {
+            found_.nodes = holder_.children(directory_) - 1;
+            found_.watches = watches_at(place_.server(), directory_);
+            if (has_other_lock_) reconnect();
+            place_.reset_trace();
+            const auto released = Clock::now();
+            holder_.release();
+            const auto draining = await_grants(released) ? await_quiet(Clock::now()) : std::nullopt;
+            if (draining) found_.requests = (queueing->requests + draining->requests) / static_cast<double>(waiters_);
+        }
         place_.gate().limit_trace(200'000);
         place_.reset_trace();
-        return found_;
     }
 
 private:
-    // Nothing was sent for a while and everything was answered.
-    std::optional<Traffic> await_quiet(Clock::time_point begin) {
-        for (std::uint64_t before = 0; Clock::now() < begin + kLimit;) {
-            std::this_thread::sleep_for(kQuiet / 3);
-            const std::uint64_t now = place_.gate().counts().total();
-            if (std::exchange(before, now) + 2 < now) continue;  // spares the trace
-            const Traffic traffic(place_.trace(), directory_);
-            if (traffic.requests > 0 && traffic.open == 0 && Clock::now() > traffic.last + kQuiet) return traffic;
-        }
-        return std::nullopt;
-    }
-
-    std::optional<double> least_lease() {
-        const auto status = process_.ask({"status"});
-        if (!with_other_lock_) return std::nullopt;
-        found_.other_held = status.at(4);
-        return status.at(3) / static_cast<double>(kTimeout.count());
-    }
-
-    void queue(FloorLock& observer) {
-        least_lease();
-        const int before = kib(process_.pid(), "VmRSS");
-        place_.reset_trace();
-        const auto begin = Clock::now();
-        process_.ask({"queue", directory_, std::to_string(waiters_)});
-        const auto traffic = await_quiet(begin);
-        found_.lease_coming = least_lease();
-        if (!traffic) return;
-        found_.kib_now = (kib(process_.pid(), "VmRSS") - before) / static_cast<double>(waiters_);
-        found_.kib_peak = (kib(process_.pid(), "VmHWM") - before) / static_cast<double>(waiters_);
-        found_.seconds_to_queue = seconds_between(begin, traffic->last);
-        found_.requests = traffic->requests;
-        found_.nodes = observer.children(directory_) - 1;
-        found_.watches = watches_at(place_.server(), directory_);
-    }
-
     void reconnect() {
+        least_lease();
         place_.reset_trace();
         place_.gate().refuse();
         place_.gate().reset_all();
@@ -158,41 +189,104 @@ private:
         if (traffic) found_.reconnect_requests = traffic->requests;
     }
 
-    void drain(FloorLock& holder) {
-        place_.reset_trace();
-        const auto begin = Clock::now();
-        holder.release();
-        double last = 0;
+    /// As await_idle(), and until all requests at the gate were answered.
+    std::optional<Traffic> await_quiet(Clock::time_point begin) {
+        while (await_idle(begin)) {
+            const Traffic traffic(place_.trace(), directory_);
+            if (traffic.requests > 0 && traffic.open == 0) return traffic;
+        }
+        return std::nullopt;
+    }
+
+    /// Until the process and the server have had nothing to do for a while; since when.
+    std::optional<Clock::time_point> await_idle(Clock::time_point begin) {
+        constexpr std::int64_t kPackets = 4;  // of pings, heartbeats and the question itself
+        constexpr int kCalm = 3;  // looks: on a busy machine, a process that does nothing may only be waiting
+        auto busy = Clock::now();
+        std::int64_t packets = 0;
+        std::int64_t time = 0;
+        int calm = 0;
         while (Clock::now() < begin + kLimit) {
-            const auto status = process_.ask({"status"});
-            last = status.at(1) / 1e9;
-            if (with_other_lock_) {
-                const double lease = status.at(3) / static_cast<double>(kTimeout.count());
-                found_.lease_draining = std::min(found_.lease_draining.value_or(lease), lease);
-                found_.other_held = status.at(4);
+            const auto now = Clock::now();
+            const std::int64_t packets_before = std::exchange(packets, packets_at(place_.server()));
+            const std::int64_t time_before = std::exchange(time, processor_milliseconds(process_.pid()));
+            if (packets - packets_before > kPackets || time - time_before > kLook.count() / 3) busy = now;
+            calm = wants_processor(process_.pid()) || wants_processor(place_.server().pid()) ? 0 : calm + 1;
+            if (now > busy + kQuiet && calm >= kCalm && status().at(2) >= waiters_) return busy;
+            std::this_thread::sleep_for(kLook);
+        }
+        return std::nullopt;
+    }
+
+    /// Until all waiters had the lock; when the last one got it.
+    std::optional<Clock::time_point> await_grants(Clock::time_point begin) {
+        while (Clock::now() < begin + kLimit) {
+            const auto now = status();
+            if (now.at(0) >= waiters_) {
+                return Clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(now.at(1))));
             }
-            if (status.at(0) >= waiters_) break;
             std::this_thread::sleep_for(milliseconds(20));
         }
-        if (process_.ask({"status"}).at(0) < waiters_) {
-            found_.requests.reset();
-            return;
+        return std::nullopt;
+    }
+
+    std::vector<double> status() {
+        const auto status = process_.ask({"status"});
+        if (has_other_lock_) {
+            const double lease = status.at(3) / static_cast<double>(kTimeout.count());
+            least_lease_ = std::min(least_lease_.value_or(lease), lease);
+            found_.other_held = std::min(found_.other_held.value_or(1), status.at(4));
         }
-        found_.seconds_to_drain = last - std::chrono::duration<double>(begin.time_since_epoch()).count();
-        if (const auto traffic = await_quiet(Clock::now())) {
-            found_.requests = (*found_.requests + traffic->requests) / waiters_;
-        } else {
-            found_.requests.reset();
+        return status;
+    }
+    /// Since the last call.
+    std::optional<double> least_lease() {
+        status();
+        return std::exchange(least_lease_, std::nullopt);
+    }
+
+    /// A line of /proc/PID/status: VmRSS, VmHWM.
+    int kib(const std::string& what) const {
+        std::ifstream file("/proc/" + std::to_string(process_.pid()) + "/status");
+        for (std::string line; std::getline(file, line);) {
+            if (line.starts_with(what + ":")) return std::stoi(line.substr(what.size() + 1));
         }
+        return 0;
     }
 
     Place& place_;
     Process& process_;
     const std::string directory_;
     const int waiters_;
-    bool with_other_lock_ = false;
-    Findings found_;
+    const bool has_other_lock_;
+    Findings& found_;
+    FloorLock holder_;
+    std::optional<double> least_lease_;
 };
+
+Findings run_ours(Place& place, const std::string& top, int waiters) {
+    Findings found;
+    FloorClient(place.hosts(0)).make_path(top);
+    const auto run = [&](bool gated, const std::string& directory, auto what) {
+        Process process({"/proc/self/exe", "--crowd-process"});
+        process.ask({"open", place.hosts(0, gated), directory + "_other", std::to_string(kTimeout.count())});
+        what(CrowdRun(place, process, directory, waiters, true, found));
+    };
+    run(false, top + "/z1", [](CrowdRun&& crowd) { crowd.measure(); });
+    if (found.seconds_to_drain) run(true, top + "/z2", [](CrowdRun&& crowd) { crowd.count(); });
+    return found;
+}
+
+Findings run_curator(Place& place, const std::string& top, int waiters) {
+    Findings found;
+    {
+        Curator process(1, place.all_hosts());
+        CrowdRun(place, process, top + "/c1", waiters, false, found).measure();
+    }
+    Curator process(1, place.all_hosts(true));
+    CrowdRun(place, process, top + "/c2", waiters, false, found).count();
+    return found;
+}
 
 struct FloorFindings {
     double seconds_to_drain = 0;
@@ -200,15 +294,18 @@ struct FloorFindings {
 };
 
 FloorFindings run_floor(Place& place, const std::string& directory, int waiters) {
-    FloorCrowd crowd(place.hosts(0, true), directory, std::string(100, 'x'));
-    crowd.make_path(directory);
-    place.gate().limit_trace(2'000'000);
-    place.reset_trace();
+    const std::string data(100, 'x');
     FloorFindings found;
-    found.seconds_to_drain = microseconds_of([&] { crowd.drain(waiters); }) / 1e6;
-    found.requests = Traffic(place.trace(), directory).requests / static_cast<double>(waiters);
-    place.gate().limit_trace(200'000);
+    {
+        FloorCrowd crowd(place.hosts(0), directory, data);
+        crowd.make_path(directory);
+        found.seconds_to_drain = microseconds_of([&] { crowd.drain(waiters); }) / 1e6;
+    }
+    FloorCrowd crowd(place.hosts(0, true), directory, data);
+    const int counted = std::min(waiters, 500);
     place.reset_trace();
+    crowd.drain(counted);
+    found.requests = Traffic(place.trace(), directory).requests / static_cast<double>(counted);
     return found;
 }
 
@@ -221,16 +318,8 @@ void crowd(benchmark::State& state, int waiters, bool with_curator) {
     for (auto _ : state) {
         const auto begin = Clock::now();
         floor = run_floor(place, top + "/f", waiters);
-        {
-            Process process({"/proc/self/exe", "--crowd-process"});
-            FloorClient(place.hosts(0)).make_path(top);
-            process.ask({"open", place.hosts(0, true), top + "/other", std::to_string(kTimeout.count())});
-            ours = CrowdRun(place, process, top + "/z", waiters).run(true);
-        }
-        if (with_curator && Curator::why_not().empty()) {
-            Curator process(1, place.all_hosts(true));
-            curator = CrowdRun(place, process, top + "/c", waiters).run(false);
-        }
+        ours = run_ours(place, top, waiters);
+        if (with_curator && Curator::why_not().empty()) curator = run_curator(place, top, waiters);
         state.SetIterationTime(seconds_between(begin, Clock::now()));
     }
     const auto values = [](const std::optional<double>& value) {
@@ -240,13 +329,13 @@ void crowd(benchmark::State& state, int waiters, bool with_curator) {
                              std::optional<double> Findings::*member) {
         add(state, {what, unit, values(least), values(ours.*member), values(curator.*member), {}});
     };
-    const auto add_time = [&](const std::string& what, std::optional<double> least,
+    const auto add_time = [&](const std::string& what, std::optional<double> least, bool begun,
                               std::optional<double> Findings::*member) {
-        const std::string too_long = ours.*member ? "" : "> " + std::to_string(kLimit.count());
+        const std::string too_long = begun && !(ours.*member) ? "> " + std::to_string(kLimit.count()) : "";
         add(state, {what, "s", values(least), values(ours.*member), values(curator.*member), too_long});
     };
-    add_time("to queue", {}, &Findings::seconds_to_queue);
-    add_time("to drain", floor.seconds_to_drain, &Findings::seconds_to_drain);
+    add_time("to queue", {}, true, &Findings::seconds_to_queue);
+    add_time("to drain", floor.seconds_to_drain, ours.seconds_to_queue.has_value(), &Findings::seconds_to_drain);
     add_row("requests to queue and drain", "a hold", floor.requests, &Findings::requests);
     add_row("resident, once queued", "KiB a waiter", {}, &Findings::kib_now);
     add_row("resident, at most while queueing", "KiB a waiter", {}, &Findings::kib_peak);

@@ -1,5 +1,7 @@
 #include "bench/crowd_process.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -35,6 +37,7 @@ public:
                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
             }
         });
+        pthread_setname_np(sampler_.native_handle(), kLeaseSampler);
         sampler_.detach();  // until the process ends
     }
 

@@ -80,7 +80,8 @@ HandOverRequests requests_of_hand_overs(const std::vector<Record>& trace, const 
     for (const Record& record : trace) {
         if (!record.path.starts_with(directory)) continue;
         Hold& hold = sessions[record.session];
-        if (record.kind == Record::Kind::event) {
+        const bool was_gone = record.kind == Record::Kind::reply && record.error == testenv::zk_error::no_node;
+        if (record.kind == Record::Kind::event || was_gone) {
             hold.told = hold.told || hold.waited;
         } else if (record.kind == Record::Kind::request && is_create(record.opcode)) {
             add(hold);

@@ -15,7 +15,7 @@ enum class Purpose {
     look,       ///< reads of the queue: list, exists
     watch,      ///< a read of somebody else's node
     watch_own,  ///< a read of the own node
-    check,      ///< the first committed check after the event of the predecessor
+    check,      ///< the first committed check after the predecessor was gone
     leave,      ///< a delete
     other,      ///< anything else that is not a heartbeat
     heartbeat,  ///< other committed checks

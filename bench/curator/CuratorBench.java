@@ -21,6 +21,7 @@ public final class CuratorBench {
     private static final List<CuratorFramework> sessions = new ArrayList<>();
     private static final AtomicInteger granted = new AtomicInteger();
     private static volatile long lastGrant;
+    private static volatile int called;
 
     private static void open(int count, List<String> hosts) throws Exception {
         for (int i = 0; i < count; ++i) {
@@ -145,6 +146,7 @@ public final class CuratorBench {
             }, "waiter", 256 * 1024);
             thread.setDaemon(true);
             thread.start();
+            called = i + 1;
         }
     }
 
@@ -160,8 +162,8 @@ public final class CuratorBench {
             case "queue": // path, waiters
                 crowd(a.get(0), Integer.parseInt(a.get(1)));
                 return List.of();
-            case "status": // how many calls were made and granted, and when the last one was granted
-                return numbers(granted.get(), lastGrant);
+            case "status": // how many calls were granted, when the last one was, how many were made
+                return numbers(granted.get(), lastGrant, called);
             default:
                 throw new IllegalArgumentException("unknown verb " + verb);
         }
