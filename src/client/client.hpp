@@ -33,9 +33,9 @@ struct MultiOp {
     std::int32_t version = -1;  // remove, set, check
 };
 struct MultiResult {
-    Rc rc = Rc::ok;             // of this operation; runtime_inconsistency for those after the one that failed
-    std::string path;           // create: the name given by the server
-    std::int32_t version = -1;  // set: that of the data now
+    Rc rc = Rc::ok;    // of this operation; runtime_inconsistency for those after the one that failed
+    std::string path;  // create: the name given by the server
+    NodeStat stat;     // set: of the node right after this operation; its mzxid is the zxid of the transaction
 };
 
 enum class WatchEventType { created, deleted, changed, children_changed, removed };

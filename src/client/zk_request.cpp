@@ -172,7 +172,7 @@ struct ZkMultiBuffers {
             taken[i].rc = rc_of(results[i].err);
             if (!happened) continue;
             if (requests[i].kind == MultiOp::Kind::create) taken[i].path = names[i].data();
-            if (requests[i].kind == MultiOp::Kind::set) taken[i].version = stats[i].version;
+            if (requests[i].kind == MultiOp::Kind::set) taken[i].stat = stat_of(&stats[i]);
         }
         return taken;
     }
@@ -250,7 +250,7 @@ void ZkRequest::fail(Rc rc) {
         void operator()(const Client::CreateDone& answer) const { answer(rc, std::string(), NodeStat{}); }
         void operator()(const Client::ChildrenDone& answer) const { answer(rc, {}, NodeStat{}); }
         void operator()(const Client::MultiDone& answer) const {
-            answer(rc, std::vector<MultiResult>(ops, MultiResult{rc, {}}));
+            answer(rc, std::vector<MultiResult>(ops, MultiResult{rc, {}, {}}));
         }
     };
     std::visit(Visitor{rc, ops.size()}, done);

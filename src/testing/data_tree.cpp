@@ -98,6 +98,7 @@ void DataTree::remove(const std::string& path, const Txn& txn, std::vector<Watch
 
 void DataTree::apply(const Txn& txn, std::vector<WatchEvent>& events) {
     last_zxid_ = txn.zxid;
+    stats_of_sets_.clear();
     if (txn.kind == Txn::Kind::create_session) sessions_[txn.session] = txn.timeout_ms;
     if (txn.kind == Txn::Kind::close_session) sessions_.erase(txn.session);
     for (const Effect& effect : txn.effects) {
@@ -110,6 +111,7 @@ void DataTree::apply(const Txn& txn, std::vector<WatchEvent>& events) {
                 node.version = effect.version;
                 node.mzxid = txn.zxid;
                 node.mtime_ms = txn.time_ms;
+                stats_of_sets_.push_back(node.stat());
                 events.push_back({WatchEventType::changed, effect.path});
                 break;
             }

@@ -87,6 +87,8 @@ public:
     void apply(const Txn& txn, std::vector<WatchEvent>& events);
 
     std::int64_t last_zxid() const noexcept { return last_zxid_; }
+    /// Of each set of the last transaction, in their order, as it left the node: a later operation may have deleted it.
+    const std::vector<NodeStat>& stats_of_sets() const noexcept { return stats_of_sets_; }
     const std::map<SessionId, std::int64_t>& sessions() const noexcept { return sessions_; }  // timeout in ms
     const std::set<std::string>& containers() const noexcept { return containers_; }
     std::vector<std::string> ephemerals_of(SessionId session) const;
@@ -113,6 +115,7 @@ private:
     std::set<std::string> hurried_;
     std::map<std::string, std::int32_t> first_numbers_;
     std::int64_t last_zxid_ = 0;
+    std::vector<NodeStat> stats_of_sets_;
 };
 
 /// ZooKeeper's "digest" identity of user:password.

@@ -164,6 +164,7 @@ Reply SimServer::reply_for(const Txn& txn) const {
         if (reply.rc == Rc::ok && effect.kind != Effect::Kind::remove) reply.stat = stat_of(effect.path);
         return reply;
     }
+    auto set = tree_.stats_of_sets().begin();
     for (const Effect& effect : txn.effects) {
         MultiResult result;
         if (effect.kind == Effect::Kind::error) {
@@ -172,7 +173,7 @@ Reply SimServer::reply_for(const Txn& txn) const {
         } else if (effect.kind == Effect::Kind::create) {
             result.path = effect.path;
         } else if (effect.kind == Effect::Kind::set) {
-            result.version = effect.version;
+            result.stat = *set++;
         }
         reply.results.push_back(std::move(result));
     }

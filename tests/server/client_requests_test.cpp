@@ -234,7 +234,7 @@ TEST_F(ClientRequestsTest, AMultiDoesAllAndAnswersTheNames) {
     for (const MultiResult& result : done.results) EXPECT_EQ(result.rc, Rc::ok);
     EXPECT_EQ(done.results[1].path, path("a/s-0000000000"));
     EXPECT_EQ(done.results[2].path, path("a/s-0000000001"));
-    EXPECT_EQ(done.results[3].version, 1);
+    EXPECT_EQ(done.results[3].stat.version, 1);
     EXPECT_EQ(done.results[4].path, path("b"));
     EXPECT_EQ(h().async_get(path("a")).wait().text, "new");
     EXPECT_EQ(h().async_exists(path("b")).wait().rc, Rc::no_node);

@@ -203,7 +203,7 @@ private:
                 out.path = core_->user_path(seen.path);
                 out.version = 0;
             }
-            if (plan_.operations[i].kind == MultiOp::Kind::set) out.version = seen.version;
+            if (plan_.operations[i].kind == MultiOp::Kind::set) out.version = seen.stat.version;
         }
         return result;
     }

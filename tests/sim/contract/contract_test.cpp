@@ -304,10 +304,12 @@ private:
         for (std::size_t i = 0; i < left.results.size(); ++i) {
             EXPECT_EQ(static_cast<int>(left.results[i].rc), static_cast<int>(right.results[i].rc)) << "operation " << i;
             EXPECT_EQ(left.results[i].path, right.results[i].path) << "operation " << i;
-            EXPECT_EQ(left.results[i].version, right.results[i].version) << "operation " << i;
+            compare(left.results[i].stat, right.results[i].stat);
         }
         if (left.rc != Rc::ok || step.path == "/") return;
-        const NodeStat &a = left.stat, &b = right.stat;
+        compare(left.stat, right.stat);
+    }
+    void compare(const NodeStat& a, const NodeStat& b) {
         EXPECT_EQ(a.version, b.version);
         EXPECT_EQ(a.cversion, b.cversion);
         EXPECT_EQ(a.aversion, b.aversion);
@@ -363,7 +365,9 @@ private:
         step.version = version();
         step.watch = rng_.one_in(2);
         if (step.op == Op::children && rng_.one_in(3)) step.path = "/c";
-        if (step.op == Op::multi) {
+        if (step.op == Op::multi && rng_.one_in(3)) {
+            step.ops = set_of_locks();
+        } else if (step.op == Op::multi) {
             for (std::int64_t i = rng_.between(1, 4); i > 0; --i) {
                 MultiOp op;
                 op.kind = static_cast<MultiOp::Kind>(rng_.below(4));
@@ -376,6 +380,20 @@ private:
             }
         }
         return step;
+    }
+    /// A node, and another that is created, set and deleted.
+    std::vector<MultiOp> set_of_locks() {
+        using Kind = MultiOp::Kind;
+        const std::string node = path();
+        std::vector<MultiOp> ops;
+        for (const Kind kind : {Kind::create, Kind::create, Kind::set, Kind::remove}) {
+            MultiOp& op = ops.emplace_back();
+            op.kind = kind;
+            op.path = ops.size() == 1 ? node : parent_of(node) + "/marker";
+            op.acl = open_acl();
+            op.mode = ops.size() == 1 ? CreateMode::ephemeral_sequential : CreateMode::ephemeral;
+        }
+        return ops;
     }
     Rng rng_;
 };

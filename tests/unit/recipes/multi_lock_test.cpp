@@ -48,7 +48,7 @@ protected:
         auto create = client().take("multi");
         ASSERT_EQ(create.ops.size(), members);
         Reply created;
-        for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000"});
+        for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000", {}});
         create.answer(created);
         Reply parent;
         parent.stat.num_children = 1;
@@ -157,7 +157,7 @@ TEST_F(MultiLockUnitTest, ThatOneMemberIsGoneLosesTheGrant) {
     runtime->advance(std::chrono::seconds(1));
     Reply refusal;
     refusal.rc = Rc::no_node;
-    refusal.results = {{Rc::ok, ""}, {Rc::no_node, ""}};
+    refusal.results = {{Rc::ok, "", {}}, {Rc::no_node, "", {}}};
     answer("multi", refusal);
     EXPECT_FALSE(result->value.held());
     EXPECT_TRUE(result->value.lost().stop_requested());
@@ -241,7 +241,7 @@ TEST_F(MultiLockUnitTest, ASetIsGivenUpAtItsDeadlineAndTheLateAnswerLeavesNothin
     EXPECT_FALSE(result->error);
     const auto create = client().take("multi");
     Reply created;
-    for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000"});
+    for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000", {}});
     create.answer(created);
     runtime->run();
     const auto removal = client().take("multi");

@@ -21,7 +21,7 @@ protected:
         reply.stat.czxid = 1;
         reply.stat.mzxid = reply.stat.version = version;
         reply.results.resize(request.ops.size());
-        for (auto& result : reply.results) result.version = version;
+        for (auto& result : reply.results) result.stat.version = version;
         request.answer(reply);
         runtime->run();
     }

@@ -351,7 +351,7 @@ TEST_F(SessionLeaseTest, AHoldOfSeveralNodesIsCheckedWatchedLostAndGivenBackAsOn
     ASSERT_EQ(check.ops.size(), 3u);
     Reply reply;
     reply.rc = Rc::no_node;
-    reply.results = {{Rc::ok, ""}, {Rc::ok, ""}, {Rc::no_node, ""}};
+    reply.results = {{Rc::ok, "", {}}, {Rc::ok, "", {}}, {Rc::no_node, "", {}}};
     check.answer(reply);  // the second node of the second hold
     EXPECT_FALSE(several->held());
     EXPECT_TRUE(single->held());
