@@ -5,7 +5,8 @@
  *
  * FAULTS faults may happen, at any moment: an answer is lost, with or without the request having been executed; a
  * connection breaks under the watches; a session ends, while its nodes are seen for some time more; an operator deletes a
- * node of a waiter.  After a wait a list may be older than the deletion of an own node.  Nodes are numbered as in
+ * node of a waiter.  The transaction of a set answers its zxid; behind it every directory is read, one after the other:
+ * how many children it has, and whether that transaction was its last change.  After a wait a list may be older than the deletion of an own node.  Nodes are numbered as in
  * acquire.pml, and so are `doomed` and `ghost`; that of client c in directory d is at c * 2 + d.
  *
  * Properties: nobody holds together with another one (assertion); everybody is served or gives up (no invalid end state);
@@ -22,6 +23,9 @@
 #define RESTLEFT 6      /* one own node is gone: the others stay */
 #define STALE 7         /* the answer to a transaction of a former session takes the place of the new one */
 #define COUNT 8         /* one child must be the own one */
+#define COMPANY 18      /* a directory that the own transaction changed last is free, however many children it has */
+#define OTHERZXID 19    /* the zxid of the transaction is read from the first directory */
+#define MARKERLEFT 20   /* the node that the transaction makes to learn its zxid is left */
 #define WAITSON 9       /* after a reconnect the wait goes on, without the watches */
 #define NOCHECK 10      /* after the wait nobody asks whether the own nodes are still there */
 #define NORELIST 11     /* whoever was watched is gone, so that it is our turn */
@@ -45,6 +49,8 @@ byte next[2];
 byte number[6];       /* 0: not there */
 byte doomed[6];
 byte ghost[6];
+byte last[2];         /* c + 1: the last change was the newest transaction of client c, which still reads; 0: another */
+byte markers;         /* that are left */
 bool holding[C];
 byte faults = FAULTS;
 byte ended;
@@ -62,6 +68,7 @@ byte ended;
 #define ONE(n) ((n) != 0 -> 1 : 0)
 #define NODES(c, d) (ONE(number[(c) * 2 + d]) + ONE(doomed[(c) * 2 + d]) + ONE(ghost[(c) * 2 + d]))
 #define ALONE(d) (NODES(0, d) + NODES(1, d) + NODES(2, d) == 1)
+#define ONLY(d) ((ALONE(d) || NO(COMPANY)) && (last[d] == me + 1 || NO(COUNT) || (NO(OTHERZXID) && last[d] == other)))
 #define OVERLAP (holding[0] + holding[1] + holding[2] > 1)
 
 inline look_at(d, n) {
@@ -113,14 +120,23 @@ inline forget(missing) {
 
 inline make(d) {
     next[d]++;
-    number[me * 2 + d] = next[d]
+    number[me * 2 + d] = next[d];
+    last[d] = me + 1
 }
 
 inline create() {
     strand(0); strand(1);                   /* only where a defence is missing */
     if :: BOTH -> make(0) :: else fi;
     make(1);
-    if :: NO(TWICE) && BOTH -> ghost[me * 2 + 1] = number[me * 2 + 1]; make(1) :: else fi
+    if :: NO(TWICE) && BOTH -> ghost[me * 2 + 1] = number[me * 2 + 1]; make(1) :: else fi;
+    if :: NO(MARKERLEFT) -> markers = 1 :: else fi
+}
+
+/* Nobody asks any more whose change that was. */
+inline read() {
+    if :: last[0] == me + 1 -> last[0] = 0 :: else fi;
+    if :: last[1] == me + 1 -> last[1] = 0 :: else fi;
+    only = false; one = false; other = 0
 }
 
 inline take() {
@@ -129,17 +145,22 @@ inline take() {
 }
 
 inline sweep() {
-    if :: !NO(NOSWEEP) && !NO(BLIND) && !NO(TWICE) && !NO(RESTLEFT) -> ghost[me * 2] = 0; ghost[me * 2 + 1] = 0 :: else fi
+    if
+    :: !NO(NOSWEEP) && !NO(BLIND) && !NO(TWICE) && !NO(RESTLEFT) ->
+        if :: ghost[me * 2] != 0 -> ghost[me * 2] = 0; last[0] = 0 :: else fi;
+        if :: ghost[me * 2 + 1] != 0 -> ghost[me * 2 + 1] = 0; last[1] = 0 :: else fi
+    :: else
+    fi
 }
 
 proctype client(byte me) {
-    byte mine[2], watched[2], before[2], late[2], o = 0;
-    bool sure = false;
+    byte mine[2], watched[2], before[2], late[2], o = 0, other = 0;
+    bool sure = false, only = false, one = false;
 
 entering:
     sure = true;
     if
-    :: atomic { create(); take() }; goto placing
+    :: atomic { create(); take() }; goto reading
     :: atomic { NO(STALE) && late[1] != 0 -> create(); mine[0] = late[0]; mine[1] = late[1]; late[1] = 0; goto placing }
     :: atomic { faults > 0 -> faults--; create() }                          /* done, but the answer is lost */
     :: atomic { faults > 0 -> faults-- }                                    /* not done, and the same is seen */
@@ -164,13 +185,37 @@ entering:
     :: atomic { NO(FOREIGN) && doomed[me * 2 + 1] != 0 -> mine[0] = doomed[me * 2]; mine[1] = doomed[me * 2 + 1] }
     :: NO(NOSYNC) && number[me * 2 + 1] != 0 -> goto entering
     :: atomic { faults > 0 && number[me * 2] == 0 && number[me * 2 + 1] == 0 ->     /* not found, and it happens after all */
-            faults--; create(); strand(0); strand(1); create(); take(); sure = true }
+            faults--; create(); strand(0); strand(1); create(); take(); sure = true }; goto reading
+    fi;
+    atomic { read(); goto placing };
+
+reading:                /* what was sent behind the transaction */
+    if
+    :: atomic {
+            if
+            :: NO(OTHERZXID) -> other = (BOTH -> last[0] : last[1])
+            :: else
+            fi;
+            only = (!BOTH || ONLY(0));
+            one = (!BOTH || ALONE(0)) }
+    :: atomic { faults > 0 -> faults--; sure = false; read(); goto placing }    /* the connection breaks */
+    :: atomic { GIVES_UP -> forget(NO(LEFT)); goto over }
+    fi;
+    if
+    :: atomic {
+            only = only && ONLY(1);
+            one = one && ALONE(1);
+            if
+            :: only -> read(); holding[me] = true; goto held
+            :: !only && one -> read(); goto verifying                       /* its one child is ours if a check finds it */
+            :: else -> read()
+            fi }
+    :: atomic { faults > 0 -> faults--; sure = false; read() }
     fi;
 
 placing:
     atomic {
         if
-        :: NO(COUNT) && sure && (!BOTH || ALONE(0)) && ALONE(1) -> holding[me] = true; goto held
         :: !ALL_THERE -> forget(NO(RESTLEFT)); goto entering
         :: !ALL_THERE && !sure -> look()                                    /* this server has not seen that yet */
         :: ALL_THERE -> sweep(); look()
@@ -224,7 +269,7 @@ held:
     assert(!OVERLAP);
     holding[me] = false;
     if
-    :: atomic { number[me * 2] = 0; number[me * 2 + 1] = 0; if :: NO(TWICE) -> ghost[me * 2 + 1] = 0 :: else fi }
+    :: atomic { number[me * 2] = 0; number[me * 2 + 1] = 0; if :: BOTH -> last[0] = 0 :: else fi; last[1] = 0; if :: NO(TWICE) -> ghost[me * 2 + 1] = 0 :: else fi }
     :: atomic { faults > 0 -> faults--; doom_one(0); doom_one(1) }          /* its outcome is unknown, and it is repeated */
     fi;
 
@@ -232,8 +277,8 @@ over:
     ended++
 }
 
-#define REAPED(i) atomic { doomed[i] != 0 -> doomed[i] = 0 }
-#define DELETED(i) atomic { faults > 0 && number[i] != 0 && !holding[i / 2] -> faults--; number[i] = 0 }
+#define REAPED(i) atomic { doomed[i] != 0 -> doomed[i] = 0; last[i % 2] = 0 }
+#define DELETED(i) atomic { faults > 0 && number[i] != 0 && !holding[i / 2] -> faults--; number[i] = 0; last[i % 2] = 0 }
 
 /* Sends deletes again until they are answered; and the servers end sessions. */
 proctype reaper() {
@@ -262,5 +307,6 @@ init {
     atomic { run client(0); run client(1); run client(2); run reaper(); run operator() }
     ended == C && doomed[0] == 0 && doomed[1] == 0 && doomed[2] == 0 && doomed[3] == 0 && doomed[4] == 0 && doomed[5] == 0;
     assert(number[0] == 0 && number[1] == 0 && number[2] == 0 && number[3] == 0 && number[4] == 0 && number[5] == 0);
-    assert(ghost[0] == 0 && ghost[1] == 0 && ghost[2] == 0 && ghost[3] == 0 && ghost[4] == 0 && ghost[5] == 0)
+    assert(ghost[0] == 0 && ghost[1] == 0 && ghost[2] == 0 && ghost[3] == 0 && ghost[4] == 0 && ghost[5] == 0);
+    assert(markers == 0)
 }

@@ -7,11 +7,13 @@
 // All nodes of one acquire have the same <uuid> and the same czxid, which is the token.
 //
 // Steps (src/core/acquire/multi_acquire_fsm.cpp runs them):
-//   1. One transaction creates all nodes; send exists of every directory directly after it. If a directory is
-//      missing, no node was created: make the directories that exists did not find, one by one, and start again.
-//   2. Send exists of the first own node, for the czxid, and directly after it a list of each directory with more
-//      than one child. If no contender is before us in any queue, the set is held. Two round trips, however many
-//      members.
+//   1. One transaction creates all nodes, and a marker in the first directory, sets the data of the marker and deletes
+//      it; send exists of every directory directly after it. The setData answers the zxid of the transaction. If
+//      every directory has one child and was last changed by that zxid, the set is held. One round trip, however
+//      many members. If a directory is missing, no node was created: make the directories that exists did not find,
+//      one by one, and start again. If the marker is refused, leave it out, and add exists of the first own node to
+//      step 2, for the czxid.
+//   2. List each directory with more than one child. If no contender is before us in any queue, the set is held.
 //   3. Otherwise watch the predecessor in each queue that has one, all at the same time.
 //   4. When all of these are gone: check all own nodes by one committed write, with a list of each queue where the
 //      predecessor had not been the head. The set is held, or go back to 3.

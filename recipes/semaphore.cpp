@@ -15,8 +15,9 @@
 //      (Empty data: the N of this object. Another N: an error.) If enough leases are free, go on. Otherwise watch the
 //      children and look again whenever they change. Only the head of the queue does so.
 //   3. One transaction: check that the data of <path>/leases are still those of step 2 (or write N there), delete the
-//      own node in the queue, create all leases. Directly after it send exists(first lease) for the token. Held. If
-//      the transaction is refused because N was changed: back to 2; because the own node is gone: back to 1.
+//      own node in the queue, create all leases, set the data of the first one, which answers the token. Held. If the
+//      transaction is refused because N was changed: back to 2; because the own node is gone: back to 1; because the
+//      data may not be set: again without that, and directly after it exists(first lease) for the token.
 //   4. Release: delete the leases. The caller does not wait; the session makes sure that it happens.
 //   A try lists <path>/locks and reads <path>/leases first. It ends if there is any contender or too few leases are
 //   free: two reads in one round trip, nothing written.

@@ -36,7 +36,7 @@ class MultiLockImpl;
 /// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
 /// all queues with a new session, within the same deadline.
 ///
-/// Algorithm: docs/recipes/multi_lock.md. Costs without contention for n paths: to acquire, two round trips of n + 2
+/// Algorithm: docs/recipes/multi_lock.md. Costs without contention for n paths: to acquire, one round trip of n + 1
 /// requests; to release, one request; a try that fails, one round trip of n reads.
 class ZKRECIPES_API MultiLock {
 public:

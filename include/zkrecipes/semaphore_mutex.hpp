@@ -28,7 +28,7 @@ class SemaphoreMutexImpl;
 /// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
 /// the queue with a new session, within the same deadline.
 ///
-/// Algorithm: a Semaphore with one lease. Costs without contention: to acquire, two round trips of five requests; to
+/// Algorithm: a Semaphore with one lease. Costs without contention: to acquire, two round trips of four requests; to
 /// release, one request that nobody waits for.
 class ZKRECIPES_API SemaphoreMutex {
 public:

@@ -134,6 +134,35 @@ TEST_F(MultiLockInteropTest, OneQueueInTheOrderOfArrivalAndBothReadWhoStandsInIt
     EXPECT_TRUE(await_empty());
 }
 
+TEST_F(MultiLockInteropTest, NeitherCuratorNorKazooSeesTheMarkerOfASet) {
+    ZKRECIPES_NEEDS(Who::kazoo);
+    const auto curator = client(Who::curator), kazoo = client(Who::kazoo);
+    std::atomic<bool> over{false};
+    std::jthread cycles([&] {
+        while (!over) EXPECT_TRUE(lock().try_acquire_until(kMaxWait));
+    });
+    int lists = 0;
+    for (int i = 0; i < 100; ++i) {
+        for (const auto& reader : {curator, kazoo}) {
+            std::vector<std::string> said;
+            try {
+                said = reader->participants("mutex", path("m")).fields();
+            } catch (const std::runtime_error&) {
+                continue;  // the node was gone when its data were read
+            }
+            EXPECT_LE(said.size(), 1u);
+            for (const auto& node : said) EXPECT_THAT(node, HasSubstr("\"v\":1"));
+            lists += static_cast<int>(said.size());
+        }
+    }
+    over = true;
+    cycles.join();
+    EXPECT_GT(lists, 0);
+    ASSERT_TRUE(curator->acquire("mutex", path("m"), kMaxWait).yes());
+    curator->release("mutex", path("m")).fields();
+    EXPECT_TRUE(await_empty());
+}
+
 TEST_F(MultiLockInteropTest, ACuratorKilledInAnyMemberWhileItHoldsAndWaitsMakesRoom) {
     PeerProcess peer(PeerLanguage::curator);
     const auto holds = peer.client(connect_string(), 3s), waits = peer.client(connect_string(), 3s);

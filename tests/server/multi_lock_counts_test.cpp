@@ -27,7 +27,7 @@ protected:
     Counts counts() { return count(trace()); }
 };
 
-TEST_F(MultiLockCountsTest, UncontendedIsTwoRoundTripsHoweverManyMembersAndReleaseIsOneRequest) {
+TEST_F(MultiLockCountsTest, UncontendedIsOneRoundTripHoweverManyMembersAndReleaseIsOneRequest) {
     auto s = gated_session(60s);
     make_directories(256);
     for (const std::size_t n : {1, 4, 50, 256}) {
@@ -38,9 +38,10 @@ TEST_F(MultiLockCountsTest, UncontendedIsTwoRoundTripsHoweverManyMembersAndRelea
         Grant grant = lock.acquire();
         EXPECT_TRUE(grant.held());
         const auto acquired = trace();
-        EXPECT_EQ(round_trips(acquired, s.info().session_id), 2) << to_string(count(acquired));
+        EXPECT_EQ(round_trips(acquired, s.info().session_id), 1) << to_string(count(acquired));
         EXPECT_EQ(count(acquired)[Opcode::multi], 1u);
-        EXPECT_EQ(count(acquired).total(), n + 2) << to_string(count(acquired));
+        EXPECT_EQ(count(acquired)[Opcode::exists], n);
+        EXPECT_EQ(count(acquired).total(), n + 1) << to_string(count(acquired));
         gate().reset_trace();
         EXPECT_TRUE(grant.release_and_wait(kMaxWait));
         std::uint64_t releases = 0;
@@ -52,6 +53,29 @@ TEST_F(MultiLockCountsTest, UncontendedIsTwoRoundTripsHoweverManyMembersAndRelea
         }
         EXPECT_EQ(releases, 1u) << to_string(counts());
         EXPECT_EQ(nodes_in(n), 0u);
+    }
+}
+
+TEST_F(MultiLockCountsTest, WithoutTheRightToWriteTheFirstAcquireIsThreeRoundTripsAndEachLaterOneTwo) {
+    auto s = gated_session(60s);
+    make_directories(4);
+    LockOptions options;
+    options.acl = Acl::open();
+    options.acl->front().permissions = Acl::read;  // of the nodes; the directories are open
+    MultiLock lock(s, mutexes(4), options);
+    gate().delay(Direction::to_client, kReplyDelay);
+    for (const bool first : {true, false, false}) {
+        gate().reset_trace();
+        Grant grant = lock.acquire();
+        EXPECT_TRUE(grant.held());
+        EXPECT_EQ(grant.token(), observer().exists(grant.node())->czxid);
+        const auto acquired = trace();
+        EXPECT_EQ(round_trips(acquired, s.info().session_id), first ? 3 : 2) << to_string(count(acquired));
+        EXPECT_EQ(count(acquired)[Opcode::multi], first ? 2u : 1u);
+        EXPECT_EQ(count(acquired)[Opcode::exists], first ? 9u : 5u);
+        EXPECT_EQ(nodes_in(4), 4u);
+        EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+        EXPECT_EQ(nodes_in(4), 0u);
     }
 }
 
@@ -83,7 +107,7 @@ TEST_F(MultiLockCountsTest, TheHandOverOfManyMembersIsOneCheck) {
     Acquiring waiting([&] { return lock.acquire(); });
     ASSERT_TRUE(await([&] { return server().watch_count() >= 20; }));
     ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 20; }));
-    EXPECT_EQ(round_trips(trace(), s.info().session_id), 3) << to_string(counts());
+    EXPECT_EQ(round_trips(trace(), s.info().session_id), 3) << to_string(counts());  // create, list, watch
     gate().reset_trace();
     first.release();
     const Grant grant = waiting.get();

@@ -79,7 +79,7 @@ TEST_F(MultiLockFaultsTest, EveryRequestOfAContendedAcquireMayBeLostBeforeOrAfte
     // The transaction, the check and the release are all multis.
     const std::pair<Opcode, int> requests[] = {
         {Opcode::multi, 1},  {Opcode::multi, 2},         {Opcode::multi, 3},         {Opcode::exists, 1},
-        {Opcode::exists, 4}, {Opcode::get_children2, 1}, {Opcode::get_children2, 3}, {Opcode::get_data, 2}};
+        {Opcode::exists, 3}, {Opcode::get_children2, 1}, {Opcode::get_children2, 3}, {Opcode::get_data, 2}};
     for (const auto& [op, nth] : requests) {
         for (const bool after : {false, true}) {
             SCOPED_TRACE(to_string(op) + " " + std::to_string(nth) + (after ? " lost after" : " lost before"));

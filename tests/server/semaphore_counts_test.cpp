@@ -26,17 +26,53 @@ TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequ
     for (const std::int32_t count : {1, 1, 3}) {
         gate().reset_trace();
         Grant grant = semaphore.acquire(count);
-        EXPECT_EQ(to_string(counts()), "exists 2, get_data 1, multi 1, create2 1");
+        EXPECT_EQ(to_string(counts()), "exists 1, get_data 1, multi 1, create2 1");
         EXPECT_EQ(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
         EXPECT_EQ(counts().writes(), 2u);
         EXPECT_TRUE(grant.held());
+        for (const auto& node : grant.nodes()) {
+            const auto lease = observer().get(node);
+            ASSERT_TRUE(lease);
+            EXPECT_EQ(grant.token(), lease->stat.czxid);
+            EXPECT_THAT(lease->data, ::testing::HasSubstr("\"v\":1"));
+        }
         EXPECT_TRUE(grant.release_and_wait(kMaxWait));
-        EXPECT_EQ(counts().total(), 6u) << to_string(trace());
+        EXPECT_EQ(counts().total(), 5u) << to_string(trace());
         EXPECT_EQ(leased(), 0u);
     }
-    SemaphoreMutex mutex(s, path("mutex"));
+}
+
+TEST_F(SemaphoreCountsTest, ACycleOfTheMutexIsTwoRoundTripsAndFiveRequests) {
+    auto s = gated_session(60s);
+    SemaphoreMutex mutex(s, lock_path());
     mutex.lock();
     mutex.unlock();
+    ASSERT_TRUE(await([&] { return leased() == 0; }));
+    gate().delay(Direction::to_client, kReplyDelay);
+    gate().reset_trace();
+    Grant grant = mutex.acquire();
+    EXPECT_EQ(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
+    EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+    EXPECT_EQ(counts().total(), 5u) << to_string(trace());
+}
+
+TEST_F(SemaphoreCountsTest, WithoutTheRightToWriteALeaseItIsReadForItsToken) {
+    auto s = gated_session(60s);
+    Semaphore(s, lock_path(), 2).acquire().release();  // makes the directories, and writes the number of leases
+    ASSERT_TRUE(await([&] { return leased() == 0; }));
+    LockOptions options;
+    options.acl = Acl::open();
+    options.acl->front().permissions = Acl::read;
+    Semaphore semaphore(s, lock_path(), 2, options);
+    for (const bool first : {true, false}) {
+        gate().reset_trace();
+        Grant grant = semaphore.acquire(2);
+        EXPECT_TRUE(grant.held());
+        EXPECT_EQ(counts()[Opcode::multi], first ? 2u : 1u) << to_string(trace());
+        EXPECT_EQ(counts()[Opcode::exists], 2u) << to_string(trace());
+        EXPECT_TRUE(grant.release_and_wait(kMaxWait));
+        EXPECT_EQ(leased(), 0u);
+    }
 }
 
 TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing) {

@@ -103,6 +103,9 @@ void Impostor::on_commit(const Txn& txn) {
         if (txn.kind == Txn::Kind::request && !txn.by_operator)
             judge_.violation("foreign", effect.path + ": is deleted by another session than that which made it");
     }
+    for (const Effect& effect : txn.effects) {  // a marker is gone again
+        if (effect.kind == Effect::Kind::remove) std::erase(made, effect.path);
+    }
     if (!made.empty()) on_made(made);
 }
 
@@ -133,6 +136,8 @@ void Impostor::own_effect(const Effect& effect) {
     for (const auto& [victim, attack] : attacks_) {
         if (!attack->blind || std::ranges::find(attack->struck, effect.path) == attack->struck.end()) continue;
         if (attack->when == When::held || world_.now() >= attack->unseen_until) continue;
+        // Leases are held by the answer to their transaction. A deletion after it is an operator's.
+        if (attack->when == When::unseen && is_lease(effect.path)) continue;
         judge_.deleted_unseen(effect.path);
         if (attack->when == When::in_doubt && is_lease(effect.path)) doubtful_leases_.insert(effect.path);
     }

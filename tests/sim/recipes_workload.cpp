@@ -356,7 +356,12 @@ void RecipesWorkload::use_several(Worker& worker) {
     }
     if (members.empty()) return;
     for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[rng.below(i)]);
-    MultiLock lock(worker.process.session(), std::move(members));
+    LockOptions options;
+    if (rng.one_in(4)) {  // nobody may write the nodes of this set, not even a marker
+        options.acl = open_acl();
+        options.acl->front().permissions = Acl::all & ~Acl::write;
+    }
+    MultiLock lock(worker.process.session(), std::move(members), std::move(options));
     const auto [wait, before, later] = usual_ways(lock);
     take_and_hold(worker, {wait, before, later}, claims);
 }

@@ -22,16 +22,47 @@ std::string prefix_of(const MultiQueueSpec& spec, std::size_t member, const std:
     return join_path(spec.members[member].directory, identity + spec.members[member].base);
 }
 
-/// What the transaction takes that creates a node in each of the queues.
-std::size_t wire_bytes(const MultiQueue& queue, const std::string& payload) {
-    std::vector<MultiOp> creates(queue.queues.size());
-    const std::string identity(kIdentityChars, 'x');
-    for (std::size_t i = 0; i < creates.size(); ++i) {
-        creates[i].path = prefix_of(queue.spec, i, identity);
-        creates[i].data = payload;
-        creates[i].acl = queue.acl;
+/// Between the identity and the end of the marker's name. No client takes such a node for a contender.
+constexpr const char* kMarkerName = "marker";
+
+/// The transaction that creates a node in each of the queues. The marker comes after them, so that they get the next
+/// number of their directory.
+std::vector<MultiOp> creation(const MultiQueue& queue, const std::string& identity, const std::string& payload,
+                              bool marked) {
+    std::vector<MultiOp> ops(queue.queues.size());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+        ops[i].kind = MultiOp::Kind::create;
+        ops[i].path = prefix_of(queue.spec, i, identity);
+        ops[i].data = payload;
+        ops[i].acl = queue.acl;
+        ops[i].mode = CreateMode::ephemeral_sequential;
     }
-    return multi_wire_bytes(creates);
+    if (!marked) return ops;
+    for (const auto kind : {MultiOp::Kind::create, MultiOp::Kind::set, MultiOp::Kind::remove}) {
+        MultiOp& op = ops.emplace_back();
+        op.kind = kind;
+        op.path = join_path(queue.spec.members.front().directory, identity + kMarkerName);
+        if (kind == MultiOp::Kind::create) op.acl = queue.acl;
+        op.mode = CreateMode::ephemeral;
+    }
+    return ops;
+}
+
+/// The answer to that, of a set of `size` members.
+CreatedSet created_set(std::size_t size, Rc rc, const std::vector<MultiResult>& results) {
+    CreatedSet created;
+    created.paths.resize(size);
+    created.refused = size;
+    const bool marked = results.size() > size;
+    if (rc == Rc::ok) {
+        for (std::size_t i = 0; i < size; ++i) created.paths[i] = results[i].path;
+        if (marked) created.marker = results[size + 1].stat;
+    } else if (results.size() >= size) {
+        const auto first = static_cast<std::size_t>(std::ranges::find(results, rc, &MultiResult::rc) - results.begin());
+        created.refused = std::min(first, size);
+        created.marker_refused = first >= size && first < results.size();
+    }
+    return created;
 }
 
 }  // namespace
@@ -50,7 +81,8 @@ std::shared_ptr<const MultiQueue> make_multi_queue(const SessionCore& core,
     queue->queues = std::move(queues);
     queue->options = std::move(options);
     const std::string payload = write_payload(queue->options, {}, operation, queue->name);
-    if (const std::size_t bytes = wire_bytes(*queue, payload); bytes > kMaxRequestBytes) {
+    const auto ops = creation(*queue, std::string(kIdentityChars, 'x'), payload, true);
+    if (const std::size_t bytes = multi_wire_bytes(ops); bytes > kMaxRequestBytes) {
         throw Error(Errc::too_large, operation, queue->name,
                     "the transaction would have " + std::to_string(bytes) + " bytes and the servers take " +
                         std::to_string(kMaxRequestBytes) + "; use shorter paths or fewer of them");
@@ -92,23 +124,10 @@ std::string MultiAcquireOp::payload() const {
 
 // ---- requests -----------------------------------------------------------------------------------------------------
 
-void MultiAcquireOp::create(Ticket ticket, const std::string& identity) {
-    const std::string data = payload();
-    std::vector<MultiOp> ops(size());
-    for (std::size_t i = 0; i < size(); ++i) {
-        ops[i].kind = MultiOp::Kind::create;
-        ops[i].path = prefix_of(queue_->spec, i, identity);
-        ops[i].data = data;
-        ops[i].acl = queue_->acl;
-        ops[i].mode = CreateMode::ephemeral_sequential;
-    }
-    core_->multi(std::move(ops),
+void MultiAcquireOp::create(Ticket ticket, const std::string& identity, bool marked) {
+    core_->multi(creation(*queue_, identity, payload(), marked),
                  answered([this, ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-                     std::vector<std::string> paths(size());
-                     for (std::size_t i = 0; rc == Rc::ok && i < paths.size(); ++i) paths[i] = results[i].path;
-                     const auto refused = std::ranges::find(results, rc, &MultiResult::rc) - results.begin();
-                     const auto member = results.size() == paths.size() ? refused : std::ssize(paths);
-                     fsm_.on_created(ticket, rc, paths, static_cast<std::size_t>(member), sent_at);
+                     fsm_.on_created(ticket, rc, created_set(size(), rc, results), sent_at);
                  }));
     for (std::size_t i = 0; i < size(); ++i) {
         core_->exists(directory(i), answered([this, ticket, i](Rc rc, const NodeStat& stat, Instant) {
@@ -209,6 +228,13 @@ void MultiAcquireOp::delete_by_identity(const std::string& identity) {
         });
     }
 }
+
+bool MultiAcquireOp::may_mark() {
+    return !queue_->marker_refused.load(std::memory_order_relaxed) &&
+           !queue_->queues.front()->warned.load(std::memory_order_relaxed);
+}
+
+void MultiAcquireOp::never_mark_again() { queue_->marker_refused.store(true, std::memory_order_relaxed); }
 
 void MultiAcquireOp::note(const char* what) {
     core_->log().warn("{} {}: {} (session {:#x}, node {})", operation_, queue_->name, what, printable(session_id()),

@@ -22,6 +22,7 @@ struct MultiQueue {
     std::string name;  // of the whole set, for errors and the log
     std::vector<Acl> acl;
     LockOptions options;
+    mutable std::atomic<bool> marker_refused{false};  // by the servers, once
 
     const std::string& user_path(std::size_t member) const noexcept { return queues[member]->user_path; }
 };
@@ -42,7 +43,7 @@ private:
     OperationFsm& machine() noexcept override { return fsm_; }
 
     // MultiAcquirePort
-    void create(Ticket ticket, const std::string& identity) override;
+    void create(Ticket ticket, const std::string& identity, bool marked) override;
     void make_directory(Ticket ticket, std::size_t member) override;
     void list(Ticket ticket, std::size_t member) override;
     void sync(Ticket ticket) override;
@@ -57,6 +58,8 @@ private:
     void delete_nodes(const std::vector<std::string>& names) override;
     void delete_stray(std::size_t member, const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
+    bool may_mark() override;
+    void never_mark_again() override;
     void note(const char* what) override;
     void running_out(std::size_t member) override;
     void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override;

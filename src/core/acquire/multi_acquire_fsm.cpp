@@ -63,17 +63,17 @@ void MultiAcquireFsm::send_create() {
     node_session_ = port_.session_id();
     fast_grant_ = true;
     missing_.clear();
-    port_.create(begin(Step::creating, size()), identity_);
+    const bool marked = port_.may_mark();
+    port_.create(begin(Step::creating, size()), identity_, marked);
 }
 
-void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused,
-                                 Instant sent_at) {
+void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const CreatedSet& created, Instant sent_at) {
     if (ticket != ticket_) return;  // of a session that is over (H5)
     const Meaning what = meaning(rc);
     if (step_ == Step::leaving) {
         if (node_incarnation_ == port_.incarnation()) {
             if (what == Meaning::done) {
-                for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
+                for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(created.paths[i]);
                 port_.delete_nodes(nodes_);
             }
             if (what == Meaning::unknown || what == Meaning::session_over) port_.delete_by_identity(identity_);
@@ -82,7 +82,7 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::st
     }
     if (step_ != Step::creating) return;
     step_ = Step::idle;
-    if (what == Meaning::done) return take_nodes(paths, sent_at);
+    if (what == Meaning::done) return take_nodes(created, sent_at);
     if (what == Meaning::unknown || what == Meaning::session_over) {
         known_ = Known::unknown;
         return attempt_failed();
@@ -91,7 +91,11 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::st
         step_ = Step::finding_missing;
         return;
     }
-    const auto member = refused < size() ? std::optional(refused) : std::nullopt;
+    if (created.marker_refused) {  // nothing was created; most likely there is no right to write
+        port_.never_mark_again();
+        return send_create();
+    }
+    const auto member = created.refused < size() ? std::optional(created.refused) : std::nullopt;
     if (rc == Rc::node_exists) {
         return fail(Errc::sequence_exhausted,
                     "the server hands out the same number again; delete the idle lock directory", member);
@@ -99,12 +103,13 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const std::vector<std::st
     handle_error(rc, "create", member);
 }
 
-void MultiAcquireFsm::take_nodes(const std::vector<std::string>& paths, Instant sent_at) {
-    for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(paths[i]);
-    czxid_ = 0;  // the answer of a transaction does not tell it
+void MultiAcquireFsm::take_nodes(const CreatedSet& created, Instant sent_at) {
+    for (std::size_t i = 0; i < size(); ++i) nodes_[i] = base_name(created.paths[i]);
+    czxid_ = created.marker.mzxid;  // 0: there was no marker
     known_ = Known::created;
     directory_attempts_ = 0;
     if (node_incarnation_ != port_.incarnation()) return attempt_failed();  // resume() forgets the nodes
+    if (czxid_ != 0 && foreign(created.marker)) return foreign_nodes();
     port_.lease_committed(sent_at);
     if (!check_numbers()) return;
     look_anew();
@@ -134,7 +139,7 @@ void MultiAcquireFsm::on_parent(Ticket ticket, std::size_t member, Rc rc, const 
         if (rc == Rc::no_node) return own_node_missing();
         if (meaning(rc) != Meaning::done) return handle_error(rc, "exists", member);
         // The one child is ours if the directory's last change was our transaction, or if a later check finds our
-        // node. The czxid of that transaction is asked for next.
+        // node.
         if (stat.num_children == 1) {
             standing_[member].state = State::clear;
             standing_[member].only_since = stat.pzxid;
@@ -229,7 +234,7 @@ void MultiAcquireFsm::on_own(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (rc == Rc::no_node) return own_node_missing();
     if (meaning(rc) != Meaning::done) return handle_error(rc, "exists", 0);
     // One transaction, and so one owner and one czxid.
-    if (stat.ephemeral_owner != node_session_) return foreign_nodes();
+    if (foreign(stat)) return foreign_nodes();
     known_ = Known::created;
     czxid_ = stat.czxid;
     if (--open_ == 0) decide();

@@ -17,14 +17,23 @@
 
 namespace zkrecipes::internal {
 
+/// What the transaction that creates a set was answered.
+struct CreatedSet {
+    std::vector<std::string> paths;  // of the new nodes
+    NodeStat marker;                 // czxid 0: there was none
+    std::size_t refused = 0;         // whose create was refused; the number of members: not known
+    bool marker_refused = false;     // all creates were allowed, and the marker was not
+};
+
 /// What the protocol of a multi-lock asks of its surroundings. Members are named by their index, lists of names have
 /// one entry for each member.
 class MultiAcquirePort : public virtual OperationPort {
 public:
     // ---- requests ----
     /// One transaction that creates (ephemeral, sequential) a node of this identity in every queue and, right behind
-    /// it, exists of every directory: on_created, then on_parent for each.
-    virtual void create(Ticket ticket, const std::string& identity) = 0;
+    /// it, exists of every directory: on_created, then on_parent for each. `marked`: the same transaction creates a
+    /// marker in the first directory, sets its data and deletes it.
+    virtual void create(Ticket ticket, const std::string& identity, bool marked) = 0;
     virtual void make_directory(Ticket ticket, std::size_t member) = 0;      // on_directory
     virtual void list(Ticket ticket, std::size_t member) = 0;                // on_children
     virtual void sync(Ticket ticket) = 0;                                    // on_synced
@@ -44,6 +53,10 @@ public:
     virtual void delete_nodes(const std::vector<std::string>& names) = 0;  // "": not there, or not known
     virtual void delete_stray(std::size_t member, const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;  // in every queue
+
+    // ---- the marker ----
+    virtual bool may_mark() = 0;          // it was not refused, and the first directory has numbers enough
+    virtual void never_mark_again() = 0;  // it was refused
 
     // ---- the log, and the end ----
     virtual void note(const char* what) = 0;           // something worth a line in the log
@@ -88,15 +101,32 @@ enum class MultiAcquireStep : std::uint8_t {
 /// transaction makes all nodes or none, so what is known of one of them is known of all.
 ///
 /// After the create each step is taken for all members at the same time and costs one round trip: exists of the
-/// directories; lists of those that have other contenders; watches of all predecessors. When these are gone, one
-/// committed check of all own nodes, together with a list where there may be another predecessor.
+/// directories, in the round trip of the create; lists of those that have other contenders; watches of all
+/// predecessors. When these are gone, one committed check of all own nodes, together with a list where there may be
+/// another predecessor.
+///
+/// A free set is held after one round trip. The answer to a transaction contains no czxid, but the answer to a setData
+/// inside it contains the Stat of that node. So the transaction also creates a *marker*, an ephemeral node, sets its
+/// data and deletes it. Why the grant is right:
+///   - The mzxid of the marker is the zxid Z of the transaction, and so the czxid of all own nodes. Their owner is the
+///     marker's, because one session sends one transaction.
+///   - The reads of the directories were sent behind the transaction, so their answers show a state at or after Z. A
+///     directory whose pzxid is Z has not gained or lost a child after Z. At Z it gained our node, and the marker came
+///     and went. So if it has one child, this is our node, and it was the only one at Z.
+///   - If that is so for every directory, the set was first in all queues at one point in the history, Z. Later
+///     contenders have larger numbers.
+///   - The transaction was committed, so it renews the lease from the time when it was sent. begin_hold() refuses a
+///     lease that is not fresh.
+/// A directory with several children is listed. One with one child and another pzxid needs the committed check. If the
+/// servers refuse the marker (no right to write the node or to delete in the directory), and if the transaction's
+/// answer was lost, exists of the first own node answers czxid and owner. The marker uses a sequence number of the
+/// first directory, so it is left out when more than half of them are used up.
 class MultiAcquireFsm final : public QueueingFsm<MultiAcquirePort, MultiAcquireStep> {
 public:
     MultiAcquireFsm(MultiAcquirePort& port, const MultiQueueSpec& spec, Patience patience);
 
     // ---- answers ----
-    /// `paths`: of the new nodes. `refused`: whose create was refused; the number of members: not known.
-    void on_created(Ticket ticket, Rc rc, const std::vector<std::string>& paths, std::size_t refused, Instant sent_at);
+    void on_created(Ticket ticket, Rc rc, const CreatedSet& created, Instant sent_at);
     void on_parent(Ticket ticket, std::size_t member, Rc rc, const NodeStat& stat);
     void on_directory(Ticket ticket, std::size_t member, Rc rc);
     void on_children(Ticket ticket, std::size_t member, Rc rc, const std::vector<std::string>& names);
@@ -131,7 +161,7 @@ private:
 
     std::size_t size() const noexcept { return spec_.members.size(); }
     void send_create();
-    void take_nodes(const std::vector<std::string>& paths, Instant sent_at);
+    void take_nodes(const CreatedSet& created, Instant sent_at);
     bool check_numbers();
     void make_missing();
     void send_search();
@@ -147,6 +177,7 @@ private:
     void send_renewal();
     bool any(State state) const;
     void own_node_missing();
+    bool foreign(const NodeStat& own) const noexcept { return own.ephemeral_owner != node_session_; }
     void foreign_nodes();
     // `member`: the one that the error is about.
     void handle_error(Rc rc, const char* what, std::optional<std::size_t> member = {});

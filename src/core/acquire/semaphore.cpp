@@ -21,9 +21,11 @@ std::shared_ptr<const QueueRule> queue_rule() {
 
 /// Which operation it was that the servers refused: the first with this answer, since those after it say something else
 /// and those before it "ok".
-TakingStep refused_step(Rc rc, const std::vector<MultiResult>& results) {
-    const auto first = std::ranges::find(results, rc, &MultiResult::rc) - results.begin();
-    return first == 0 ? TakingStep::terms : first == 1 ? TakingStep::place : TakingStep::leases;
+TakingStep refused_step(Rc rc, const std::vector<MultiResult>& results, std::size_t leases) {
+    const auto first = static_cast<std::size_t>(std::ranges::find(results, rc, &MultiResult::rc) - results.begin());
+    if (first == 0) return TakingStep::terms;
+    if (first == 1) return TakingStep::place;
+    return first == 2 + leases && first < results.size() ? TakingStep::data : TakingStep::leases;
 }
 
 /// One acquire of leases: gives a SemaphoreFsm what AcquireOp does not have.
@@ -132,11 +134,20 @@ void SemaphoreOp::take(Ticket ticket, const LeaseRequest& taking) {
         create.acl = queue_->acl;
         create.mode = CreateMode::ephemeral;
     }
-    core_->multi(std::move(ops),
-                 answered([this, ticket](Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-                     fsm_.on_taken(ticket, rc, refused_step(rc, results), sent_at);
-                 }));
-    find_lease(ticket, taking.leases.front());
+    if (taking.told) {
+        MultiOp tell;
+        tell.kind = MultiOp::Kind::set;
+        tell.path = ops[2].path;
+        tell.data = std::exchange(ops[2].data, {});  // nobody sees the lease without them
+        ops.push_back(std::move(tell));
+    }
+    const auto on_answer = [this, ticket, leases = taking.leases.size()](Rc rc, const std::vector<MultiResult>& results,
+                                                                         Instant sent_at) {
+        const bool told = rc == Rc::ok && results.size() == 2 + leases + 1;
+        fsm_.on_taken(ticket, rc, refused_step(rc, results, leases), told ? results.back().stat : NodeStat{}, sent_at);
+    };
+    core_->multi(std::move(ops), answered(on_answer));
+    if (!taking.told) find_lease(ticket, taking.leases.front());
 }
 
 /// Reads how many leases are agreed on, and changes it if asked to.

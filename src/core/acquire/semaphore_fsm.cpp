@@ -206,6 +206,7 @@ void SemaphoreFsm::send_take() {
     for (std::int32_t i = 0; i < wanted_; ++i) taking.leases.push_back(identity_ + "lease-" + format_sequence(i));
     taking.version = version_;
     if (unwritten_) taking.terms = write_limit(terms_.limit);
+    taking.told = terms_.writable;
     if (!lease_port_.reserve_leases(taking.leases)) {
         return fail(Errc::budget_exceeded, kTooManyNodes);
     }
@@ -213,7 +214,7 @@ void SemaphoreFsm::send_take() {
     lease_port_.take(go_to(Head::taking), taking);
 }
 
-void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant sent_at) {
+void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, const NodeStat& lease, Instant sent_at) {
     if (ticket != ticket_) return;
     const Meaning what = meaning(rc);
     const bool open = what == Meaning::unknown || what == Meaning::session_over;
@@ -236,6 +237,10 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant se
         taken_ = Taken::unknown;
         return attempt_failed();
     }
+    if (refused == TakingStep::data) {  // nothing was taken; most likely there is no right to write
+        terms_.writable = false;
+        return send_take();
+    }
     if (what == Meaning::refused) return on_taking_refused(rc, refused);
     if (what != Meaning::done) return handle_error(rc, "taking the leases");
     taken_ = Taken::yes;
@@ -243,6 +248,7 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant se
     lease_port_.left_queue();
     port_.lease_committed(sent_at);
     if (unwritten_) terms_.directory = directory_;
+    if (lease.czxid != 0) return use_leases(lease);
     step_ = Step::beyond;
     head_ = Head::reading_lease;
 }
@@ -271,26 +277,38 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (meaning(rc) != Meaning::done) {
         return handle_error(rc, "exists");
     }
-    const bool foreign = stat.ephemeral_owner != node_session_ || !same_session();
-    if (foreign) {
-        port_.note("leases of this identity belong to another session: starting again");
-        // Only the first of several was looked at: if another client made that one, the rest may be ours.
-        if (same_session()) {
-            lease_port_.delete_leases_by_identity(identity_);
-            // It may be why the transaction did not happen: then our place in the queue is still there.
-            if (taken_ == Taken::unknown) port_.delete_node(node_);
-        }
-        forget_nodes();
-        return attempt_failed();
-    }
-    if (recovering && taken_ == Taken::unknown) {
+    if (!recovering) return use_leases(stat);
+    if (foreign(stat)) return foreign_leases();
+    if (taken_ == Taken::unknown) {
         taken_ = Taken::yes;
         known_ = Known::none;
         lease_port_.left_queue();
     }
     czxid_ = stat.czxid;
-    if (!recovering) return grant_or_renew_leases();
     lease_port_.renew_leases(go_to(Head::renewing_leases), leases_);
+}
+
+/// They were just taken.
+void SemaphoreFsm::use_leases(const NodeStat& first) {
+    if (foreign(first)) return foreign_leases();
+    czxid_ = first.czxid;
+    grant_or_renew_leases();
+}
+
+bool SemaphoreFsm::foreign(const NodeStat& lease) const {
+    return lease.ephemeral_owner != node_session_ || !same_session();
+}
+
+void SemaphoreFsm::foreign_leases() {
+    port_.note("leases of this identity belong to another session: starting again");
+    // Only the first of several was looked at: if another client made that one, the rest may be ours.
+    if (same_session()) {
+        lease_port_.delete_leases_by_identity(identity_);
+        // It may be why the transaction did not happen: then our place in the queue is still there.
+        if (taken_ == Taken::unknown) port_.delete_node(node_);
+    }
+    forget_nodes();
+    attempt_failed();
 }
 
 void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {

@@ -19,9 +19,10 @@ struct LeaseRequest {
     std::vector<std::string> leases;  // names of the nodes to be created
     std::int32_t version = 0;         // of the data of the directory of leases
     std::string terms;                // what to write there; empty: nothing, only compare the version
+    bool told = true;                 // also sets the data of the first lease, which answers its Stat
 };
 /// Which of the operations of a LeaseRequest was refused.
-enum class TakingStep { terms, place, leases };
+enum class TakingStep { terms, place, leases, data };
 
 /// What SemaphoreFsm asks of its surroundings beside what AcquirePort has; that port's requests concern the queue.
 class LeasePort {
@@ -31,7 +32,7 @@ public:
     virtual void make_leases(Ticket ticket) = 0;   // on_leases_made
     virtual void watch_leases(Ticket ticket) = 0;  // its children: on_leases_watched; on_leases_changed, if it fires
     virtual void unwatch_leases() = 0;             // harmless without a watch
-    /// The transaction and, right behind it, exists of the first lease: on_taken, then on_lease.
+    /// The transaction: on_taken. If it does not tell the Stat, right behind it exists of the first lease: on_lease.
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
     virtual void sync_leases(Ticket ticket) = 0;                                          // on_leases_synced
     virtual void find_lease(Ticket ticket, const std::string& name) = 0;                  // exists: on_lease
@@ -52,6 +53,11 @@ public:
 /// In the order of the servers' transactions there are never more leases than the limit. While our node is at the head,
 /// no other contender takes leases, so there are at most as many as the last count showed. The transaction happens only
 /// if our node is still there and the limit has not been changed.
+///
+/// The transaction also sets the data of the first lease, because only the answer to a setData contains a Stat. That of
+/// the new lease has the czxid and the owner of all leases, as one session makes them by one transaction. So the grant
+/// needs no read: the transaction is committed, has checked the own place, and renews the lease. Without the right to
+/// write the lease, and after a lost answer, exists of the first lease answers the same.
 class SemaphoreFsm final : public AcquireFsm {
 public:
     SemaphoreFsm(AcquirePort& port, LeasePort& leases, const QueueSpec& spec, Patience patience, SemaphoreTerms& terms,
@@ -61,8 +67,8 @@ public:
     void on_leases_made(Ticket ticket, Rc rc);
     void on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_leases_changed(Ticket ticket);
-    /// `refused`: which operation, where rc is a refusal.
-    void on_taken(Ticket ticket, Rc rc, TakingStep refused, Instant sent_at);
+    /// `refused`: which operation, where rc is a refusal. `lease`: of the first lease; czxid 0: not told.
+    void on_taken(Ticket ticket, Rc rc, TakingStep refused, const NodeStat& lease, Instant sent_at);
     void on_lease(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_leases_synced(Ticket ticket, Rc rc);
     void on_leases_renewed(Ticket ticket, Rc rc);
@@ -109,6 +115,9 @@ private:
     bool enough(const NodeStat& stat) const noexcept;
     void send_take();
     void on_taking_refused(Rc rc, TakingStep refused);
+    void use_leases(const NodeStat& first);
+    bool foreign(const NodeStat& lease) const;
+    void foreign_leases();
     void leases_gone();
     void grant_or_renew_leases();
 

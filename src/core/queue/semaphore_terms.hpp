@@ -17,6 +17,7 @@ struct SemaphoreTerms {
     std::int32_t limit = 1;
     bool follows = true;         // false: the recipe knows one number only
     std::int64_t directory = 0;  // czxid of the directory in which the number was found; 0: not yet
+    bool writable = true;        // no server has refused to set the data of a new lease
 };
 
 /// {"v":1,"leases":5}

@@ -43,21 +43,33 @@ protected:
         return request;
     }
     /// Lets an acquire of these many free members succeed.
-    void grant_all(std::size_t members, std::int64_t czxid) {
+    void grant_all(std::size_t members, std::int64_t czxid, const std::string& number = "0000000000") {
+        answer_create(members, true, czxid, number);
+    }
+    /// One whose transaction makes no marker.
+    void grant_unmarked(std::size_t members, std::int64_t czxid) {
+        answer_create(members, false, czxid, "0000000000");
+        Reply own;
+        own.stat.czxid = czxid;
+        own.stat.ephemeral_owner = 0x100;
+        answer("exists", own);
+    }
+    void answer_create(std::size_t members, bool marked, std::int64_t czxid, const std::string& number) {
         runtime->run();
         auto create = client().take("multi");
-        ASSERT_EQ(create.ops.size(), members);
+        ASSERT_EQ(create.ops.size(), members + (marked ? 3 : 0));
         Reply created;
-        for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + "0000000000", {}});
+        for (const auto& op : create.ops) created.results.push_back({Rc::ok, op.path + number, {}});
+        if (marked) {
+            NodeStat& marker = created.results[members + 1].stat;
+            marker.czxid = marker.mzxid = czxid;
+            marker.ephemeral_owner = 0x100;
+        }
         create.answer(created);
         Reply parent;
         parent.stat.num_children = 1;
         parent.stat.pzxid = czxid;
         for (std::size_t i = 0; i < members; ++i) answer("exists", parent);
-        Reply own;
-        own.stat.czxid = czxid;
-        own.stat.ephemeral_owner = 0x100;
-        answer("exists", own);
     }
 
     std::optional<Session> session;
@@ -123,15 +135,21 @@ TEST_F(MultiLockUnitTest, OneTransactionWritesWhatEachRecipeWrites) {
     ASSERT_EQ(client().open.size(), 4u);
     EXPECT_EQ(client().open[0].op, "multi");
     const auto& ops = client().open[0].ops;
-    ASSERT_EQ(ops.size(), 3u);
+    ASSERT_EQ(ops.size(), 6u);
     const std::string identity = ops[0].path.substr(3, 40);
     EXPECT_EQ(ops[0].path, "/m/" + identity + "lock-");
     EXPECT_EQ(ops[1].path, "/w/" + identity + "__WRIT__");
     EXPECT_EQ(ops[2].path, "/r/" + identity + "__READ__");
-    for (const auto& op : ops) {
-        EXPECT_EQ(op.mode, CreateMode::ephemeral_sequential);
-        EXPECT_THAT(op.data, HasSubstr("\"v\":1"));
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(ops[i].mode, CreateMode::ephemeral_sequential);
+        EXPECT_THAT(ops[i].data, HasSubstr("\"v\":1"));
     }
+    // The marker: what is created is deleted.
+    for (std::size_t i = 3; i < 6; ++i) EXPECT_EQ(ops[i].path, "/m/" + identity + "marker");
+    EXPECT_EQ(ops[3].kind, MultiOp::Kind::create);
+    EXPECT_EQ(ops[3].mode, CreateMode::ephemeral);
+    EXPECT_EQ(ops[4].kind, MultiOp::Kind::set);
+    EXPECT_EQ(ops[5].kind, MultiOp::Kind::remove);
     EXPECT_EQ(client().open[3].path, "/r");
     grant_all(3, 33);
     ASSERT_TRUE(result);
@@ -145,6 +163,48 @@ TEST_F(MultiLockUnitTest, OneTransactionWritesWhatEachRecipeWrites) {
     ASSERT_EQ(release.ops.size(), 3u);
     EXPECT_EQ(release.ops[2].kind, MultiOp::Kind::remove);
     EXPECT_TRUE(client().open.empty());
+}
+
+TEST_F(MultiLockUnitTest, AMarkerThatIsRefusedIsLeftOutFromThenOn) {
+    connect();
+    MultiLock lock(*session, {{"/a"}, {"/b"}});
+    std::optional<AcquireResult> result;
+    for (const bool first : {true, false}) {
+        lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
+        runtime->run();
+        if (first) {
+            Reply refusal;
+            refusal.rc = Rc::no_auth;
+            refusal.results.resize(5);
+            refusal.results[3].rc = Rc::no_auth;
+            refusal.results[4].rc = Rc::runtime_inconsistency;
+            answer("multi", refusal);
+            for (int i = 0; i < 2; ++i) answer("exists", {});
+        }
+        grant_unmarked(2, 33);
+        ASSERT_TRUE(result && !result->error);
+        EXPECT_EQ(result->value.token(), 33);
+        result->value.release();
+        Reply gone;
+        gone.results.resize(2);
+        answer("multi", gone);
+    }
+}
+
+TEST_F(MultiLockUnitTest, WhenHalfOfTheNumbersAreUsedUpTheMarkerIsLeftOut) {  // H11
+    connect();
+    MultiLock lock(*session, {{"/a"}, {"/b"}});
+    std::optional<AcquireResult> result;
+    lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
+    grant_all(2, 33, "1073741824");
+    ASSERT_TRUE(result && result->value.held());
+    result->value.release();
+    Reply gone;
+    gone.results.resize(2);
+    answer("multi", gone);
+    lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
+    grant_unmarked(2, 44);
+    EXPECT_EQ(result->value.token(), 44);
 }
 
 TEST_F(MultiLockUnitTest, ThatOneMemberIsGoneLosesTheGrant) {
@@ -218,7 +278,7 @@ TEST_F(MultiLockUnitTest, TheRoomOfASetThatIsNotGrantedComesBackToo) {
         lock.acquire_async(Deadline::never(), {}, [&](AcquireResult r) { result = std::move(r); });
         Reply refusal;
         refusal.rc = Rc::no_auth;
-        refusal.results.resize(20);
+        refusal.results.resize(23);
         answer("multi", refusal);
         while (!client().open.empty()) client().take().answer({});
         runtime->run();

@@ -43,7 +43,12 @@ protected:
             const bool lease = request.path.find("/leases/") != std::string::npos;
             if (request.op == "remove" && !lease) --nodes;
             if (request.op == "multi") reply.results.resize(request.ops.size());
-            for (const auto& op : request.ops) nodes -= op.kind == MultiOp::Kind::remove ? 1 : 0;
+            for (std::size_t op = 0; op < request.ops.size(); ++op) {
+                if (request.ops[op].kind == MultiOp::Kind::remove) --nodes;
+                if (request.ops[op].kind != MultiOp::Kind::set) continue;
+                reply.results[op].stat.czxid = reply.results[op].stat.mzxid = ++zxid;
+                reply.results[op].stat.ephemeral_owner = 0x100;
+            }
             request.answer(reply);
         }
     }

@@ -93,6 +93,32 @@ const Scenario kScenarios[] = {
                      [&w] { w.others_leave('a'); }};
      }},
     {"OldLease", Patience::wait, {kMutex, kMutex}, [](World& w) { w.slow_lease = true; }},
+    {"MarkerForbidden", Patience::wait, {kMutex, kShared}, [](World& w) { w.marker_answer = Rc::no_auth; }},
+    {"MarkerForbiddenBehindASet",
+     Patience::wait,
+     {kMutex, kMutex},
+     [](World& w) {
+         w.marker_answer = Rc::no_auth;
+         w.others_enter({0, 1});
+         w.script = {[&w] { w.others_leave('a'); }};
+     }},
+    {"AnotherComesBehind",
+     Patience::wait,
+     {kMutex, kMutex},
+     [](World& w) {
+         w.before_parents = [&w] { w.others_enter({0, 1}); };
+         w.script = {[&w] { w.others_leave('a'); }};
+     }},
+    {"OnlyChildIsAnother",
+     Patience::wait,
+     {kMutex},
+     [](World& w) {
+         w.before_parents = [&w] {
+             for (const auto& [member, name] : w.mine()) w.remove(member, name);
+             w.other_enters(0);
+             w.script.push_front([&w] { w.others_leave('a'); });
+         };
+     }},
     {"TryFree", Patience::try_once, {kMutex, kShared}, [](World&) {}},
     {"TryCold", Patience::try_once, {kMutex, kMutex}, [](World& w) { w.dirs[1].exists = false; }},
     {"TryBusy", Patience::try_once, {kMutex, kMutex}, [](World& w) { w.other_enters(1, 'a'); }},

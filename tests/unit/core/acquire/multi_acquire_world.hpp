@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -98,34 +100,44 @@ public:
     }
 
     // ---- MultiAcquirePort ----
-    void create(Ticket t, const std::string& identity) override {
-        trace.push_back("multi");
+    void create(Ticket t, const std::string& identity, bool marked) override {
+        trace.push_back(marked ? "multi" : "unmarked");
         ++writes;
-        send([this, t, identity](bool run, Rc rc) {
-            std::vector<std::string> paths(dirs.size());
-            std::size_t refused = dirs.size();
+        send([this, t, identity, marked](bool run, Rc rc) {
+            CreatedSet answer;
+            answer.refused = dirs.size();
             for (std::size_t i = 0; i < dirs.size() && rc == Rc::ok; ++i) {
                 if (!dirs[i].exists) {
                     rc = Rc::no_node;
-                    refused = i;
+                    answer.refused = i;
                 }
             }
             if (rc == Rc::ok && create_answer) {
                 run = false;
                 rc = *create_answer;
-                refused = 1;
+                answer.refused = 1;
+            }
+            const bool forbidden = marked && marker_answer;
+            if (rc == Rc::ok && forbidden) {
+                rc = *marker_answer;
+                answer.marker_refused = true;
             }
             const bool possible = std::all_of(dirs.begin(), dirs.end(), [](const auto& d) { return d.exists; });
-            if (run && possible) {
+            answer.paths.resize(dirs.size());
+            if (run && possible && !forbidden) {
                 ++zxid;
                 ++created;
                 for (std::size_t i = 0; i < dirs.size(); ++i) {
-                    paths[i] = enter(i, identity + spec.members[i].base, session, zxid);
-                    paths[i] = "/l" + std::to_string(i) + "/" + paths[i];
+                    const auto name = enter(i, identity + spec.members[i].base, session, zxid);
+                    if (rc == Rc::ok) answer.paths[i] = "/l" + std::to_string(i) + "/" + name;
+                }
+                if (marked) ++dirs.front().next_sequence;
+                if (marked && rc == Rc::ok) {
+                    answer.marker.czxid = answer.marker.mzxid = zxid;
+                    answer.marker.ephemeral_owner = std::exchange(owner_shown, std::nullopt).value_or(session);
                 }
             }
-            if (rc != Rc::ok) paths.assign(dirs.size(), "");
-            fsm.on_created(t, rc, paths, refused, now());
+            fsm.on_created(t, rc, answer, now());
         });
         for (std::size_t i = 0; i < dirs.size(); ++i) {
             trace.push_back("exists");
@@ -226,6 +238,8 @@ public:
     }
     void delete_stray(std::size_t m, const std::string& name) override { reaped.emplace_back(m, name); }
     void delete_by_identity(const std::string& identity) override { reaped_identities.push_back(identity); }
+    bool may_mark() override { return marks; }
+    void never_mark_again() override { marks = false; }
     void note(const char*) override { ++notes; }
     void running_out(std::size_t) override { ++warnings; }
     void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override {
@@ -272,6 +286,8 @@ public:
     MultiAcquireFsm fsm;
 
     std::optional<std::int64_t> owner_shown;  // once, instead of the true one
+    bool marks = true;
+    std::optional<Rc> marker_answer;
     std::function<void()> before_parents;
     std::vector<std::pair<std::size_t, std::string>> reaped;
     std::vector<std::pair<std::vector<std::string>, std::int64_t>> holds;
@@ -294,5 +310,22 @@ protected:
         }
     }
 };
+
+/// One answer, and the nodes are those of the hold; or there is neither.
+inline void expect_clean(const MultiAcquireWorld& w) {
+    EXPECT_EQ(w.answers, 1);
+    EXPECT_EQ(w.finishes, 1);
+    EXPECT_TRUE(w.fsm.is_finished());
+    EXPECT_FALSE(w.any_watch());
+    EXPECT_FALSE(w.timer);
+    EXPECT_FALSE(w.bad_grant);
+    if (w.answers == 1 && w.ended == Ended::granted) {
+        EXPECT_EQ(w.holds.size(), 1u);
+        EXPECT_EQ(w.mine().size(), w.fsm.nodes().size());
+    } else {
+        EXPECT_TRUE(w.mine().empty());
+        EXPECT_TRUE(w.holds.empty());
+    }
+}
 
 }  // namespace zkrecipes::internal

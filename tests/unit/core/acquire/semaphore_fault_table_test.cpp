@@ -66,7 +66,16 @@ const Scenario kScenarios[] = {
          };
      }},
     {"LeaseDeletedAtOnce", Patience::wait, 2, 2,
-     [](SemaphoreWorld& w) { w.before_lease_read = [&w] { w.remove_lease(w.my_leases().front()); }; }},
+     [](SemaphoreWorld& w) {
+         w.terms.writable = false;
+         w.before_lease_read = [&w] { w.remove_lease(w.my_leases().front()); };
+     }},
+    {"DataForbidden", Patience::wait, 3, 2,
+     [](SemaphoreWorld& w) {
+         w.data_answer = Rc::no_auth;
+         const auto a = w.other_holds(), b = w.other_holds();
+         w.script = {[&w, a] { w.remove_lease(a); }};
+     }},
     {"OldLease", Patience::wait, 2, 2, [](SemaphoreWorld& w) { w.slow_lease = true; }},
     {"TryFree", Patience::try_once, 2, 2, [](SemaphoreWorld&) {}},
     {"TryCold", Patience::try_once, 2, 2, [](SemaphoreWorld& w) { w.exists = w.leases_exist = false; }},

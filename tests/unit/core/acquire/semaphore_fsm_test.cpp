@@ -34,11 +34,20 @@ TEST(SemaphoreFsmTest, AFreeSemaphoreTakesTwoRoundTripsAndTwoWrites) {
     SemaphoreWorld w(Patience::wait, 3, 3);
     run(w);
     EXPECT_EQ(w.ended, Ended::granted);
-    // The first three go out at once, and the last two.
-    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "look", "take", "exists"));
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "look", "take"));  // the first three go out at once
     EXPECT_EQ(w.writes, 2);
     EXPECT_THAT(w.held, SizeIs(3));
     EXPECT_THAT(w.mine(), IsEmpty());
+}
+
+TEST(SemaphoreFsmTest, WithoutTheRightToWriteOneReadMoreAsksForTheToken) {
+    SemaphoreWorld w(Patience::wait, 3, 2);
+    w.data_answer = Rc::no_auth;
+    run(w);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "look", "take", "take", "exists"));
+    EXPECT_THAT(w.held, SizeIs(2));
+    EXPECT_FALSE(w.terms.writable) << "the next acquire does not ask for it again";
 }
 
 TEST(SemaphoreFsmTest, TheFirstWritesTheNumberAndWhoeverComesLaterMustNameTheSame) {
@@ -200,6 +209,7 @@ TEST(SemaphoreFsmTest, AnUnknownOutcomeIsFoundOutAndNothingIsTakenTwice) {  // H
 
 TEST(SemaphoreFsmTest, LeasesThatTurnOutToBelongToAnotherSessionAreNoHold) {  // H69
     SemaphoreWorld w(Patience::wait, 2, 1);
+    w.terms.writable = false;
     w.before_lease_read = [&] {
         for (auto& [name, node] : w.leases) node.owner = 99;
     };
@@ -208,10 +218,19 @@ TEST(SemaphoreFsmTest, LeasesThatTurnOutToBelongToAnotherSessionAreNoHold) {  //
     EXPECT_EQ(w.ended, Ended::granted);
     EXPECT_EQ(w.uuids, 2);
     EXPECT_EQ(w.leases.at(w.held.at(0)).owner, w.session);
+
+    SemaphoreWorld told(Patience::wait, 2, 1);
+    told.owner_told = 99;
+    run(told);
+    EXPECT_EQ(told.ended, Ended::granted);
+    EXPECT_EQ(told.uuids, 2);
+    EXPECT_EQ(told.reaped_lease_identities.size(), 1U);
+    EXPECT_EQ(told.my_leases(), told.held);
 }
 
 TEST(SemaphoreFsmTest, TheRestOfLeasesOfWhichOneTurnsOutToBeAnothersIsGivenBack) {
     SemaphoreWorld w(Patience::wait, 4, 3);
+    w.terms.writable = false;
     w.before_lease_read = [&, first = true]() mutable {
         if (std::exchange(first, false)) w.leases.begin()->second.owner = 99;
     };

@@ -88,6 +88,8 @@ public:
     std::int64_t directory = 50;  // czxid
     bool too_many = false;        // at some time
     bool watching = false;
+    std::optional<Rc> data_answer;           // to setting the data of a lease
+    std::optional<std::int64_t> owner_told;  // once, instead of the true one
     int looks = 0;
     std::function<void()> before_take, before_lease_read;
     std::vector<std::string> reaped_leases, reaped_lease_identities;
@@ -167,6 +169,9 @@ private:
                 } else if (!children.contains(taking.place)) {
                     why = Rc::no_node;
                     refused = TakingStep::place;
+                } else if (taking.told && data_answer) {
+                    why = *data_answer;
+                    refused = TakingStep::data;
                 }
                 if (why == Rc::ok) {
                     if (!taking.terms.empty()) {
@@ -183,9 +188,20 @@ private:
                     rc = why;
                 }
             }
-            semaphore.on_taken(t, rc, refused, now());
+            NodeStat first;
+            if (taking.told && rc == Rc::ok) {
+                first = stat_of(taking.leases.front());
+                first.ephemeral_owner = std::exchange(owner_told, std::nullopt).value_or(first.ephemeral_owner);
+            }
+            semaphore.on_taken(t, rc, refused, first, now());
         });
-        find_lease(t, taking.leases.front());
+        if (!taking.told) find_lease(t, taking.leases.front());
+    }
+    NodeStat stat_of(const std::string& lease) const {
+        NodeStat stat;
+        stat.ephemeral_owner = leases.at(lease).owner;
+        stat.czxid = leases.at(lease).czxid;
+        return stat;
     }
     void sync_leases(Ticket t) override {
         trace.push_back("syncleases");
@@ -197,14 +213,8 @@ private:
             if (rc == Rc::ok && !leases.empty() && before_lease_read && leases.contains(name)) {
                 std::exchange(before_lease_read, nullptr)();
             }
-            NodeStat stat;
-            const auto it = leases.find(name);
-            if (rc == Rc::ok && it == leases.end()) rc = Rc::no_node;
-            if (rc == Rc::ok) {
-                stat.ephemeral_owner = it->second.owner;
-                stat.czxid = it->second.czxid;
-            }
-            semaphore.on_lease(t, rc, stat);
+            if (rc == Rc::ok && !leases.contains(name)) rc = Rc::no_node;
+            semaphore.on_lease(t, rc, rc == Rc::ok ? stat_of(name) : NodeStat{});
         });
     }
     void renew_leases(Ticket t, const std::vector<std::string>& names) override {
