@@ -1,0 +1,250 @@
+/*
+ * A grant on the event.  Client W is next: only the node of P is before its own one.  When the event arrives that the
+ * node of P was deleted, W holds the lock, without asking the servers.  Then it reads what P has written.
+ *
+ * The leader numbers the transactions.  Each of two servers applies them in order, and may be behind.  W is connected to
+ * one of them, which sends events and replies in order.  The C client remembers the number of the last reply, but events
+ * carry no number.  A new server must have applied what the client remembers.  It first says that the client is
+ * connected, and then sends the events that the client has missed, in any order.  The library sees all this later than
+ * the C client.  A request that it hands over meanwhile may be sent on the new connection.
+ *
+ * Faults, at any moments: the connection breaks (BREAKS times); an operator deletes the node of W; the lease of W passes,
+ * and then the servers may end its session.  That the lease passes first is the subject of lease.pml.
+ *
+ * Properties: if W is granted the lock, its node was the first one at some point in the history, and its session is not
+ * over; a read of W is as new as the last write of P (assertions); W reads, or learns that it has lost its node (no
+ * invalid end state).
+ *
+ *   -DDOWNGRADES    P may change to a shared hold, whose node has a lower number than that of W
+ *   -DANYCHECK      any check answered after the event counts, whenever it was handed over
+ *   -DOWN           the node of P belongs to the session of W, and ends with it
+ *   -DWITHOUT=NAME  without one of these defences:
+ */
+#define LOWER 1         /* a grant on the event, although a lower number may appear */
+#define UNPROVEN 2      /* after a reconnect, a read goes first, without a check before it */
+#define REPEAT 3        /* a read that was on its way at the reconnect is not repeated */
+#define SETWATCHES 4    /* events after a reconnect grant before a check was answered */
+#define DROPPED 5       /* the event before that answer is not noted */
+#define MULTI 6         /* a tool deletes both nodes in one transaction */
+#define LEASE 7         /* a grant on a lease that has passed */
+#define ORDER 8         /* the event of the own node, which came before, is ignored */
+
+#ifndef WITHOUT
+#define WITHOUT 0
+#endif
+#ifndef BREAKS
+#define BREAKS 1
+#endif
+
+/* Messages to the library. */
+#define CONNECTED 1
+#define P_GONE 2
+#define W_GONE 3
+#define CHECK_OK 4
+#define CHECK_FAILED 5
+#define READ_DONE 6
+#define LISTED 7
+
+/* Requests. */
+#define CHECK 1
+#define READ 2
+#define LIST 3
+
+byte without = WITHOUT;
+byte breaks = BREAKS;
+byte fault;             /* beside the breaks: 1 an operator acts, 2 the lease passes */
+
+/* The transactions, by their numbers; 0: not yet. */
+byte last;
+byte written, p_deleted, w_deleted, share, share_deleted;
+bool was_first, ended;
+
+byte applied[2];
+bit server;             /* of W */
+bool up = true;
+byte replied;           /* what the C client remembers */
+bool p_told, w_told;
+chan inbox = [7] of { byte, byte };
+chan outbox = [6] of { byte, byte };
+byte committed;         /* the check at the head of the requests has this number */
+bool check_fine;
+
+/* The library. */
+byte epoch, grant_epoch;
+bool fresh = true, steady = true, noted, granted, proven, w_known_gone;
+byte beats = 1;         /* heartbeats before the grant */
+bool want, finished, asked, listing;
+
+#define NO(defence) (without == (defence))
+#ifdef ANYCHECK
+#define ANY_CHECK true
+#else
+#define ANY_CHECK false
+#endif
+#define VISIBLE(k) ((k) != 0 && (k) <= applied[server])
+#define TAG (epoch * 2 + granted)
+
+inline hand_over(request) {
+    outbox!request, TAG
+}
+
+inline grant() {
+    assert(was_first);
+    assert(!ended);
+    granted = true;
+    grant_epoch = epoch;
+    want = true
+}
+
+inline tell_p() {
+    if
+    :: VISIBLE(p_deleted) && !p_told -> p_told = true; inbox!P_GONE, 0
+    :: else
+    fi
+}
+
+inline tell_w() {
+    if
+    :: VISIBLE(w_deleted) && !w_told -> w_told = true; inbox!W_GONE, 0
+    :: else
+    fi
+}
+
+proctype history() {
+end:
+    do
+    :: atomic { p_deleted == 0 && written == 0 -> last++; written = last }
+#ifdef DOWNGRADES
+    :: atomic { written != 0 && p_deleted == 0 && share == 0 -> last++; share = last }
+    :: atomic { p_deleted != 0 && share != 0 && share_deleted == 0 -> last++; share_deleted = last;
+            was_first = was_first || w_deleted == 0 }
+#endif
+    :: atomic { written != 0 && p_deleted == 0 -> last++; p_deleted = last;
+            if
+            :: was_first = (w_deleted == 0 && share == 0)
+            :: NO(MULTI) && w_deleted == 0 -> w_deleted = last
+            fi }
+    :: atomic { fault == 1 && w_deleted == 0 && !finished -> last++; w_deleted = last }     /* an operator */
+    :: atomic { w_deleted == 0 && !fresh && committed == 0 && !(inbox ?? [CHECK_OK, _]) ->
+            last++; w_deleted = last; ended = true
+#ifdef OWN
+            ; p_deleted = (p_deleted == 0 -> last : p_deleted)
+#endif
+            }
+    od
+}
+
+proctype servers() {
+    byte tag;
+end:
+    do
+    :: atomic { applied[1 - server] < last -> applied[1 - server]++ }
+    :: atomic { applied[server] < last && nfull(inbox) && !(up && committed != 0 && applied[server] >= committed) ->
+            applied[server]++;
+            if
+            :: up -> tell_p(); tell_w()
+#ifdef OWN
+            :: up -> tell_w(); tell_p()
+#endif
+            :: else
+            fi }
+
+    /* The oldest request of W. */
+    :: atomic { up && outbox?[CHECK, _] && committed == 0 -> last++; committed = last; check_fine = (w_deleted == 0) }
+    :: atomic { up && committed != 0 && applied[server] >= committed ->
+            replied = committed;
+            outbox?CHECK, tag;
+            if
+            :: check_fine -> inbox!CHECK_OK, tag
+            :: else -> inbox!CHECK_FAILED, tag
+            fi;
+            committed = 0; check_fine = false; tag = 0 }
+    :: atomic { up && outbox?[READ, _] -> outbox?READ, tag; replied = applied[server];
+            inbox!READ_DONE, tag * 2 + (applied[server] >= written); tag = 0 }
+    :: atomic { up && outbox?[LIST, _] && VISIBLE(p_deleted) && (!VISIBLE(share) || VISIBLE(share_deleted)) ->
+            outbox?LIST, tag; replied = applied[server];
+            inbox!LISTED, tag; tag = 0 }
+
+    /* The connection. */
+    :: atomic { breaks > 0 && up -> breaks--; up = false; committed = 0; check_fine = false;
+            do :: outbox?_, _ :: empty(outbox) -> break od }
+    :: atomic { !up ->
+            if
+            :: applied[0] >= replied -> server = 0
+            :: applied[1] >= replied -> server = 1
+            fi;
+            up = true;
+            inbox!CONNECTED, 0;
+            if
+            :: true -> tell_p(); tell_w()
+            :: true -> tell_w(); tell_p()
+            fi }
+    od
+}
+
+proctype library() {
+    byte tag;
+end:
+    do
+    :: atomic { !finished && inbox?[CONNECTED, _] -> inbox?CONNECTED, tag;
+            epoch++;
+            steady = NO(SETWATCHES);
+            if :: asked -> asked = false; want = true :: else fi;               /* the read is repeated */
+            if :: listing -> hand_over(LIST) :: else fi;
+            if
+            :: granted && (proven || NO(UNPROVEN))
+            :: else -> hand_over(CHECK)
+            fi;
+            tag = 0 }
+    :: atomic { beats > 0 && !finished && !granted -> beats--; hand_over(CHECK) }
+    :: atomic { !finished && inbox?[P_GONE, _] -> inbox?P_GONE, tag;
+#ifdef DOWNGRADES
+            if
+            :: NO(LOWER) && steady && fresh -> grant(); hand_over(CHECK)
+            :: else -> listing = true; hand_over(LIST)
+            fi
+#else
+            if
+            :: steady && (fresh || NO(LEASE)) -> grant(); hand_over(CHECK)
+            :: steady && !fresh && !NO(LEASE) -> noted = true; hand_over(CHECK)
+            :: !steady -> noted = !NO(DROPPED)
+            fi
+#endif
+            }
+    :: atomic { !finished && inbox?[LISTED, _] -> inbox?LISTED, tag;
+            listing = false; noted = true; hand_over(CHECK); tag = 0 }
+    :: atomic { !finished && inbox?[W_GONE, _] -> inbox?W_GONE, tag; finished = !NO(ORDER) }
+    :: atomic { !finished && inbox?[CHECK_FAILED, _] -> inbox?CHECK_FAILED, tag; finished = true; tag = 0 }
+    :: atomic { !finished && inbox?[CHECK_OK, _] -> inbox?CHECK_OK, tag;
+            fresh = true;
+            if
+            :: tag / 2 == epoch || ANY_CHECK -> steady = true
+            :: else
+            fi;
+            if
+            :: noted && !granted && steady -> grant(); proven = true
+            :: granted && (tag % 2 == 1 || ANY_CHECK) -> proven = true
+            :: else
+            fi;
+            tag = 0 }
+    :: atomic { !finished && inbox?[READ_DONE, _] -> inbox?READ_DONE, tag;
+            if
+            :: tag / 4 == epoch || NO(REPEAT) -> assert(tag % 2 == 1); finished = true
+            :: else -> skip                                                     /* another one is on its way */
+            fi;
+            tag = 0 }
+    :: atomic { !finished && want && (proven || epoch == grant_epoch || NO(UNPROVEN)) ->
+            want = false; asked = true; hand_over(READ) }
+    :: atomic { finished && nempty(inbox) -> inbox?_, _ }
+    :: atomic { fault == 2 && !finished && fresh && !granted -> fresh = false }             /* the lease passes */
+    od
+}
+
+init {
+    atomic {
+        last = 1; applied[0] = 1; applied[1] = 1;
+        if :: fault = 0 :: fault = 1 :: fault = 2 fi;
+        run history(); run servers(); run library()
+    };
+    finished
+}
