@@ -145,10 +145,10 @@ public:
         process_.ask({"queue", directory_, std::to_string(waiters_)});
         const auto quiet_since = await_idle(queued);
         found_.lease_coming = least_lease();
+        found_.kib_peak = (kib("VmHWM") - before) / static_cast<double>(waiters_);
         if (!quiet_since) return;
         found_.seconds_to_queue = seconds_between(queued, *quiet_since);
         found_.kib_now = (kib("VmRSS") - before) / static_cast<double>(waiters_);
-        found_.kib_peak = (kib("VmHWM") - before) / static_cast<double>(waiters_);
         const auto released = Clock::now();
         holder_.release();
         const auto last_grant = await_grants(released);

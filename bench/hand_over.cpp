@@ -104,19 +104,16 @@ Times time_hand_overs(benchmark::State& state, Sides& sides, FloorClient& prober
 /// Counts at gates, in a run of its own: a gate takes time.
 void count_hand_overs(benchmark::State& state, Place& place, int sessions) {
     Sides sides(place, sessions, true);
-    constexpr int kHolds = 200;
-    place.reset_trace();
-    contend(sides.floor, sessions, kHolds);
-    const auto floor = requests_of_hand_overs(place.trace(), kFloor);
-    place.reset_trace();
-    contend(sides.ours, sessions, kHolds);
-    const auto ours = requests_of_hand_overs(place.trace(), kOurs);
-    HandOverRequests curator;
-    if (sides.curator) {
+    const auto count = [&](const std::string& directory, auto contend_them) {
+        contend_them(sessions);  // the library remembers whether it had to wait
         place.reset_trace();
-        sides.contend_curator(sessions, kHolds);
-        curator = requests_of_hand_overs(place.trace(), kCurator);
-    }
+        contend_them(200);
+        return requests_of_hand_overs(place.trace(), directory);
+    };
+    const auto floor = count(kFloor, [&](int holds) { contend(sides.floor, sessions, holds); });
+    const auto ours = count(kOurs, [&](int holds) { contend(sides.ours, sessions, holds); });
+    HandOverRequests curator;
+    if (sides.curator) curator = count(kCurator, [&](int holds) { sides.contend_curator(sessions, holds); });
     const auto add_row = [&](const std::string& what, auto number_of) {
         Row row{what, "a hand-over", {number_of(floor)}, {number_of(ours)}, {}};
         if (sides.curator) row.curator.push_back(number_of(curator));
