@@ -207,6 +207,7 @@ TEST_F(ExclusiveMutexCountsTest, AWaiterThatIsConnectedAgainSendsNothing) {  // 
         });
     }
     ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWaiters; }));
+    EXPECT_EQ(mutex.participants().size(), kWaiters + 1);  // answered behind the last watch
     gate().reset_trace();
     gate().reset_all();
     grant.release();
