@@ -76,7 +76,7 @@ public:
     DoubleBarrier(Session& session, std::string path, int members, BarrierOptions options = {});
     DoubleBarrier(DoubleBarrier&&) noexcept;
     DoubleBarrier& operator=(DoubleBarrier&&) noexcept;
-    ~DoubleBarrier();  ///< If we are inside, leaves without waiting for the others.
+    ~DoubleBarrier();  ///< If this member is inside, leaves without waiting for the others.
 
     /// Blocks until N members are inside, including this one. Returns false if the deadline passes or a stop is
     /// requested before; then this member is outside, and its node is deleted. If the session is lost during the wait,

@@ -21,7 +21,7 @@ enum class Errc {
     closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
     auth_failed,         ///< the servers refused the credentials or did not answer; the session is closed
     no_permission,       ///< an ACL forbids it
-    lock_lost,           ///< the hold has ended: stop the guarded work
+    lock_lost,           ///< the hold has ended: stop the work that the lock protects
     not_owner,           ///< the caller does not hold what it tries to release
     would_deadlock,      ///< the call would wait for its own caller, or is not allowed at this place
     budget_exceeded,     ///< the session has too many ephemeral nodes or watches; use a further Session

@@ -41,8 +41,8 @@ class SessionCore;
 /// the tail of the queue with a new session, within the same deadline.
 ///
 /// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Shared Locks; Curator's node names. Costs without contention:
-/// to acquire, one round trip of two requests, and a list if there are other shared holders; to release, one request
-/// that nobody waits for; re-entry costs nothing.
+/// one round trip with two requests to acquire, and one more with a list if there are other shared holders; one request
+/// to release, for which the caller does not wait; none for re-entry.
 class ZKRECIPES_API ReadWriteLock {
 public:
     /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
