@@ -48,9 +48,6 @@ public:
     void close(std::function<void()> done) override;
     ClientStatus status() const override;
 
-    /// What another handle needs to take this session over, for tests: 16 bytes; empty before the first connect.
-    std::string session_password() const;
-
     // ---- called by the C client, on its completion thread --------------------------------------------------------
     void on_session_event(_zhandle* zh, int state) noexcept;
     void on_node_event(int type, const char* path) noexcept;

@@ -104,7 +104,7 @@ private:
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - runtime.now());
             if (fds.empty() || left.count() <= 0) break;
             const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(left.count()));
-            if (ready < 0 && errno != EINTR) break;
+            if (ready < 0) break;  // no signal comes to this thread
             for (std::size_t i = 0; ready > 0 && i < fds.size(); ++i) {
                 if (fds[i].revents != 0) advance(*waiting[i]);
             }
