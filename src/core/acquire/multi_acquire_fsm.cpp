@@ -216,7 +216,6 @@ void MultiAcquireFsm::send_places() {
     const bool ask = czxid_ == 0;
     const auto lists = static_cast<std::size_t>(
         std::count_if(standing_.begin(), standing_.end(), [](const Standing& s) { return s.state == State::to_list; }));
-    if (!ask && lists == 0) return decide();
     const Ticket ticket = begin(Step::placing, lists + (ask ? 1 : 0));
     if (ask) port_.look_at_first(ticket, nodes_.front());
     for (std::size_t i = 0; i < size(); ++i) {

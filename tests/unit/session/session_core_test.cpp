@@ -135,6 +135,7 @@ TEST_F(SessionCoreTest, WaitConnectedAnswersFalseAtTheDeadline) {
     const Deadline deadline(runtime->steady_now() + 500ms);
     runtime->while_running([&] { connected = core->wait_connected(deadline, {}); });
     EXPECT_FALSE(connected);
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
 }
 
 TEST_F(SessionCoreTest, WaitConnectedIsEndedByAStop) {
@@ -144,6 +145,7 @@ TEST_F(SessionCoreTest, WaitConnectedIsEndedByAStop) {
     runtime->at(now() + 1s, [&] { stop.request_stop(); });
     runtime->while_running([&] { connected = core->wait_connected(Deadline::never(), stop.get_token()); });
     EXPECT_FALSE(connected);
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
 }
 
 TEST_F(SessionCoreTest, WaitConnectedReturnsWhenConnected) {

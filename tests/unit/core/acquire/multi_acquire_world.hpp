@@ -295,4 +295,20 @@ protected:
     }
 };
 
+inline void expect_clean(const MultiAcquireWorld& w) {
+    EXPECT_EQ(w.answers, 1);
+    EXPECT_EQ(w.finishes, 1);
+    EXPECT_TRUE(w.fsm.is_finished());
+    EXPECT_FALSE(w.any_watch());
+    EXPECT_FALSE(w.timer);
+    EXPECT_FALSE(w.bad_grant);
+    if (w.answers == 1 && w.ended == Ended::granted) {
+        EXPECT_EQ(w.holds.size(), 1u);
+        EXPECT_EQ(w.mine().size(), w.fsm.nodes().size());
+    } else {
+        EXPECT_THAT(w.mine(), ::testing::IsEmpty());
+        EXPECT_THAT(w.holds, ::testing::IsEmpty());
+    }
+}
+
 }  // namespace zkrecipes::internal

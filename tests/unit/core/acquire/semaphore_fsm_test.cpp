@@ -191,6 +191,7 @@ TEST(SemaphoreFsmTest, AnUnknownOutcomeIsFoundOutAndNothingIsTakenTwice) {  // H
         run(w);
         EXPECT_EQ(w.ended, Ended::granted);
         EXPECT_THAT(w.my_leases(), SizeIs(2));
+        EXPECT_EQ(w.left, 1);
         const bool happened = fault == Fault::lost_after;
         EXPECT_EQ(w.writes, happened ? 2 : 3);
         EXPECT_THAT(w.trace, ::testing::Contains("syncleases"));

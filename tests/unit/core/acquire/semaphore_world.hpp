@@ -89,6 +89,7 @@ public:
     bool too_many = false;        // at some time
     bool watching = false;
     int looks = 0;
+    int left = 0;  // how often the place in the queue was exchanged for leases
     std::function<void()> before_take, before_lease_read;
     std::vector<std::string> reaped_leases, reaped_lease_identities;
     std::vector<std::string> held;
@@ -240,7 +241,7 @@ private:
 
     Ticket watch = 0;
     std::optional<Ticket> missed_leases;
-    int others = 0, left = 0;
+    int others = 0;
 };
 
 }  // namespace zkrecipes::internal

@@ -115,6 +115,15 @@ TEST_F(LeaseRenewalTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
     EXPECT_LT(round_trips, 70);
 }
 
+TEST_F(LeaseRenewalTest, ManyWhoWaitAreCheckedInRequestsOfBoundedSize) {
+    std::vector<std::string> nodes;
+    for (int i = 0; i < 400; ++i) nodes.push_back("/l/" + std::string(600, 'n') + std::to_string(i));
+    check_first(nodes);
+    runtime->advance(1501ms);
+    EXPECT_EQ(commit_heartbeats(), 2);
+    EXPECT_EQ(told.size(), nodes.size());
+}
+
 TEST_F(LeaseRenewalTest, WhoAsksWhileOthersWaitGoesWithThem) {
     check_first({"/l/a"});
     runtime->advance(100ms);
