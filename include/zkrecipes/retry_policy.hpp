@@ -37,7 +37,7 @@ public:
     /// The time to wait before the next attempt; empty: give up.
     using Decide = std::function<std::optional<Milliseconds>(const RetryState&)>;
 
-    RetryPolicy();               ///< forever(): exponential between 10 ms and 1 s
+    RetryPolicy();               ///< forever(), with random pauses; their limit doubles from 20 ms to 1 s
     RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
     /// Any callable that a Decide can be made of, such as a lambda, can be assigned to SessionOptions::retry.
     template <class Function>
