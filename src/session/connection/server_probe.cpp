@@ -57,16 +57,16 @@ std::vector<Address> resolve(const HostPort& host) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV | (host.is_address ? AI_NUMERICHOST : AI_ADDRCONFIG);
-    addrinfo* list = nullptr;
+    addrinfo* found = nullptr;
     std::vector<Address> out;
-    if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
-    for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &found) != 0) return out;
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+    for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
         Address address;
         std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
         address.size = entry->ai_addrlen;
         out.push_back(address);
     }
-    ::freeaddrinfo(list);
     return out;
 }
 

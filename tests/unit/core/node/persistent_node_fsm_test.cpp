@@ -207,6 +207,27 @@ TEST_F(PersistentNodeFsmTest, DataThatMayNotBeWrittenAreARefusalToo) {
     EXPECT_EQ(w.node->data, "two");
 }
 
+TEST_F(PersistentNodeFsmTest, TheAnswerToASetEndsARefusalWithoutTheNextRead) {
+    const auto next = [this](const std::string& what) {
+        ASSERT_FALSE(w.queue.empty());
+        const auto request = std::move(w.queue.front());
+        w.queue.pop_front();
+        ASSERT_EQ(request.what, what);
+        request.execute()();
+    };
+    w.start();
+    w.rc_of_set = Rc::no_auth;
+    w.fsm.set_data("two");
+    run_until_complaints(1);
+    ASSERT_EQ(w.states.back(), "refused");
+    w.rc_of_set = Rc::ok;
+    next("read");
+    ASSERT_EQ(w.states.back(), "refused");
+    next("set two");
+    EXPECT_EQ(w.states.back(), "present");
+    EXPECT_TRUE(w.fsm.settled());
+}
+
 TEST_F(PersistentNodeFsmTest, ANodeOfTheFormerSessionThatMayNotBeDeletedIsARefusalToo) {
     w.start();
     w.rc_of_remove = Rc::no_auth;
