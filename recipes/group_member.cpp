@@ -107,13 +107,11 @@ GroupMember::GroupMember(Session& session, std::string path, std::string id, std
 GroupMember::GroupMember(GroupMember&&) noexcept = default;
 GroupMember& GroupMember::operator=(GroupMember&& other) noexcept {
     if (this == &other) return *this;
-    if (impl_) leave();
+    leave();
     impl_ = std::move(other.impl_);
     return *this;
 }
-GroupMember::~GroupMember() {
-    if (impl_) leave();
-}
+GroupMember::~GroupMember() { leave(); }
 
 bool GroupMember::wait_joined(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "wait_joined");
@@ -152,9 +150,7 @@ Subscription GroupMember::observe(Group::Observer observer) {
 }
 
 void GroupMember::leave() noexcept {
-    const auto impl = internal::usable_or_null(impl_);
-    if (!impl) return;
-    impl->node->close(*impl->core);
+    if (const auto impl = internal::usable_or_null(impl_)) impl->node->close(*impl->core);
 }
 
 bool GroupMember::leave_and_wait(Deadline deadline) {

@@ -71,13 +71,11 @@ PersistentNode::PersistentNode(Session& session, std::string path, PersistentNod
 PersistentNode::PersistentNode(PersistentNode&&) noexcept = default;
 PersistentNode& PersistentNode::operator=(PersistentNode&& other) noexcept {
     if (this == &other) return *this;
-    if (impl_) close();
+    close();
     impl_ = std::move(other.impl_);
     return *this;
 }
-PersistentNode::~PersistentNode() {
-    if (impl_) close();
-}
+PersistentNode::~PersistentNode() { close(); }
 
 bool PersistentNode::wait_present(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "wait_present");
@@ -106,9 +104,7 @@ Subscription PersistentNode::watch_state(Listener listener) {
 }
 
 void PersistentNode::close() noexcept {
-    const auto impl = internal::usable_or_null(impl_);
-    if (!impl) return;
-    impl->op->close(*impl->core);
+    if (const auto impl = internal::usable_or_null(impl_)) impl->op->close(*impl->core);
 }
 
 bool PersistentNode::close_and_wait(Deadline deadline) {

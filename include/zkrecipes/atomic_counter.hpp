@@ -31,15 +31,15 @@ enum class CounterSize {
 
 struct CounterOptions {
     CounterSize size = CounterSize::eight_bytes;
-    /// If set, each change happens exactly once although answers are lost, as long as the session lives: each change
-    /// keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and stays;
-    /// it must not be that of a lock.
+    /// If set, each change happens exactly once even if answers are lost, as long as the session lives. For this, each
+    /// change keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and
+    /// stays; it must not be that of a lock.
     std::string idempotent_in{};
-    /// If set, a change that met several conflicts goes on under the mutex at this path. For counters with many
-    /// clients.
+    /// If set, a change that has met several conflicts acquires the mutex at this path and goes on. For counters with
+    /// many clients.
     std::string lock_path{};
-    /// How often, and how long apart, a change is repeated after a conflict. Empty: exponential from 1 ms; five
-    /// attempts with a lock_path, otherwise without end.
+    /// How often, and with which delays, a change is repeated after a conflict. Empty: exponential back-off from 1 ms;
+    /// five attempts with a lock_path, otherwise without end.
     std::optional<RetryPolicy> conflicts{};
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
@@ -49,20 +49,21 @@ struct CounterOptions {
 struct CounterChange {
     std::int64_t before = 0;
     std::int64_t after = 0;
-    bool changed = true;  ///< false: compare_and_set() found another number, which is both `before` and `after`
+    bool changed = true;  ///< false: compare_and_set() found another number, which is in both `before` and `after`
 };
 
-/// How an asynchronous change ended. Empty without an error: timed out or stopped, and nothing was written.
+/// How an asynchronous change ended. If there is no error and the value is empty, it timed out or was stopped, and
+/// nothing was written.
 using CounterResult = Result<std::optional<CounterChange>>;
 
 /// A number that many clients change at the same time: the same as Curator's DistributedAtomicLong on that path. The
 /// first change makes the node; a missing node, or one without data, is the number 0.
 ///
-/// A change reads the number and writes the new one on the condition that nobody has written in between; after a
-/// conflict it starts again. So no change is lost, and none happens twice: if an answer is lost, the write is not
+/// A change reads the number and writes the new one on the condition that no client has written in between. After a
+/// conflict it starts again. So no change is lost, and none happens twice. If an answer is lost, the write is not
 /// repeated, and the call throws outcome_unknown. With CounterOptions::idempotent_in it is repeated, and happens once.
 ///
-/// Safe for concurrent use. All waits include the wait for a connection. Algorithm: Curator's. Costs without a
+/// Safe for concurrent use. Calls that need a server also wait for a connection. Algorithm: Curator's. Costs without a
 /// conflict: two requests in two round trips.
 class ZKRECIPES_API AtomicCounter {
 public:
@@ -88,14 +89,15 @@ public:
     CounterChange increment() { return add(1); }
     CounterChange decrement() { return subtract(1); }
 
-    /// Block until the number is changed. Empty: timed out or stopped; nothing was written. Throw as add(), and
-    /// outcome_unknown if the deadline passes or a stop is requested while a write is under way.
+    /// Block until the number is changed. Return empty if the deadline passes or a stop is requested before; then
+    /// nothing was written. Throw as add(), and outcome_unknown if the deadline passes or a stop is requested while a
+    /// write is not answered yet.
     [[nodiscard]] std::optional<CounterChange> try_add_for(std::int64_t delta, Timeout timeout,
                                                            std::stop_token stop = {});
     [[nodiscard]] std::optional<CounterChange> try_add_until(std::int64_t delta, Deadline deadline,
                                                              std::stop_token stop = {});
-    /// As try_add_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
-    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// As try_add_until, without blocking: `done` is called exactly once, on the session's notifier thread. If the call
+    /// cannot be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the
     /// callback is logged.
     void add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                    std::function<void(CounterResult)> done);
@@ -110,7 +112,8 @@ public:
     /// Writes the number, whatever the node holds. One request. Blocks. Throws as add(), and unreachable if the
     /// deadline passes or a stop is requested before anything was sent.
     void force_set(std::int64_t number, Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// Makes the node. False: it exists already, with any data. One request. Blocks. Throws as force_set().
+    /// Makes the node with this number. Returns false if it exists already, with any data. One request. Blocks. Throws
+    /// as force_set().
     bool initialize(std::int64_t number, Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     const std::string& path() const noexcept;

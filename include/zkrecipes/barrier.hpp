@@ -25,14 +25,14 @@ struct BarrierOptions {
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
 };
 
-/// How an asynchronous wait ended. False without an error: timed out or stopped.
+/// How an asynchronous wait ended. If there is no error and the value is false, it timed out or was stopped.
 using BarrierResult = Result<bool>;
 
-/// A barrier that any client closes and any client opens; it is closed while its node exists. The same as Curator's
-/// DistributedBarrier on that path.
+/// A barrier that any client can close and any client can open. It is closed while its node exists. The same as
+/// Curator's DistributedBarrier on that path.
 ///
-/// Safe for concurrent use. The barrier belongs to no session: it stays closed until a client opens it. All waits
-/// include the wait for a connection, and go on across reconnects and sessions.
+/// Safe for concurrent use. The barrier belongs to no session: it stays closed until a client opens it. All calls also
+/// wait for a connection. wait() goes on after reconnects and in later sessions.
 class ZKRECIPES_API Barrier {
 public:
     /// Does not block and sends nothing. Throws Error bad_path; bad_option for an empty access list.
@@ -41,19 +41,19 @@ public:
     Barrier& operator=(Barrier&&) noexcept;
     ~Barrier();
 
-    /// Closes the barrier; no error if it is closed already. Blocks. Throws Error: unreachable (the deadline passed and
-    /// nothing was sent), outcome_unknown (the deadline passed before the answer), and others of Errc.
+    /// Closes the barrier. It is no error if it is closed already. Blocks. Throws Error: unreachable (the deadline
+    /// passed and nothing was sent), outcome_unknown (the deadline passed before the answer), and others of Errc.
     void set(Deadline deadline = Deadline::never());
-    /// Opens the barrier; no error if it is open already. Blocks. Throws as set(), and not_empty if the node has
+    /// Opens the barrier. It is no error if it is open already. Blocks. Throws as set(), and not_empty if the node has
     /// children.
     void remove(Deadline deadline = Deadline::never());
 
-    /// Blocks until the barrier is open, or was open for a moment. False: timed out or stopped. Throws Error:
-    /// connection_lost (the retry policy gave up), closed, no_permission, and others of Errc. Costs one read and one
-    /// watch, however long it takes.
+    /// Blocks until the barrier is open, or was open for a moment. Returns false if the deadline passes or a stop is
+    /// requested before. Throws Error: connection_lost (the retry policy gave up), closed, no_permission, and others of
+    /// Errc. Costs one read and one watch, however long it takes.
     bool wait(Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// As wait(), without blocking: `done` is called exactly once, on the session's notifier thread. Throws immediately
-    /// if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the callback is
+    /// As wait(), without blocking: `done` is called exactly once, on the session's notifier thread. If the call cannot
+    /// be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the callback is
     /// logged.
     void wait_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
 
@@ -63,12 +63,12 @@ private:
     std::shared_ptr<internal::BarrierImpl> impl_;
 };
 
-/// A barrier for members that begin together and end together: enter() returns when N members are inside, leave() when
-/// all have left. The same as Curator's DistributedDoubleBarrier on that path.
+/// A barrier for members that start together and finish together: enter() returns when N members are inside, and
+/// leave() when all have left. The same as Curator's DistributedDoubleBarrier on that path.
 ///
 /// One object is one member. N is a threshold and no limit: a member that comes later is let in as long as one of the N
-/// is still inside. A member whose session ends has left. Safe for concurrent use. All waits include the wait for a
-/// connection.
+/// is still inside. If the session of a member ends, the member has left. Safe for concurrent use. All calls also wait
+/// for a connection.
 class ZKRECIPES_API DoubleBarrier {
 public:
     /// `members`: how many must enter. Does not block and sends nothing. Throws Error bad_path; bad_option for less
@@ -76,22 +76,24 @@ public:
     DoubleBarrier(Session& session, std::string path, int members, BarrierOptions options = {});
     DoubleBarrier(DoubleBarrier&&) noexcept;
     DoubleBarrier& operator=(DoubleBarrier&&) noexcept;
-    ~DoubleBarrier();  ///< If we are inside, leaves without waiting for the others.
+    ~DoubleBarrier();  ///< If this member is inside, leaves without waiting for the others.
 
-    /// Blocks until N members are inside, including us. False: timed out or stopped; we are outside, and nothing of us
-    /// is left behind. If the session is lost during the wait, we enter again with a new one. Throws Error: bad_option
-    /// (we are inside or entering already), connection_lost (the retry policy gave up), closed, no_permission,
-    /// no_parent, budget_exceeded and others of Errc; we are outside then, too.
+    /// Blocks until N members are inside, including this one. Returns false if the deadline passes or a stop is
+    /// requested before; then this member is outside, and its node is deleted. If the session is lost during the wait,
+    /// the member enters again with a new one. Throws Error: bad_option (this member is inside or entering already),
+    /// connection_lost (the retry policy gave up), closed, no_permission, no_parent, budget_exceeded and others of
+    /// Errc. Except after bad_option, the member is then outside.
     bool enter(Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// Leaves, and blocks until the others have left. False: timed out or stopped before that; we are outside all the
-    /// same. Throws Error: session_lost (our session ended while we were inside, so the others may have left without
-    /// us), lock_lost (somebody deleted our node), bad_option (we are not inside), connection_lost, closed and others
-    /// of Errc; we are outside then, too, and may enter again.
+    /// Leaves, and blocks until the others have left. Returns false if the deadline passes or a stop is requested
+    /// before; this member is outside all the same. Throws Error: session_lost (the session ended while this member was
+    /// inside, so the others may have left without it), lock_lost (another client deleted its node), bad_option (it is
+    /// not inside), connection_lost, closed and others of Errc. After an error, too, the member is outside and may
+    /// enter again.
     bool leave(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
-    /// The same without blocking: `done` is called exactly once, on the session's notifier thread. Throw immediately if
-    /// the call cannot be started: closed; bad_option for an empty callback, and as above. An exception thrown by the
-    /// callback is logged.
+    /// The same without blocking: `done` is called exactly once, on the session's notifier thread. If the call cannot
+    /// be started, they throw immediately: closed; bad_option for an empty callback, and for the reasons above. An
+    /// exception thrown by the callback is logged.
     void enter_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
     void leave_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
 

@@ -9,16 +9,17 @@ using Timeout = std::chrono::duration<double>;
 
 /// The point in time at which a call gives up, however many requests it needs.
 ///
-/// Any duration and any time point of std::chrono converts to it, without overflow: a time too far away becomes
-/// `never()`, a time in the past becomes `passed()`.
+/// Any duration and any time point of std::chrono converts to it, without overflow. A time too far away becomes
+/// `never()`. A time in the past becomes `passed()`.
 ///
 /// The rules for time are the same for all calls of the library:
-///   - A passed deadline allows one attempt: the call sends its requests, but waits for nobody else. Right after an
-///     outage this attempt may take a third of the session timeout, until the lease of the session is renewed.
-///   - A call that waits for others (`try_…`, `wait…`, `enter`, `leave`) returns an empty value or false if it was
-///     busy, timed out or stopped. It throws Error for everything else.
-///   - A call that only needs an answer of the servers, such as `participants()` or `get()`, throws Error unreachable
-///     if the deadline passes, or a stop is requested, before that answer.
+///   - A passed deadline allows one attempt: the call sends its requests and waits for their answers, but not for other
+///     clients. Right after an outage this attempt may take a third of the session timeout, until the lease of the
+///     session is renewed.
+///   - Calls that wait for other clients are `try_…`, `wait…`, `enter` and `leave`. They return an empty value or false
+///     if the lock is busy, the deadline passes or a stop is requested. They throw Error for everything else.
+///   - Calls that only need an answer of the servers are, for example, `participants()` and `get()`. They throw Error
+///     unreachable if the deadline passes, or a stop is requested, before that answer.
 ///   - `verb_async` tells its callback what the blocking form of the same verb would have returned or thrown.
 class Deadline {
 public:

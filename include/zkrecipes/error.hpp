@@ -8,34 +8,36 @@
 
 namespace zkrecipes {
 
-/// Why a call failed. An expected outcome of a wait (busy, timed out, stopped) is not an error: see Deadline.
+/// Why a call failed. If a call waits for other clients and finds the lock busy, times out or is stopped, this is no
+/// error: see Deadline.
 enum class Errc {
     bad_path = 1,        ///< the path is not a legal znode path, or is one that locks must not use
     bad_connect_string,  ///< the list of servers cannot be read
     bad_option,          ///< an option or argument is out of range, or two contradict each other
-    unreachable,         ///< no server answered before the deadline passed or a stop was requested
-    connection_lost,     ///< the connection broke and the retry policy gave up; a half-done acquire is undone
+    unreachable,         ///< no server answered before the deadline passed, or before a stop was requested
+    connection_lost,     ///< the connection broke and the retry policy gave up; nodes of the call are deleted in the
+                         ///< background
     session_lost,        ///< the session ended while the call needed it
     closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
-    auth_failed,         ///< the servers refused the credentials, or did not answer them; replaces `closed`
+    auth_failed,         ///< the servers refused the credentials or did not answer; the session is closed
     no_permission,       ///< an ACL forbids it
-    lock_lost,           ///< the hold has ended: stop the guarded work
+    lock_lost,           ///< the hold has ended: stop the work that the lock protects
     not_owner,           ///< the caller does not hold what it tries to release
-    would_deadlock,      ///< waiting could never end
-    budget_exceeded,     ///< the session has as many ephemeral nodes or watches as ZooKeeper can restore
+    would_deadlock,      ///< the call would wait for its own caller, or is not allowed at this place
+    budget_exceeded,     ///< the session has too many ephemeral nodes or watches; use a further Session
     too_large,           ///< a request would be larger than the servers accept
     quota_exceeded,      ///< a ZooKeeper quota on the path forbids it
     sequence_exhausted,  ///< the lock directory has used up its 2^31 sequence numbers
     bad_data,            ///< a znode holds data that the recipe cannot use
     no_parent,           ///< a parent is missing, and the call does not create it
-    unsupported,         ///< this build or this server cannot do it
+    unsupported,         ///< this library, build or server cannot do it
     protocol,            ///< a server sent an unexpected answer
-    outcome_unknown,     ///< the request was sent and not answered: it may have happened, or happen later, or never
+    outcome_unknown,     ///< the request was sent and not answered: it has happened, may still happen, or never will
     node_exists,         ///< the node to create exists already
     no_node,             ///< the node to change or read does not exist
     bad_version,         ///< the node's data has another version
     not_empty,           ///< the node to delete has children
-    out_of_resources     ///< no descriptors, threads or memory; inside the library this closes the session
+    out_of_resources  ///< no descriptors, threads or memory; if this happens inside the library, it closes the session
 };
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;

@@ -23,20 +23,22 @@ class ExclusiveMutexImpl;
 class SessionCore;
 }  // namespace internal
 
-/// A fair, re-entrant lock on a znode path: the same lock as Curator's InterProcessMutex on that path.
+/// A lock on a znode path, with one holder at a time: the same lock as Curator's InterProcessMutex on that path. Fair:
+/// clients get the lock in the order of their requests. Re-entrant: a holder may lock again without waiting.
 ///
 /// The owner of a hold is the Boost fiber that acquired it, or the thread if no fibers run on it. Fibers and threads
 /// may share one object: they exclude each other. Meets the std requirements TimedLockable, so std::unique_lock and
 /// std::lock_guard work.
 ///
-/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
-/// the queue with a new session, within the same deadline.
+/// A call that waits for the lock also waits for a connection. If the session is lost meanwhile, the call goes on at
+/// the tail of the queue with a new session, within the same deadline.
 ///
-/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs without contention: to
-/// acquire, one round trip of two requests; to release, one request that nobody waits for; re-entry costs nothing.
+/// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs without contention: one
+/// round trip with two requests to acquire; one request to release, for which the caller does not wait; none for
+/// re-entry.
 class ZKRECIPES_API ExclusiveMutex {
 public:
-    /// Does not block and sends nothing. Throws Error bad_path; bad_option if the labels need more than 512 bytes or
+    /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
     /// the access list is empty.
     ExclusiveMutex(Session& session, std::string path, LockOptions options = {});
     ExclusiveMutex(ExclusiveMutex&&) noexcept;
@@ -44,30 +46,34 @@ public:
     ~ExclusiveMutex();  ///< Releases nothing: grants and waiting calls go on.
 
     /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
-    /// lock_lost (the caller still has a hold that was lost), budget_exceeded, and others of Errc.
+    /// lock_lost (the caller has lost a hold of this lock and has not released it yet), budget_exceeded, and others of
+    /// Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
-    /// One attempt. Empty: somebody else holds the lock or waits for it, which costs one read, or no server answers.
-    /// Throws as acquire().
+    /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one read, or
+    /// if no server answers. Throws as acquire().
     Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
-    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    /// Blocks until the lock is held. Returns an empty grant if the deadline passes or a stop is requested before; then
+    /// nothing is left in the queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
     /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. The
-    /// grant has no owner, so it is never re-entrant. Throws immediately if the call cannot be started: closed;
-    /// bad_option for an empty callback. An exception thrown by the callback is logged.
+    /// grant has no owner, so no fiber or thread can re-enter it. Throws immediately if the call cannot be started:
+    /// closed; bad_option for an empty callback. An exception thrown by the callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As the calls above; unlock() by the same fiber or thread gives the lock back. The tries return false where those
-    /// return an empty grant.
+    /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
+    /// return false where those return an empty grant.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
-    /// Ends one lock() of the calling fiber or thread, also if the hold was lost. Does not block. If the caller has
-    /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
+    /// Undoes one lock() of the calling fiber or thread; needed also if the hold was lost. Does not block. If the
+    /// caller has not called lock() before (grants do not count), an assertion fails in debug builds; otherwise the
+    /// call is logged and ignored.
     void unlock() noexcept;
 
-    /// Whether the calling fiber or thread holds the lock, by lock() or by a grant that it acquired.
+    /// True if the calling fiber or thread holds the lock, by lock() or by a grant that it acquired, and the hold is
+    /// still guaranteed, as Grant::held() says. False if another fiber or thread holds it.
     bool held_by_caller() const noexcept;
     FencingToken token() const noexcept;    ///< of the caller's hold; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none

@@ -16,18 +16,19 @@
 
 namespace zkrecipes {
 
-/// The largest fencing tokens that a server has seen, for each of its resources: it admits the present holder and
-/// refuses former holders. Needs no ZooKeeper and no clock. Header-only.
+/// Remembers the largest fencing tokens that a server has seen, for each of its resources. It admits the present holder
+/// and refuses former holders. Needs no ZooKeeper and no clock. Header-only.
 ///
 /// An exclusive holder is admitted unless a larger token was admitted before. A shared holder is admitted unless an
-/// exclusive holder with the same or a larger token was. So no former holder can act after a later one; in particular,
-/// after the shared hold of a downgrade its exclusive hold is refused. The tokens of a semaphore have no order: do not
-/// use them here.
+/// exclusive holder with the same or a larger token was admitted before. So no former holder can act after a later one.
+/// This includes a downgrade: when its shared hold was admitted, its exclusive hold is refused. The tokens of a
+/// semaphore have no order: do not use them here.
 ///
 /// Safe for concurrent use by threads. The function that is passed to run_exclusive or run_shared runs while its
-/// resource is locked, so no later holder can be admitted between the check of the token and the act. It must be short
-/// and must not suspend a fiber. The register forgets nothing. A server that is restarted must pass what it has stored
-/// (highest()) to remember(), or accept only holds for which still_held() is true.
+/// resource is locked, so no later holder can be admitted between the check of the token and the function. It must be
+/// short and must not suspend a fiber. The register never removes an entry. It is in memory: a server that is restarted
+/// must pass the tokens that it has stored (highest()) to remember(), or accept only holds for which still_held() is
+/// true.
 class FencedRegister {
     // First, because its result is deduced.
     template <class Act>
@@ -42,9 +43,9 @@ class FencedRegister {
     }
 
 public:
-    /// If the token is admitted, remembers it and runs `act`. Returns true, or what `act` returns as an optional; false
-    /// or an empty optional: refused. A token below 1 is always refused. An exception of `act` passes through, and the
-    /// token stays remembered.
+    /// If the token is admitted, remembers it and runs `act`. If `act` returns void, returns whether the token was
+    /// admitted. Otherwise returns an optional with the result of `act`, which is empty if the token was refused. A
+    /// token below 1 is always refused. If `act` throws, the exception is passed on, and the token stays remembered.
     template <class Act>
     auto run_exclusive(std::string_view resource, FencingToken token, Act&& act) {
         const auto entry = entry_of(resource);
@@ -86,7 +87,7 @@ public:
         const std::shared_lock lock(entry->mutex);
         return {entry->exclusive, entry->shared};
     }
-    /// As if these tokens had been admitted. Smaller ones than the known ones change nothing.
+    /// Has the effect as if these tokens had been admitted. Tokens that are smaller than the known ones change nothing.
     void remember(std::string_view resource, Highest seen) {
         const auto entry = entry_of(resource);
         const std::unique_lock lock(entry->mutex);

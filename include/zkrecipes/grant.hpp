@@ -22,13 +22,13 @@ struct GrantAccess;
 /// former holder. It is the zxid of the transaction that created the lock node.
 using FencingToken = std::int64_t;
 
-/// One hold of a lock, some leases of a semaphore, or a leadership. Move-only; releases itself when destroyed.
+/// A hold: of a lock, of one or more leases of a semaphore, or of a leadership. Move-only. The destructor releases it.
 ///
 /// All functions may be called from any thread or fiber. Two of them must not use one object at the same time, except
 /// for `held`, `lost`, `revocation`, `remaining_lease` and `token`.
 ///
-/// A hold ends when it is released or *lost*. It is lost if, by our own clock, the servers may have ended the session;
-/// if the session was ended; or if the lock node was deleted. A lost hold never comes back.
+/// A hold ends when it is released or *lost*. It is lost in three cases: by the clock of this machine, the servers may
+/// have ended the session; the session was ended; or the lock node was deleted. A lost hold never comes back.
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
@@ -37,25 +37,28 @@ public:
     Grant& operator=(Grant&&) noexcept;  ///< releases what it held
     ~Grant();                            ///< release()
 
-    /// False if the grant is empty: busy, timed out, stopped, released or moved from. A lost grant stays true until it
-    /// is released.
+    /// False if the grant is empty: the call that returned it found the lock busy, timed out or was stopped; or the
+    /// grant was released or moved from. After a loss it is still true, until the grant is released.
     explicit operator bool() const noexcept { return share_ != nullptr; }
 
-    /// Whether it is guaranteed, now, that nobody else can hold the lock. Reads the clock and does no I/O, so it is
-    /// right even before `lost()` is signalled. Once false it stays false. False in a child made by fork().
+    /// Whether it is guaranteed, now, that no other client holds the lock. (After a shared acquire: no exclusive
+    /// holder. For a semaphore: no more leases than its limit.) Compares a time with the clock and does no I/O, so
+    /// after a loss it is false even before `lost()` is signalled. Once false it stays false. False in a child made by
+    /// fork().
     bool held() const noexcept;
 
-    /// Stop is requested when the hold is lost, and not when it is released: stop the guarded work. The request is made
-    /// on the session's notifier thread.
+    /// A stop is requested on this token when the hold is lost: end the work that the lock protects. A release requests
+    /// no stop. The request is made on the session's notifier thread.
     std::stop_token lost() const noexcept;
 
-    /// Stop is requested when another client asks this holder to give the lock back: request_revocation(), or Curator's
-    /// Revoker. The hold goes on until it is released. The request is made on the session's notifier thread, also if it
-    /// came before this call or while we still waited for the lock. The first call makes the session watch the lock
-    /// nodes, which costs one read each. Does not block. Empty grant: an empty token.
+    /// A stop is requested on this token when another client asks this holder to release the lock, by
+    /// request_revocation() or Curator's Revoker. The hold goes on until it is released. The stop is requested on the
+    /// session's notifier thread. It is also requested if the client asked before this call, or while this contender
+    /// still waited for the lock. The first call makes the session watch the lock nodes, which costs one read each.
+    /// Does not block. For an empty grant, the token is empty.
     std::stop_token revocation() const;
 
-    /// For how long `held()` is guaranteed to stay true without a further answer of the servers. Zero: lost or empty.
+    /// How long `held()` is guaranteed to stay true without a further answer of the servers. Zero if lost or empty.
     std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
@@ -64,12 +67,14 @@ public:
     std::vector<std::string> nodes() const;
     std::int64_t session_id() const noexcept;
 
-    /// Gives the lock back. Does not block and does not fail: while no server answers, the session keeps trying until
-    /// the node or the session is gone. Does nothing if the grant is empty.
+    /// Releases the lock. Does not block and does not fail: while no server answers, the session keeps trying until the
+    /// node or the session is gone. Does nothing if the grant is empty.
     void release() noexcept;
 
-    /// Gives the lock back and blocks until the servers have confirmed it. False: not confirmed by the deadline; the
-    /// session keeps trying. True at once if the grant is empty, or if other re-entrant grants still hold the lock.
+    /// Releases the lock and blocks until the servers have confirmed it. Returns false if the deadline passes before
+    /// (the session then keeps trying), or if the session ends before. Returns true at once if the grant is empty, or
+    /// if other re-entrant grants still hold the lock. Throws Error only where the library must not be used: closed in
+    /// a child made by fork(); would_deadlock in a retry policy, where it releases the lock all the same.
     bool release_and_wait(Deadline deadline = Deadline::never());
 
 private:

@@ -21,11 +21,11 @@ class GroupImpl;
 class GroupMemberImpl;
 }  // namespace internal
 
-/// The members of a group, as the connected server knows them: id and payload.
+/// The members of a group, as the connected server knows them: from the id of each member to its payload.
 using GroupMembers = std::map<std::string, std::string>;
 
-/// The members of a group, for a client that does not join it: the group of Curator's GroupMember on that path. Safe
-/// for concurrent use.
+/// Shows the members of a group to a client that need not be a member. The group of Curator's GroupMember on that path.
+/// Safe for concurrent use.
 class ZKRECIPES_API Group {
 public:
     using Observer = std::function<void(const GroupMembers&)>;
@@ -36,16 +36,16 @@ public:
     Group& operator=(Group&&) noexcept;
     ~Group();
 
-    /// Reads the members: one list, and one read for each member. A payload that may not be read is empty. Blocks.
-    /// Throws Error (unreachable: the deadline passed first).
+    /// Reads the members: one list, and one read for each member. If an access list forbids reading a payload, it is
+    /// empty. Blocks. Throws Error (unreachable: the deadline passed first).
     GroupMembers members(Deadline deadline = Deadline::never());
 
-    /// Calls `observer` on the session's notifier thread with the members, and then with each change of them or of a
-    /// payload, also across sessions, until the subscription ends or the session is closed. A slow observer gets the
-    /// latest members; no observer gets an earlier state after a later one. There are no calls while no server answers:
-    /// see Session::watch_state. Costs one watch on the group and one on each member; one list for each member that
-    /// comes or goes; one read for each new member or payload. Does not block. Throws Error: closed; bad_option for an
-    /// empty observer.
+    /// Calls `observer` on the session's notifier thread with the members, and then after each change of the members or
+    /// their payloads. It continues in later sessions, until the subscription ends or the session is closed. A slow
+    /// observer gets the latest members; no observer gets an earlier state after a later one. While no server answers,
+    /// the observer is not called; see Session::watch_state. Costs one watch on the group and one on each member; one
+    /// list for each member that comes or goes; one read for each new member or payload. Does not block. Throws Error:
+    /// closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;
@@ -59,9 +59,9 @@ struct GroupMemberOptions {
     bool create_parents = true;             ///< false: a missing group is Errc::no_parent
 };
 
-/// One member of a group, as long as this object and its session live; if the session is lost, it joins again with the
-/// next one. If another session has a member of this id, for example that of this process before a restart, it joins
-/// when that one is gone.
+/// One member of a group, as long as this object exists. If the session is lost, it joins again with the next one.
+/// Another session may have a member of this id, for example that of this process before a restart. Then this member
+/// joins when that one is gone.
 class ZKRECIPES_API GroupMember {
 public:
     /// Starts to join. Does not block. Throws Error bad_path; bad_option for an empty id, one with a slash, or an empty
@@ -72,8 +72,8 @@ public:
     GroupMember& operator=(GroupMember&&) noexcept;
     ~GroupMember();  ///< leave()
 
-    /// Blocks until the servers have confirmed membership and payload. False: timed out or stopped. Throws as
-    /// PersistentNode::wait_present.
+    /// Blocks until the servers have confirmed membership and payload. Returns false if the deadline passes or a stop
+    /// is requested before. Throws as PersistentNode::wait_present.
     bool wait_joined(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     /// Does not block; see PersistentNode::set_data. Throws Error too_large; closed.
@@ -87,10 +87,10 @@ public:
     GroupMembers members(Deadline deadline = Deadline::never());   ///< as Group::members
     [[nodiscard]] Subscription observe(Group::Observer observer);  ///< as Group::observe
 
-    /// Leaves the group, also while it is still joining. Does not block.
+    /// Leaves the group, also if this member has not joined yet. Does not block.
     void leave() noexcept;
-    /// Leaves the group and blocks until the servers have confirmed it. False: not confirmed by the deadline; the
-    /// session keeps trying.
+    /// Leaves the group and blocks until the servers have confirmed it. Returns false if the deadline passes before;
+    /// the session keeps trying.
     bool leave_and_wait(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;  ///< of the group

@@ -15,24 +15,24 @@
 
 namespace zkrecipes {
 
-/// The state of a lock, for any client that may read its path.
+/// The state of a lock, as any client with read permission can see it.
 struct LockView {
     std::string path;
     std::vector<Participant> participants;  ///< in the order of the queue, holders first
     bool exists = false;                    ///< the lock directory is there
-    bool semaphore = false;                 ///< the holders are leases: of a Semaphore, a SemaphoreMutex, or Curator's
-    std::int32_t leases = 0;                ///< of a semaphore: their number; 0: unknown (Curator's)
+    bool semaphore = false;   ///< a Semaphore, a SemaphoreMutex, or one of Curator's: each holder is a lease
+    std::int32_t leases = 0;  ///< of a semaphore: its limit; 0: unknown (Curator does not store it)
 };
 
-/// Reads one lock of any recipe: mutex, read-write lock or semaphore, also those of Curator and kazoo. `up_to_date`:
-/// the server catches up with the leader first. Blocks. Throws Error (unreachable: the deadline passed first;
+/// Reads one lock of any kind: mutex, read-write lock or semaphore, also those of Curator and kazoo. With `up_to_date`,
+/// the connected server first catches up with the leader. Blocks. Throws Error (unreachable: the deadline passed first;
 /// no_permission, closed, bad_path).
 ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, Deadline deadline,
                                     bool up_to_date = true);
 
-/// Reads every lock at or below `prefix` that has a holder or a waiter. A semaphore is one lock; its directories are
-/// not listed as well. Paths that an access list hides are left out and appended to `unreadable`. Blocks. Throws as
-/// inspect_lock.
+/// Reads every lock at or below `prefix` that has a holder or a waiter. A semaphore is one lock; its two directories
+/// are not listed as further locks. Paths that an access list forbids to read are left out and appended to
+/// `unreadable`. Blocks. Throws as inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
                                                std::vector<std::string>* unreadable = nullptr);
 
@@ -50,25 +50,26 @@ struct ParticipantFilter {
     ZKRECIPES_API bool matches(const Participant& participant, std::chrono::system_clock::time_point now) const;
 };
 
-/// As above, but only the locks with a contender that matches, and only those contenders. Nodes of Curator and kazoo
-/// name no owner, so they match only by standing and age.
+/// As above, but returns only contenders that match the filter, and only locks that have one. Nodes of Curator and
+/// kazoo do not describe their owner, so they match only by standing and age.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix,
                                                const ParticipantFilter& filter, Deadline deadline);
 
-/// Blocks until the lock has no holder, without joining the queue. False: timed out or stopped. Throws Error as
-/// inspect_lock, but not unreachable.
+/// Blocks until the lock has no holder, without joining the queue. Returns false if the deadline passes or a stop is
+/// requested before. Throws Error as inspect_lock, but not unreachable.
 ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, Deadline deadline,
                                    std::stop_token stop = {});
 
-/// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does: its node's data becomes
-/// "__REVOKE__" and no longer describes the owner. The owner decides what to do: see Grant::revocation(). False: the
-/// node did not exist any more. Blocks for two round trips. Throws Error as inspect_lock.
+/// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does. The data of its node are
+/// replaced by "__REVOKE__", so they no longer describe the owner. The owner decides what to do: see
+/// Grant::revocation(). Returns false if the node did not exist any more. Blocks for two round trips. Throws Error as
+/// inspect_lock.
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
-/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. False: the node did not
-/// exist any more. An owner that uses this library is told of the loss; owners that use Curator or kazoo do not watch
-/// their own nodes. Blocks. Throws Error as inspect_lock, and bad_data if the node's data has changed since it was
-/// read; a request to release the lock is not such a change.
+/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. Returns false if the node
+/// did not exist any more. If the owner uses this library, its hold is lost, and it is informed. Owners that use
+/// Curator or kazoo do not notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock, and
+/// bad_data if the node's data has changed since it was read; a request to release the lock is not such a change.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
 
 }  // namespace zkrecipes

@@ -12,43 +12,44 @@
 
 namespace zkrecipes {
 
-/// The node names of a lock. All clients of a lock must use the same: clients with different names neither see nor
-/// exclude each other. See docs/interop.md.
+/// The node names of a lock. All clients of a lock must use the same dialect: clients with different names neither see
+/// nor exclude each other. See docs/interop.md.
 enum class Dialect {
-    curator,  ///< Curator's: shared with JVM services, and with kazoo by the classes in examples/kazoo
-    kazoo     ///< those of kazoo's Lock, ReadLock and WriteLock; parents are made persistent, as kazoo expects
+    curator,  ///< Curator's names: for locks shared with JVM services, and with kazoo by the classes in examples/kazoo
+    kazoo     ///< the names of kazoo's Lock, ReadLock and WriteLock; parents are made persistent, as kazoo expects
 };
 
 /// What a lock writes into its nodes for people to read, and how it makes them.
 struct LockOptions {
-    std::string id{};                             ///< of the owner; empty: host:pid
-    std::string name{};                           ///< of the work done under the lock; may be empty
+    std::string id{};                             ///< identifies the owner; empty: host:pid
+    std::string name{};                           ///< names the work that is done under the lock; may be empty
     std::map<std::string, std::string> labels{};  ///< shown by participants() and zklock status
     std::optional<std::vector<Acl>> acl{};        ///< empty: the session's
-    bool create_parents = true;                   ///< false: a missing lock directory is Errc::no_parent
-    /// How long the next holder waits after a holder vanished: its session ended, or another client deleted its node. A
-    /// normal release causes no delay. For resources that cannot compare fencing tokens. All clients of the lock must
-    /// set the same delay. ExclusiveMutex only; see docs/recipes/lock_delay.md. Zero: no delay. At most 366 days.
+    bool create_parents = true;                   ///< if false, a missing lock directory is an error, Errc::no_parent
+    /// How long the next client waits for the lock in addition if the last holder vanished: its session ended, or
+    /// another client deleted its node. A normal release causes no delay. For resources that cannot compare fencing
+    /// tokens. All clients of the lock must set the same delay. ExclusiveMutex only; see docs/recipes/lock_delay.md.
+    /// Zero: no delay. At most 366 days.
     std::chrono::milliseconds delay_after_loss{0};
-    Dialect dialect = Dialect::curator;  ///< a recipe without this dialect: Errc::unsupported
+    Dialect dialect = Dialect::curator;  ///< a recipe that does not support it throws Errc::unsupported
 };
 
 /// One contender for a lock, a holder or a waiter, as its znode describes it.
 struct Participant {
-    std::string path;                               ///< absolute, without the session's path_prefix
+    std::string path;                               ///< absolute, but without the session's path_prefix
     std::string node;                               ///< last component of the path
     bool holder = false;                            ///< whether it holds the lock now, by the order of the nodes
     std::string mode;                               ///< "exclusive", "shared" or "semaphore"
     FencingToken token = 0;                         ///< the node's czxid
     std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
-    std::string id;                                 ///< of the owner; empty if another library made the node
+    std::string id;                                 ///< identifies the owner; empty if another library made the node
     std::string host;
     std::int64_t pid = 0;
     std::string user;
     std::string name;
     std::map<std::string, std::string> labels;
-    bool revocation_requested = false;  ///< its data was replaced by a request to release the lock
+    bool revocation_requested = false;  ///< a request to release the lock has replaced the node's data
     std::string raw;                    ///< the node's data, unparsed
     std::int32_t version = 0;           ///< of the node's data
     bool by_zkrecipes = false;          ///< this library made the node, so its owner notices when it is deleted

@@ -25,10 +25,11 @@ class LockRegistryImpl;
 ///     auto lock = locks.get("orders/42");
 ///     std::lock_guard guard(lock);
 ///
-/// All objects that get() returns for one key are the same lock: a fiber or thread that holds one of them re-enters it
-/// by another. Only keys whose lock is held, waited for or referred to by an object take up memory. In ZooKeeper, the
-/// servers remove the directory of an idle key, which is a container. Safe for concurrent use. `Lock` is ExclusiveMutex
-/// or ReadWriteLock; use only one of them below one path.
+/// All objects that get() returns for one key are the same lock: a fiber or thread that holds it by one of them can
+/// lock it again by another. From time to time, get() frees the memory of keys that are not held, not waited for and
+/// not used by an object. In ZooKeeper, the directory of a key is a container, which the servers remove when it is no
+/// longer used. Safe for concurrent use. `Lock` is ExclusiveMutex or ReadWriteLock; use only one of them below one
+/// path.
 template <class Lock>
 class ZKRECIPES_API LockRegistryOf {
 public:
@@ -42,7 +43,7 @@ public:
     /// Throws Error bad_path.
     Lock get(std::string_view key);
 
-    /// How many keys take up memory, including those that became idle lately. For monitoring.
+    /// How many keys take up memory, including those that became unused recently. For monitoring.
     std::size_t size() const noexcept;
     const std::string& path() const noexcept;
 

@@ -21,23 +21,25 @@ namespace internal {
 class MultiLockImpl;
 }
 
-/// Several locks as one: all of them or none. One transaction enters all queues, and one gives all locks back. Sets
-/// that overlap cannot deadlock, in whatever order their members are written, as long as no holder waits for a second
-/// set.
+/// Several locks, a set, that are taken as one: all of them or none. One transaction enters all queues, and one
+/// releases all locks. Sets that overlap cannot deadlock, in whatever order their members are written, as long as no
+/// holder waits for a second set.
 ///
-/// Each member is an ordinary lock on its path: it excludes clients that use only that path, and is excluded by them.
-/// Re-entrant for its owner: the Boost fiber that acquired it, or the thread if no fibers run on it. Safe for
-/// concurrent use. Meets the std requirements TimedLockable.
+///     MultiLock transfer(session, {{"/accounts/1"}, {"/accounts/2"}, {"/rates", MultiLock::As::shared}});
 ///
-/// A fiber or thread that holds any lock of this library must not wait here: Error would_deadlock, at once. It may try,
-/// or call try_acquire_while_holding. Grants of the _async forms, and leases of a Semaphore or SemaphoreMutex, have no
-/// owner, so this check does not see them.
+/// Each member has braces of its own. It is an ordinary lock on its path: it excludes clients that use only that path,
+/// and they exclude it. Re-entrant for its owner: the Boost fiber that acquired it, or the thread if no fibers run on
+/// it. Safe for concurrent use. Meets the std requirements TimedLockable.
 ///
-/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
-/// all queues with a new session, within the same deadline.
+/// If the calling fiber or thread holds another lock of this library, it must not wait for a set: the call throws Error
+/// would_deadlock at once. It may try, or call try_acquire_while_holding. Grants of the _async forms, and leases of a
+/// Semaphore or SemaphoreMutex, have no owner, so this check does not notice them.
 ///
-/// Algorithm: docs/recipes/multi_lock.md. Costs without contention for n paths: to acquire, one round trip of n + 1
-/// requests; to release, one request; a try that fails, one round trip of n reads.
+/// A call that waits for the set also waits for a connection. If the session is lost meanwhile, the call goes on at the
+/// tail of all queues with a new session, within the same deadline.
+///
+/// Algorithm: docs/recipes/multi_lock.md. Costs without contention for n paths: one round trip with n + 1 requests to
+/// acquire; one request to release; one round trip with n reads for a try that fails.
 class ZKRECIPES_API MultiLock {
 public:
     /// Which lock a path is. All clients that use a path must agree on it.
@@ -52,9 +54,10 @@ public:
     };
     static constexpr std::size_t max_members = 256;
 
-    /// A path that occurs twice counts once, `exclusive` if any of them is. Does not block and sends nothing. Throws
-    /// Error bad_path; bad_option (no member, too many members, one path both as a mutex and as a read-write lock, and
-    /// the reasons of ExclusiveMutex); too_large; unsupported (the kazoo dialect).
+    /// If a path occurs twice, it counts once; it is `exclusive` if one of its members is. Does not block and sends
+    /// nothing. Throws Error: bad_path; bad_option (no member, too many members, one path both as a mutex and as a
+    /// read-write lock, and the reasons of ExclusiveMutex); too_large (more than one transaction can hold); unsupported
+    /// (the kazoo dialect).
     MultiLock(Session& session, std::vector<Member> members, LockOptions options = {});
     MultiLock(MultiLock&&) noexcept;
     MultiLock& operator=(MultiLock&&) noexcept;
@@ -62,41 +65,44 @@ public:
 
     /// Blocks until all locks are held. The grant is lost if any of them is lost. It has one token for all members, and
     /// node() is that of the first member. Throws Error: would_deadlock, connection_lost (the retry policy gave up),
-    /// closed, no_permission, lock_lost (the caller still has a hold that was lost), budget_exceeded, and others of
-    /// Errc.
+    /// closed, no_permission, lock_lost (the caller has lost a hold of this set and has not released it yet),
+    /// budget_exceeded, and others of Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
-    /// One attempt, which is allowed to a caller that holds other locks. Empty: somebody is in the way, which costs one
-    /// read for each member, or no server answers. Throws as acquire().
+    /// One attempt, which is allowed also if the caller holds other locks. Returns an empty grant if another client is
+    /// in the way, which costs one read for each member, or if no server answers. Throws as acquire().
     Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
-    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in any queue. Throws as acquire().
+    /// Blocks until all locks are held. Returns an empty grant if the deadline passes or a stop is requested before;
+    /// then nothing is left in any queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, for a caller that holds other locks. If a holder of these members waits for one of those
-    /// locks, only the deadline ends the wait. Throws bad_option for a deadline that never passes.
+    /// As try_acquire_until, also if the caller holds other locks. This can deadlock: if the holder of a member waits
+    /// for a lock of the caller, only the deadline ends the wait. Throws bad_option for a deadline that never passes.
     Grant try_acquire_while_holding(Deadline deadline, std::stop_token stop = {});
     /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. The
-    /// grant has no owner, so it is never re-entrant, and it does not matter which locks the caller holds. Throws
-    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
-    /// callback is logged.
+    /// grant has no owner, so no fiber or thread can re-enter it, and it does not matter which locks the caller holds.
+    /// If the call cannot be started, throws immediately: closed; bad_option for an empty callback. An exception thrown
+    /// by the callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As the calls above; unlock() by the same fiber or thread gives the locks back. The tries return false where
-    /// those return an empty grant.
+    /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the locks. The tries
+    /// return false where those return an empty grant.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
-    /// Ends one lock() of the calling fiber or thread, also if the hold was lost. Does not block. If the caller has
-    /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
+    /// Undoes one lock() of the calling fiber or thread; needed also if the hold was lost. Does not block. If the
+    /// caller has not called lock() before (grants do not count), an assertion fails in debug builds; otherwise the
+    /// call is logged and ignored.
     void unlock() noexcept;
 
-    /// Whether the calling fiber or thread holds the set, by lock() of this object or by a grant that it acquired.
+    /// True if the calling fiber or thread holds the set, by lock() of this object or by a grant that it acquired, and
+    /// the hold is still guaranteed, as Grant::held() says.
     bool held_by_caller() const noexcept;
     FencingToken token() const noexcept;    ///< of the caller's hold, one for all members; 0: none
     std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
 
     /// The holders and the waiters of each member, in the order of members(). Blocks for two round trips or more for
-    /// each member. Throws Error (unreachable: the deadline for all of it passed first).
+    /// each member. Throws Error (unreachable: the deadline of the whole call passed first).
     std::vector<LockView> participants(Deadline deadline = Deadline::never());
 
     /// Each path once, in the order in which they were given.

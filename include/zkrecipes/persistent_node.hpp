@@ -18,13 +18,13 @@ namespace internal {
 class PersistentNodeImpl;
 }
 
-/// The state of a PersistentNode. While no server answers, the one known last.
+/// The state of a PersistentNode. While no server answers, it is the last known one.
 enum class PersistentNodeState {
     missing,  ///< does not exist, as far as is known; it is being made
-    present,  ///< exists and belongs to our session
-    taken,    ///< another session has a node at this path; ours is made when that is gone
-    refused,  ///< the servers refuse to make or write it; tried again and again
-    closed    ///< final: by close(), or with the session
+    present,  ///< exists and belongs to this session
+    taken,    ///< another session has a node at this path; this object makes its own when that is gone
+    refused,  ///< the servers refuse to make or write it; the session keeps trying
+    closed    ///< final: by close(), or because the session was closed
 };
 
 ZKRECIPES_API const char* to_string(PersistentNodeState state) noexcept;
@@ -35,8 +35,8 @@ struct PersistentNodeOptions {
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
 };
 
-/// An ephemeral node at a fixed path that exists as long as this object. It is made again if somebody deletes it or its
-/// parents, and if the session is lost and replaced. Curator's PersistentNode with mode EPHEMERAL.
+/// An ephemeral node at a fixed path that exists as long as this object. It is made again if another client deletes it
+/// or its parents, and if the session is lost and replaced. The same as Curator's PersistentNode with mode EPHEMERAL.
 ///
 /// Safe for concurrent use. Use at most one object for a path and session. Costs one create, one read and one watch,
 /// and the same again when it is deleted; set_data costs one set and one read.
@@ -51,26 +51,26 @@ public:
     PersistentNode& operator=(PersistentNode&&) noexcept;
     ~PersistentNode();  ///< close()
 
-    /// Blocks until the node exists with the data that was set last. False: timed out or stopped; the session keeps
-    /// trying. Throws Error: closed, or why the servers refuse the node (no_permission, no_parent, quota_exceeded,
-    /// budget_exceeded …); the session keeps trying then, too.
+    /// Blocks until the node exists with the data that was set last. Returns false if the deadline passes or a stop is
+    /// requested before; the session keeps trying. Throws Error: closed, or the reason why the servers refuse the node
+    /// (no_permission, no_parent, quota_exceeded, budget_exceeded …); in the latter case the session keeps trying, too.
     bool wait_present(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
-    /// Changes the data, also for when the node is made again. Of several changes in quick succession perhaps only the
-    /// last one is written. Data that another client writes into the node stays until the next change. Does not block.
-    /// Throws Error too_large; closed.
+    /// Changes the data of the node, now and whenever the node is made again. If several changes follow quickly,
+    /// perhaps only the last one is written. If another client writes into the node, its data stays until the next
+    /// change. Does not block. Throws Error too_large; closed.
     void set_data(std::string data);
     std::string data() const;  ///< the one that was set last
 
     PersistentNodeState state() const noexcept;
-    /// Calls `listener` on the session's notifier thread with the present state and then with each change; a slow
+    /// Calls `listener` on the session's notifier thread with the present state and then after each change. A slow
     /// listener gets the latest state. Does not block. Throws Error bad_option for an empty listener.
     [[nodiscard]] Subscription watch_state(Listener listener);
 
-    /// Deletes the node for good, also if it is just being made. Does not block.
+    /// Deletes the node for good, also if it is being made at that moment. Does not block.
     void close() noexcept;
-    /// Deletes the node for good and blocks until the servers have confirmed it, or its session is over. False: not
-    /// confirmed by the deadline; the session keeps trying, and the node ends with the session at the latest.
+    /// Deletes the node for good and blocks until the servers have confirmed it, or its session is over. Returns false
+    /// if the deadline passes before; the session keeps trying, and the node ends with the session at the latest.
     bool close_and_wait(Deadline deadline = Deadline::never());
 
     const std::string& path() const noexcept;

@@ -16,7 +16,7 @@ class Session;
 
 /// A node at the time of the read.
 struct NodeContent {
-    std::string path;  ///< as the caller names it
+    std::string path;  ///< as the caller passed it
     std::string data;
     std::int32_t version = 0;                            ///< of the data, for example for Transaction::set
     std::int32_t children = 0;                           ///< how many children it has
@@ -33,13 +33,13 @@ enum class Fresh {
          ///< before, unless that leader has lost its quorum and does not know it yet
 };
 
-/// Reads a node. Empty: it does not exist. Blocks for one round trip. Throws Error (unreachable: the deadline passed or
-/// a stop was requested first; connection_lost, no_permission, closed, bad_path).
+/// Reads a node. Returns empty if it does not exist. Blocks for one round trip. Throws Error (unreachable: the deadline
+/// passed or a stop was requested first; connection_lost, no_permission, closed, bad_path).
 ZKRECIPES_API std::optional<NodeContent> read_node(Session& session, const std::string& path, Fresh fresh = Fresh::no,
                                                    Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
-/// Reads a node at a point of ZooKeeper's own history at which the grant is held, so it sees everything that earlier
-/// holders wrote, with any server and any session. Sends a transaction that checks the hold, and the get directly after
+/// Reads a node at a point of ZooKeeper's own history at which the grant is held. So it sees everything that earlier
+/// holders wrote, by whichever server and session. Sends a transaction that checks the hold, and the get directly after
 /// it: one round trip, and one write that changes nothing. Throws Error as above; lock_lost if the hold is over.
 ZKRECIPES_API std::optional<NodeContent> read_node(Session& session, const std::string& path, const Grant& within,
                                                    Deadline deadline = Deadline::never(), std::stop_token stop = {});

@@ -31,21 +31,21 @@ class SessionCore;
 /// the std requirements SharedTimedLockable and TimedLockable, so std::unique_lock and std::shared_lock work.
 ///
 /// Downgrade: the exclusive holder may acquire the lock in shared mode, without waiting, and then release the exclusive
-/// hold. No exclusive holder comes in between. Upgrade: an exclusive request of a shared holder would wait for itself;
-/// it throws Error would_deadlock at once, also if it is a try. Grants of the _async forms have no owner, so neither
-/// rule applies to them.
+/// hold. No exclusive holder comes in between. Upgrade: if a shared holder requests the exclusive mode, it would wait
+/// for itself, so the call throws Error would_deadlock at once, also if it is a try. Grants of the _async forms have no
+/// owner, so neither rule applies to them.
 ///
 /// An ExclusiveMutex on the same path counts as an exclusive request.
 ///
-/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
-/// the queue with a new session, within the same deadline.
+/// A call that waits for the lock also waits for a connection. If the session is lost meanwhile, the call goes on at
+/// the tail of the queue with a new session, within the same deadline.
 ///
 /// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Shared Locks; Curator's node names. Costs without contention:
-/// to acquire, one round trip of two requests, and a list if there are other shared holders; to release, one request
-/// that nobody waits for; re-entry costs nothing.
+/// one round trip with two requests to acquire, and one more with a list if there are other shared holders; one request
+/// to release, for which the caller does not wait; none for re-entry.
 class ZKRECIPES_API ReadWriteLock {
 public:
-    /// Does not block and sends nothing. Throws Error bad_path; bad_option if the labels need more than 512 bytes or
+    /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
     /// the access list is empty.
     ReadWriteLock(Session& session, std::string path, LockOptions options = {});
     ReadWriteLock(ReadWriteLock&&) noexcept;
@@ -54,31 +54,34 @@ public:
 
     // ---- exclusive mode ------------------------------------------------------------------------------------------
     /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
-    /// lock_lost (the caller still has a hold that was lost), would_deadlock, budget_exceeded, and others of Errc.
+    /// lock_lost (the caller has lost a hold of this lock and has not released it yet), would_deadlock (the caller is a
+    /// shared holder), budget_exceeded, and others of Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
-    /// One attempt. Empty: somebody else holds the lock or waits for it, which costs one read, or no server answers.
-    /// Throws as acquire().
+    /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one read, or
+    /// if no server answers. Throws as acquire().
     Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
-    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    /// Blocks until the lock is held. Returns an empty grant if the deadline passes or a stop is requested before; then
+    /// nothing is left in the queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
-    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. If the
+    /// call cannot be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the
     /// callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As the calls above; unlock() by the same fiber or thread gives the lock back. The tries return false where those
-    /// return an empty grant.
+    /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
+    /// return false where those return an empty grant.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
-    /// Ends one lock() of the calling fiber or thread, also if the hold was lost. Does not block. If the caller has
-    /// locked nothing (grants do not count): an assertion in debug builds, otherwise logged and ignored.
+    /// Undoes one lock() of the calling fiber or thread; needed also if the hold was lost. Does not block. If the
+    /// caller has not called lock() before (grants do not count), an assertion fails in debug builds; otherwise the
+    /// call is logged and ignored.
     void unlock() noexcept;
 
     // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way ----------
-    /// Throws lock_lost, too, if an exclusive hold of the caller is lost during the downgrade.
+    /// Also throws lock_lost if the caller downgrades and its exclusive hold is lost meanwhile.
     Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
     Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }
     Grant try_acquire_shared_for(Timeout timeout, std::stop_token stop = {});
@@ -94,9 +97,9 @@ public:
     // ---- what the calling fiber or thread holds, by lock() or by a grant that it acquired --------------------------
     bool held_by_caller() const noexcept;         ///< in exclusive mode
     bool shared_held_by_caller() const noexcept;  ///< in shared mode
-    /// Of the caller's hold, the exclusive one if there are both; 0: none. A resource must refuse an exclusive holder
-    /// whose token is smaller than the largest it has seen, and a shared holder whose token is not larger than that of
-    /// every exclusive holder: see FencedRegister.
+    /// The token of the caller's hold; of the exclusive one if it has both. 0: it has no hold. A resource must refuse
+    /// an exclusive holder whose token is smaller than the largest that it has seen. It must refuse a shared holder
+    /// whose token is not larger than those of all exclusive holders that it has seen. FencedRegister does this.
     FencingToken token() const noexcept;
     std::stop_token lost() const noexcept;  ///< of the caller's hold, the exclusive one if there are both; empty: none
 

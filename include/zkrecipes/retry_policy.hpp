@@ -16,17 +16,18 @@ namespace zkrecipes {
 struct RetryState {
     int failures = 0;                         ///< failed attempts so far, at least 1
     std::chrono::milliseconds elapsed{0};     ///< since the first of them
-    std::chrono::milliseconds last_delay{0};  ///< what the policy answered last time
-    std::uint64_t random = 0;  ///< uniform, for jitter; a policy has no source of its own, so runs can be replayed
+    std::chrono::milliseconds last_delay{0};  ///< what the policy returned last time
+    std::uint64_t random = 0;                 ///< uniform, for jitter, so that a policy needs no generator of its own
 };
 
-/// How often, and how long apart, a call is repeated after the connection broke.
+/// How often, and with which delays, a call is repeated after the connection broke.
 ///
-/// The policy limits attempts; the deadline of the call limits time, and wins. When the policy gives up, the call fails
-/// with `Errc::connection_lost`, and the nodes that it may have created are deleted in the background.
+/// The policy limits the attempts of a call. The deadline of the call limits its time, and takes precedence. When the
+/// policy gives up, the call fails with `Errc::connection_lost`, and the nodes that it may have created are deleted in
+/// the background.
 ///
-/// A policy is a value. It must be callable from any thread and must not block. Its function runs while the session is
-/// locked, so it must not call the library: such a call throws `Errc::would_deadlock`. Calls that cannot throw are
+/// A policy is a value. It must be callable from any thread and must not block. Its function runs while a mutex of the
+/// session is locked, so most calls of the library throw `Errc::would_deadlock` there. Calls that cannot throw are
 /// allowed and take effect soon afterwards: release or destroy a grant, destroy a lock, close a session, stop a call by
 /// its stop token. If the function throws, the call that is being repeated fails with `Errc::connection_lost` and the
 /// text of the exception.
@@ -36,7 +37,7 @@ public:
     /// The time to wait before the next attempt; empty: give up.
     using Decide = std::function<std::optional<Milliseconds>(const RetryState&)>;
 
-    RetryPolicy();               ///< forever(): exponential between 10 ms and 1 s
+    RetryPolicy();               ///< forever(), with random pauses; their limit doubles from 20 ms to 1 s
     RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
     /// Any callable that a Decide can be made of, such as a lambda, can be assigned to SessionOptions::retry.
     template <class Function>
@@ -47,14 +48,14 @@ public:
 
     static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
     static RetryPolicy never();  ///< one attempt
-    /// `attempts` includes the first one, here and below. All factories throw Error bad_option for values that cannot
-    /// work.
+    /// `attempts` includes the first one, here and below. All these functions throw Error bad_option for values that
+    /// cannot work.
     static RetryPolicy n_times(int attempts, Milliseconds interval);
     static RetryPolicy until_elapsed(Milliseconds total, Milliseconds interval);
     /// Exponential back-off with full jitter: uniform in [0, min(cap, base * 2^failures)].
     static RetryPolicy exponential(int attempts, Milliseconds base, Milliseconds cap);
 
-    /// Asks the function. Throws what that throws.
+    /// Calls the function of the policy, and passes on what it throws.
     std::optional<Milliseconds> next(const RetryState& state) const;
 
 private:

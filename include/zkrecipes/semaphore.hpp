@@ -20,36 +20,39 @@ namespace internal {
 class SemaphoreImpl;
 }
 
-/// Limits the number of concurrent holders to N leases: the same semaphore as Curator's InterProcessSemaphoreV2 on that
-/// path.
+/// A limit of N leases that clients may hold at the same time: the same semaphore as Curator's InterProcessSemaphoreV2
+/// on that path.
 ///
 /// Fair: requests are served in the order of arrival, also if the first one needs several leases and a later one needs
-/// fewer. Several leases are taken at once or not at all, so nobody keeps some of them while it waits for more. A grant
-/// has no owner: any fiber or thread may release it. Safe for concurrent use.
+/// fewer. Several leases are taken at once or not at all, so no client holds some of them while it waits for more. A
+/// grant has no owner: any fiber or thread may release it. Safe for concurrent use.
 ///
-/// The number of leases is stored in ZooKeeper by the first client that takes one. An object that was made for another
-/// number gets Error bad_option when it acquires.
+/// The first client that takes a lease stores the number of leases in ZooKeeper. If an object was made with another
+/// number, acquiring by it throws Error bad_option.
 ///
-/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
-/// the queue with a new session, within the same deadline.
+/// A call that waits for leases also waits for a connection. If the session is lost meanwhile, the call goes on at the
+/// tail of the queue with a new session, within the same deadline.
 ///
 /// Algorithm and costs: docs/recipes/semaphore.md. Curator's node names.
 class ZKRECIPES_API Semaphore {
 public:
-    /// `leases`: how many there are, at least one. Does not block and sends nothing. Throws Error bad_path, bad_option.
+    /// `leases`: how many leases there are, at least one. Does not block and sends nothing. Throws Error bad_path,
+    /// bad_option.
     Semaphore(Session& session, std::string path, std::int32_t leases, LockOptions options = {});
     Semaphore(Semaphore&&) noexcept;
     Semaphore& operator=(Semaphore&&) noexcept;
     ~Semaphore();  ///< Releases nothing: grants and waiting calls go on.
 
-    /// Blocks until all `count` leases are held. The grant is lost if one of them is lost. Throws Error: bad_option (a
-    /// count below 1, above 1000 or above the number of leases; another number of leases is in use), bad_data,
-    /// connection_lost (the retry policy gave up), closed, no_permission, budget_exceeded, and others of Errc.
+    /// Blocks until all `count` leases are held. The grant is lost if one of them is lost. Throws Error: bad_option
+    /// (the count is below 1, above 1000 or above the number of leases; or another number of leases is stored),
+    /// bad_data (what is stored is no number of leases), connection_lost (the retry policy gave up), closed,
+    /// no_permission, budget_exceeded, and others of Errc.
     Grant acquire(std::int32_t count = 1) { return try_acquire_until(count, Deadline::never()); }
-    /// One attempt. Empty: too few leases are free or somebody waits, which costs one round trip of two reads, or no
-    /// server answers. Throws as acquire().
+    /// One attempt. Returns an empty grant if too few leases are free or another client waits, which costs one round
+    /// trip with two reads, or if no server answers. Throws as acquire().
     Grant try_acquire(std::int32_t count = 1) { return try_acquire_until(count, Deadline::passed()); }
-    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    /// Blocks until the leases are held. Returns an empty grant if the deadline passes or a stop is requested before;
+    /// then nothing is left in the queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_for(std::int32_t count, Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
@@ -64,10 +67,11 @@ public:
     /// The number of leases that is stored in ZooKeeper, or that of this object if none is stored. Blocks for one round
     /// trip. Throws Error (unreachable: the deadline passed first).
     std::int32_t leases(Deadline deadline = Deadline::never());
-    /// Changes the number and wakes the waiters. No holder loses its leases if there are fewer now. Objects that have
-    /// acquired before use the new number; objects made later must be made for it. Waiting calls that need more leases
-    /// than that fail. Blocks for two round trips. Throws Error (unreachable: the deadline passed first, and the number
-    /// may have been changed or not; leases() tells).
+    /// Changes the stored number and wakes the waiters. If the new number is smaller, no holder loses its leases.
+    /// Objects that have acquired before use the new number; objects that are made later must be given it. If a waiting
+    /// call needs more leases than the new number, it throws bad_option when its turn comes. Blocks for two round
+    /// trips. Throws Error (unreachable: the deadline passed first; the number may have been changed or not, see
+    /// leases()).
     void set_leases(std::int32_t leases, Deadline deadline = Deadline::never());
 
     /// The holders, one entry for each lease, oldest first; then the waiters, in the order of the queue. Blocks for

@@ -19,20 +19,20 @@ namespace internal {
 class SemaphoreMutexImpl;
 }
 
-/// A fair lock without an owner: the same lock as Curator's InterProcessSemaphoreMutex on that path. One fiber or
-/// thread may acquire it and another one release it.
+/// A fair lock without an owner: one fiber or thread may acquire it and another one release it. The same lock as
+/// Curator's InterProcessSemaphoreMutex on that path.
 ///
 /// Not re-entrant: locking it twice deadlocks. It does not exclude the holder of an ExclusiveMutex on the same path.
 /// Safe for concurrent use. Meets the std requirements TimedLockable.
 ///
-/// All waits include the wait for a connection. If the session is lost during a wait, the wait goes on at the tail of
-/// the queue with a new session, within the same deadline.
+/// A call that waits for the lock also waits for a connection. If the session is lost meanwhile, the call goes on at
+/// the tail of the queue with a new session, within the same deadline.
 ///
-/// Algorithm: a Semaphore with one lease. Costs without contention: to acquire, two round trips of four requests; to
-/// release, one request that nobody waits for.
+/// Algorithm: a Semaphore with one lease. Costs without contention: two round trips with four requests to acquire; one
+/// request to release, for which the caller does not wait.
 class ZKRECIPES_API SemaphoreMutex {
 public:
-    /// Does not block and sends nothing. Throws Error bad_path; bad_option if the labels need more than 512 bytes or
+    /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
     /// the access list is empty.
     SemaphoreMutex(Session& session, std::string path, LockOptions options = {});
     SemaphoreMutex(SemaphoreMutex&&) noexcept;
@@ -43,29 +43,31 @@ public:
     /// bad_data, connection_lost (the retry policy gave up), closed, no_permission, budget_exceeded, and others of
     /// Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
-    /// One attempt. Empty: somebody holds the lock or waits for it, which costs one round trip of two reads, or no
-    /// server answers. Throws as acquire().
+    /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one round trip
+    /// with two reads, or if no server answers. Throws as acquire().
     Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
-    /// Blocks until held. Empty: busy, timed out or stopped; nothing is left in the queue. Throws as acquire().
+    /// Blocks until the lock is held. Returns an empty grant if the deadline passes or a stop is requested before; then
+    /// nothing is left in the queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
-    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. If the
+    /// call cannot be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the
     /// callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As the calls above; unlock() by any fiber or thread gives the lock back. The tries return false where those
-    /// return an empty grant.
+    /// As the calls above, but without a Grant: unlock() by any fiber or thread releases the lock. The tries return
+    /// false where those return an empty grant.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_until(Deadline deadline, std::stop_token stop = {});
-    /// Ends the oldest lock() of this object. After a loss there may be two, of which one is lost and one is held: each
-    /// needs its unlock(). Does not block. If this object has locked nothing (grants do not count): an assertion in
-    /// debug builds, otherwise logged and ignored.
+    /// Undoes the oldest lock() of this object. After a loss, another caller may lock through this object before the
+    /// first has called unlock(). Then each of the two locks needs one unlock(). Does not block. If lock() was not
+    /// called before (grants do not count), an assertion fails in debug builds; otherwise the call is logged and
+    /// ignored.
     void unlock() noexcept;
 
-    /// Of the youngest lock() of this object.
+    /// These three describe the hold of the latest lock() of this object. held(): see Grant::held().
     bool held() const noexcept;
     FencingToken token() const noexcept;    ///< 0: none
     std::stop_token lost() const noexcept;  ///< empty: none

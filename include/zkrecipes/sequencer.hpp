@@ -17,14 +17,14 @@ class Session;
 enum class HoldMode {
     exclusive,
     shared,
-    lease  ///< of a semaphore: its token cannot be used as a fence, because leases have no order
+    lease  ///< of a semaphore; its token is no fencing token, because leases have no order
 };
 ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 
-/// A hold as a short string for another process: its nodes, their modes, and its fencing token. The other process can
-/// ask whether exactly this hold still exists (still_held), make its writes depend on it (Transaction), or compare its
-/// token with the largest one seen (FencedRegister). A value; it holds no lock itself. A sequencer that was moved from
-/// names no hold: functions that need its nodes throw Error lock_lost.
+/// Describes a hold as a short string for another process: its nodes, their modes, and its fencing token. The other
+/// process can ask whether exactly this hold still exists (still_held), make its writes depend on it (Transaction), or
+/// compare its token with the largest one seen (FencedRegister). A sequencer is only a value and holds no lock itself.
+/// After it was moved from, it describes no hold: functions that need its nodes throw Error lock_lost.
 ///
 /// Text: "zkr1:<token in hex>:<node>,<node>…". A node is one letter for its mode (x, s, l) and its path as the servers
 /// see it, with every byte except letters, digits and "/", "_", "-", "." written as %XX. With Bearer::may_release it
@@ -49,10 +49,10 @@ public:
 
     std::string text() const;
     FencingToken token() const noexcept { return token_; }
-    /// Lease if all nodes are leases, shared if all are shared, otherwise exclusive.
+    /// `lease` if all nodes are leases, `shared` if all are shared, otherwise `exclusive`.
     HoldMode mode() const noexcept;
     Bearer bearer() const noexcept { return bearer_; }
-    /// One node, or several for a MultiLock and for several leases. None if it was moved from.
+    /// One node, or several for a MultiLock and for several leases. None if the sequencer was moved from.
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
     /// The directory of the first node, as the servers see it. Throws Error lock_lost if it was moved from.
     std::string directory() const;
@@ -68,17 +68,17 @@ private:
 };
 
 /// Whether exactly this hold existed when the servers were asked: at one point of ZooKeeper's own history all its nodes
-/// existed, and they were those made with its token. The answer needs a majority of the servers, so a disconnected
-/// server cannot answer with an old state. The hold may be over when the answer arrives: a write that a former holder
-/// must not make belongs in a Transaction or behind a FencedRegister.
+/// existed, and they were those made with its token. The answer needs a majority of the servers, so a server that is
+/// cut off cannot answer with an old state. The hold may be over when the answer arrives. So use a Transaction or a
+/// FencedRegister for writes that a former holder must not make.
 ///
 /// Blocks for one round trip. Throws Error (unreachable: the deadline passed first; no_permission, closed; lock_lost
 /// for a sequencer that was moved from).
 ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
 
-/// Ends the hold of another process that has allowed it (Bearer::may_release): deletes its nodes, all of them or none.
-/// The holder must stay alive until then, because its hold ends with its session; it is told of a loss. False: the hold
-/// was over already, or is another one.
+/// Ends the hold of another process, if that process has allowed it (Bearer::may_release): deletes its nodes, all of
+/// them or none. The process of the holder must live until then, because its hold ends with its session. The holder
+/// gets the hold reported as lost. Returns false if the hold was over already, or if its nodes do not match the token.
 ///
 /// Blocks for two round trips. Throws Error not_owner if the holder has not allowed it, and as still_held.
 ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());

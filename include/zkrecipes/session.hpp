@@ -25,8 +25,8 @@ enum class SessionState {
     connecting,  ///< no session yet
     connected,   ///< a server answers
     suspended,   ///< no server answers; the session may still be alive
-    lost,        ///< the session is over, or may be by our own clock; a new one is being made
-    closed       ///< final: by close(), or because the servers refused the credentials
+    lost,        ///< the session is over, or may be over by this machine's clock; a new one is being made
+    closed       ///< final: by close(), refused credentials, or an internal error (docs/session.md)
 };
 
 ZKRECIPES_API const char* to_string(SessionState state) noexcept;
@@ -34,13 +34,13 @@ ZKRECIPES_API const char* to_string(SessionState state) noexcept;
 struct SessionInfo {
     SessionState state = SessionState::connecting;
     std::int64_t session_id = 0;           ///< 0: none yet
-    std::chrono::milliseconds timeout{0};  ///< the negotiated one; 0: none yet
+    std::chrono::milliseconds timeout{0};  ///< the one that the servers granted; 0: none yet
     std::string server;                    ///< address of the connected server, or empty
-    std::uint64_t incarnation = 0;         ///< how many sessions this object has had
+    std::uint64_t incarnation = 0;         ///< how many sessions this object has made so far
 };
 
-/// Ends a subscription when destroyed. After the destructor returns the callback is not running and will not run,
-/// unless the destructor runs inside that callback.
+/// Ends a subscription when destroyed. When the destructor has returned, the callback is not running and will not run
+/// again. The only exception: if the destructor runs inside that callback, the callback runs to its end.
 class ZKRECIPES_API Subscription {
 public:
     Subscription() noexcept = default;
@@ -62,28 +62,33 @@ private:
     std::function<void()> cancel_;
 };
 
-/// A ZooKeeper session that is replaced when it is lost. Any number of recipes may share it.
+/// A ZooKeeper session. If it is lost, the object makes a new one. Any number of recipes may share it.
+///
+///     zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
+///     zkrecipes::Session other(zkrecipes::SessionOptions{.hosts = "zk1:2181", .timeout = 15s});
 ///
 /// Safe for concurrent use. The constructor does not wait for the connection. Recipes may be used immediately: their
-/// calls wait for the connection within their own deadlines. Recipes and grants may outlive the Session object; they
-/// behave then as on a closed session.
+/// calls wait for the connection, within their own deadlines. Recipes and grants may outlive the Session object; they
+/// then behave as on a closed session.
 ///
 /// A child made by fork() cannot use the sessions of its parent, nor objects that were made with them: each call throws
 /// Error closed, held() is false, and destructors do nothing. The parent is not affected. The child must make a Session
-/// of its own. Any object of the library that was moved from behaves in the same way.
+/// of its own. Objects of the library that were moved from behave in the same way.
 class ZKRECIPES_API Session {
 public:
     /// Does not block. Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work;
-    /// out_of_resources if the system refuses the threads or descriptors of a session. Nothing is left behind then.
+    /// out_of_resources if the system refuses the threads or descriptors of a session. If it throws, no thread or
+    /// descriptor is left behind.
     explicit Session(SessionOptions options);
     explicit Session(std::string hosts);
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
-    /// close(). Also ends the session's threads, unless a recipe or grant still needs them. If a callback of the user
-    /// or a name lookup is running, waits up to one second for that, in addition to close_timeout.
+    /// Calls close(). Also ends the session's threads, unless a recipe or grant still needs them. If one of your
+    /// callbacks or a name lookup is running, waits for it up to one second, in addition to close_timeout.
     ~Session();
 
-    /// Blocks until connected. False: timed out or stopped. Throws Error: `closed`, or `auth_failed` with the reason.
+    /// Blocks until connected. Returns false if the deadline passes or a stop is requested before. Throws Error:
+    /// `closed`, or `auth_failed` with the reason.
     bool wait_connected(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     SessionState state() const noexcept;  ///< Does not block.

@@ -31,7 +31,7 @@ struct ZKRECIPES_API Acl {
 /// Credentials that the session presents whenever it connects.
 struct Auth {
     std::string scheme = "digest";
-    std::string credential;  ///< for digest: user:password (in clear on the wire)
+    std::string credential;  ///< for digest: user:password (sent unencrypted)
 };
 
 struct SessionOptions {
@@ -40,25 +40,26 @@ struct SessionOptions {
     std::string hosts{};
     /// From 100 ms to 24 h. The servers may choose another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
-    /// Put before every path; made if it is missing. Empty, or an absolute path.
+    /// Put before every path; the node is made if it is missing. Empty, or an absolute path.
     std::string path_prefix{};
     RetryPolicy retry{};
     /// For every node that the session makes, parents included.
     std::vector<Acl> acl = Acl::open();
     std::vector<Auth> auth{};
-    /// How long the servers may take to accept `auth` once connected.
+    /// How long the servers may take to accept `auth` after each connect.
     std::chrono::milliseconds auth_timeout{5'000};
-    /// The servers' tickTime. Zero: unknown, and assumed to be half of the negotiated timeout, the largest that servers
-    /// allow by default. Must be set if an administrator lowered minSessionTimeout below two ticks. Otherwise, setting
-    /// it makes leases a little longer and halves the number of heartbeats. If the client may connect to an observer
-    /// behind an observer master (observerMasterPort), set twice the tickTime, or use zero and a timeout of at least
-    /// four ticks. Too small a value makes held() unsafe.
+    /// The servers' tickTime. Zero means unknown: the library then assumes half of the negotiated timeout, the largest
+    /// tick that servers allow by default. Set it if an administrator lowered minSessionTimeout below two ticks.
+    /// Otherwise you need not set it; if you do, leases become a little longer, and the number of heartbeats is halved.
+    /// If the client may connect to an observer behind an observer master (observerMasterPort), set twice the tickTime,
+    /// or leave it zero and use a timeout of at least four ticks. If the value is too small, held() may be true
+    /// although another client holds the lock.
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take. The destructor may take up to one second more.
     std::chrono::milliseconds close_timeout{3'000};
     /// Where log lines go. Null: the logger registered with spdlog as "zkrecipes", or standard error if there is none.
-    /// Most lines are written while the session is locked: a sink must not call the library, and a sink that blocks
-    /// delays the heartbeats, so that holds are lost.
+    /// Most lines are written while a mutex of the session is locked. So a sink must not call the library. A sink that
+    /// blocks delays the heartbeats; if it blocks for too long, holds are lost.
     std::shared_ptr<spdlog::logger> logger{};
 };
 

@@ -21,7 +21,8 @@ struct VersionedCount {
 };
 
 /// A SharedValue with a number of four bytes: the same as Curator's SharedCount on that path, and as kazoo's
-/// Counter(support_curator=True). A node without data, which kazoo makes before it counts, stands for the seed.
+/// Counter(support_curator=True). If the node has no data, the value is the seed; kazoo makes such a node before it
+/// counts.
 ///
 /// To count, use an AtomicCounter of CounterSize::four_bytes on the same path.
 class ZKRECIPES_API SharedCount {

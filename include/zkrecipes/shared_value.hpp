@@ -21,9 +21,9 @@ class SharedValueImpl;
 }
 
 struct SharedValueOptions {
-    /// If set, each write happens exactly once although answers are lost, as long as the session lives: each write
-    /// keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and stays;
-    /// it must not be that of a lock.
+    /// If set, each write happens exactly once even if answers are lost, as long as the session lives. For this, each
+    /// write keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and
+    /// stays; it must not be that of a lock.
     std::string idempotent_in{};
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
@@ -39,12 +39,12 @@ struct VersionedValue {
 /// How an asynchronous write ended. True: written; false: the node had another version.
 using SetResult = Result<bool>;
 
-/// A small value that many programs share: the same as Curator's SharedValue on that path. Reading it costs no request;
-/// changes can be observed; a write can require that nobody has written in between.
+/// A small value that many programs share: the same as Curator's SharedValue on that path. Reading it costs no request.
+/// Changes can be observed. A write can require that no client has written in between.
 ///
-/// The seed is the value until somebody writes: get() makes a missing node with it, also after the node was deleted.
-/// observe() does so once, when it begins, as long as SessionOptions::retry allows. Safe for concurrent use. All waits
-/// include the wait for a connection.
+/// The seed is the first value: if the node is missing, get() makes it with the seed, also after the node was deleted.
+/// observe() does this once, when it begins, as long as SessionOptions::retry allows. Safe for concurrent use. All
+/// calls also wait for a connection.
 class ZKRECIPES_API SharedValue {
 public:
     using Observer = std::function<void(const std::optional<VersionedValue>& value)>;
@@ -55,11 +55,11 @@ public:
     SharedValue& operator=(SharedValue&&) noexcept;
     ~SharedValue();  ///< Waiting calls and subscriptions go on.
 
-    /// The latest known value: never older than one that this object has returned or written, and as new as the
-    /// connected server has told us; without a connection, the one known last. The first call of each session asks a
-    /// server, and blocks for that. Later calls cost no request, because the node is watched. Throws Error: unreachable
-    /// (the deadline passed or a stop was requested, and no value is known), connection_lost, no_permission, no_parent,
-    /// closed.
+    /// The latest known value. It is never older than one that this object has returned or written, and as new as the
+    /// connected server has reported. Without a connection, it is the last known value. The first call of each session
+    /// asks a server, and blocks for that. Later calls cost no request, because the node is watched. Throws Error:
+    /// unreachable (the deadline passed or a stop was requested, and no value is known), connection_lost,
+    /// no_permission, no_parent, closed.
     VersionedValue get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     /// Writes the value, whatever the node holds; makes a missing node. Blocks for one request and one round trip.
@@ -68,22 +68,22 @@ public:
     ///   unreachable      the deadline passed or a stop was requested before anything was sent
     ///   too_large, connection_lost (the retry policy gave up), closed, no_permission, no_parent …
     void set(std::string value, Deadline deadline = Deadline::never(), std::stop_token stop = {});
-    /// As set(), if the node still has this version, which is that of get(). False: another client has written or
-    /// deleted the node. Throws unsupported for version -1, which means any version to the servers:
+    /// As set(), but only if the node still has this version, as get() returned it. Returns false if another client has
+    /// written or deleted the node. Throws unsupported for version -1, because for the servers it means any version:
     /// docs/recipes/shared_value.md.
     [[nodiscard]] bool try_set(std::int32_t version, std::string value, Deadline deadline = Deadline::never(),
                                std::stop_token stop = {});
     /// The same without blocking: `done` is called exactly once, on the session's notifier thread, with what the
-    /// blocking form returns (set: true) or throws. Throw immediately if the call cannot be started: closed; too_large;
-    /// bad_option for an empty callback. An exception thrown by the callback is logged.
+    /// blocking form returns (set: true) or throws. If the call cannot be started, they throw immediately: closed;
+    /// too_large; bad_option for an empty callback. An exception thrown by the callback is logged.
     void set_async(std::string value, Deadline deadline, std::stop_token stop, std::function<void(SetResult)> done);
     void try_set_async(std::int32_t version, std::string value, Deadline deadline, std::stop_token stop,
                        std::function<void(SetResult)> done);
 
-    /// Calls `observer` on the session's notifier thread with the value (empty: there is no node) and then with each
-    /// change, also across sessions, until the subscription ends or the session is closed. A slow observer gets the
-    /// latest value; no observer gets an earlier value after a later one. Costs one read for each change, and one
-    /// watch. Does not block. Throws Error: closed; bad_option for an empty observer.
+    /// Calls `observer` on the session's notifier thread with the value (empty: there is no node), and then after each
+    /// change. It continues in later sessions, until the subscription ends or the session is closed. A slow observer
+    /// gets the latest value; no observer gets an earlier value after a later one. Costs one read for each change, and
+    /// one watch. Does not block. Throws Error: closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
     const std::string& path() const noexcept;

@@ -25,26 +25,29 @@ struct TransactionPlan;
 /// What a committed transaction has done.
 struct TransactionResult {
     struct Operation {
-        std::string path;           ///< of the node; of a sequential create: with its number
-        std::int32_t version = -1;  ///< of the node's data now: 0 after a create; -1 after a remove or a check
+        std::string path;  ///< of the node; after a sequential create, it includes the number
+        std::int32_t version =
+            -1;  ///< of the node's data after the operation: 0 after a create; -1 after a remove or a check
     };
     std::vector<Operation> operations;  ///< in the order in which they were added; empty if answer_lost
     /// The transaction was committed, but the answer with the versions and numbers was lost. Only with idempotent_in.
     bool answer_lost = false;
 };
 
-/// How an asynchronous commit ended. Empty without an error: timed out or stopped, and nothing was written.
+/// How an asynchronous commit ended. If there is no error and the value is empty, it timed out or was stopped, and
+/// nothing was written.
 using CommitResult = Result<std::optional<TransactionResult>>;
 
-/// Writes that happen only while grants are held: all of them or none, and only if the nodes of all required grants
-/// exist at that point of ZooKeeper's own history. No clock is involved: a holder that was suspended, disconnected or
-/// replaced cannot write any more, whatever it believes. Works with the grants of every recipe.
+/// Writes to ZooKeeper that happen only while grants are held: all of them or none, and only if the lock nodes of all
+/// required grants exist at that point of ZooKeeper's own history. No clock is involved: a holder that was suspended,
+/// disconnected or replaced cannot write any more, even if it still believes in its lock. Works with the grants of
+/// every recipe.
 ///
-/// Costs one request and one round trip. May be committed again. Not safe for concurrent use while operations are
-/// added; several commits may run at the same time.
+/// Costs one request and one round trip. One object may be committed several times. Not safe for concurrent use while
+/// operations are added; several commits may run at the same time.
 ///
-/// The session that sends the transaction may be another one than that of the grant. Paths are relative to the
-/// path_prefix of the session that sends.
+/// The session that sends the transaction need not be that of the grant. Paths are relative to the path_prefix of the
+/// session that sends.
 class ZKRECIPES_API Transaction {
 public:
     static constexpr std::int32_t any_version = -1;
@@ -76,10 +79,10 @@ public:
     /// Changes nothing: the node must exist, and its data must have that version.
     Transaction& check(const std::string& path, std::int32_t version = any_version);
 
-    /// Allows the commit to be repeated if its answer is lost, without the danger that it happens twice. Every attempt
-    /// also creates the same ephemeral node in this directory, so a second one fails if an earlier one has happened.
-    /// The node is deleted after the commit. The directory must exist and must not be that of a lock. Works as long as
-    /// the session lives.
+    /// Makes it safe to send the transaction again if its answer is lost, so commit() does that. Every attempt also
+    /// creates the same ephemeral node in this directory, so a second one fails if an earlier one has happened. The
+    /// node is deleted after the commit. The directory must exist: make it once, as a persistent node. It must not be
+    /// that of a lock. Works as long as the session lives.
     Transaction& idempotent_in(const std::string& directory);
 
     std::size_t size() const noexcept;  ///< the number of operations
@@ -94,14 +97,15 @@ public:
     ///   outcome_unknown   it was sent and the answer was lost: all of it has happened, or may still happen, or none
     ///                     ever will; see docs/recipes/transaction.md
     TransactionResult commit();
-    /// Blocks until the servers have answered. Empty: timed out or stopped before anything was sent; nothing was
-    /// written. A passed deadline allows one attempt: empty if not connected, otherwise it waits for the answer. Throws
-    /// as commit(), and outcome_unknown if the deadline passes or a stop is requested before the answer.
+    /// Blocks until the servers have answered. Returns empty if the deadline passes or a stop is requested before
+    /// anything was sent; then nothing was written. Throws as commit(), and outcome_unknown if the deadline passes or a
+    /// stop is requested before the answer. A deadline that has already passed allows one attempt: empty if not
+    /// connected, otherwise the call waits for the answer.
     [[nodiscard]] std::optional<TransactionResult> try_commit_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] std::optional<TransactionResult> try_commit_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_commit_until, without blocking: sends the operations added so far; `done` is called exactly once, on the
-    /// session's notifier thread. Throws immediately if the call cannot be started: closed; too_large; bad_option for
-    /// an empty callback. An exception thrown by the callback is logged.
+    /// As try_commit_until, without blocking. Sends the operations that were added before; `done` is called exactly
+    /// once, on the session's notifier thread. If the call cannot be started, throws immediately: closed; too_large;
+    /// bad_option for an empty callback. An exception thrown by the callback is logged.
     void commit_async(Deadline deadline, std::stop_token stop, std::function<void(CommitResult)> done);
 
 private:

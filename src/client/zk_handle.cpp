@@ -294,13 +294,6 @@ ClientStatus ZkHandle::status() const {
     return status_;
 }
 
-std::string ZkHandle::session_password() const {
-    const std::lock_guard lock(mutex_);
-    if (zh_ == nullptr || status_.session_id == 0 || life_ != Life::open) return {};
-    const clientid_t* const id = zoo_client_id(zh_);
-    return {id->passwd, sizeof(id->passwd)};
-}
-
 // ---- credentials --------------------------------------------------------------------------------------------------
 
 // One at a time: the C client answers all that are on their way with the reply to the first of them.

@@ -48,9 +48,6 @@ public:
     void close(std::function<void()> done) override;
     ClientStatus status() const override;
 
-    /// What another handle needs to take this session over, for tests: 16 bytes; empty before the first connect.
-    std::string session_password() const;
-
     // ---- called by the C client, on its completion thread --------------------------------------------------------
     void on_session_event(_zhandle* zh, int state) noexcept;
     void on_node_event(int type, const char* path) noexcept;
@@ -119,7 +116,7 @@ private:
     std::size_t usual_children_ = 0;   // how many children directories had that were asked about lately
     ZkRequest::List waiting_;          // not yet sent: too many are
     ZkRequest::List refused_;          // never sent; to be answered on the protocol lane
-    ZkRequest::List answered_;         // by us, while the C client may still name them
+    ZkRequest::List answered_;         // by us, and kept until the C client can name them no more
     std::vector<std::unique_ptr<PendingAuth>> auths_;
     std::vector<HostPort> servers_;       // as wanted
     bool servers_changed_ = false;        // since they were given to the C client

@@ -175,11 +175,7 @@ void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>&
     ZkRequest::List finished;
     {
         const std::lock_guard lock(mutex_);
-        if (request.fate != Rc::ok) return;  // refused after all
-        if (request.answered) {
-            finished.splice(finished.end(), answered_, request.self);
-            return;
-        }
+        if (request.fate != Rc::ok || request.answered) return;  // refused after all, or answered by ended()
         finished.splice(finished.end(), sent_, request.self);
         sent_weight_ -= request.weight;
         usual_children_ = std::max(request.children, usual_children_ - usual_children_ / 64);

@@ -55,7 +55,6 @@ bool SessionCore::wait_closed(bool bounded) {
                 log().warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
                            printable_id());
                 defer([event] { event->set(); });
-                std::erase(close_waiters_, event);
             });
         }
     });

@@ -95,6 +95,7 @@ void SessionCore::remove_observer(SessionObserver& observer) { observers_.remove
 std::string SessionCore::leftovers() {
     std::string text;
     if (!observers_.empty()) text += " an observer";
+    if (!connect_waiters_.empty()) text += " a waiter";
     if (has_timers()) text += " a timer";
     if (watch_table().bytes() != 0) text += " a watch";
     if (node_cleaner().pending() != 0) text += " a node to delete";

@@ -53,9 +53,9 @@ def logged(log, command):
 
 def do_not_compile(chosen, output):
     """The bugs on the lines that the compiler complains of."""
-    lines = {(path, int(line) - 1) for path, line in re.findall(r"/mutated/([\w/.]+):(\d+):\d+: error:", output)}
+    lines = {(path, int(line) - 1) for path, line in re.findall(r"\bmutated/([\w/.]+):(\d+):\d+: error:", output)}
     lines |= {(path, int(line) - 1) for path, line in
-              re.findall(r"/mutated/([\w/.]+):(\d+):\d+:\s+(?:required from|in .constexpr. expansion)", output)}
+              re.findall(r"\bmutated/([\w/.]+):(\d+):\d+:\s+(?:required from|in .constexpr. expansion)", output)}
     return [place for place in chosen for path, line in lines
             if path == place.path and place.line <= line <= place.line + place.before.count("\n")]
 

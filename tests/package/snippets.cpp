@@ -69,7 +69,7 @@ void graceful_stop(const std::string& hosts) {
     int received = 0;
     sigwait(&stop_signals, &received);  // blocks this thread until the signal comes
     worker.request_stop();
-    worker.join();    // the guarded work has ended
+    worker.join();    // the protected work has ended
     session.close();  // only now: it ends every hold of the session
     // [/graceful_stop]
 }

@@ -9,7 +9,7 @@
 
 #include <zkrecipes/testenv/gate.hpp>
 
-#include "client_test_handle.hpp"
+#include "support/client_test_handle.hpp"
 #include "support/zk_server_test.hpp"
 
 namespace {

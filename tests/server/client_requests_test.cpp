@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <zookeeper/zookeeper.h>
 
-#include "client_test_handle.hpp"
+#include "support/client_test_handle.hpp"
 #include "support/zk_server_test.hpp"
 
 namespace zkrecipes::internal {

@@ -33,6 +33,9 @@ struct Request {
     bool heartbeat = false;  // a multi that may overtake others
     std::vector<MultiOp> ops;
     CreateMode mode{};
+    std::string data;           // create, set
+    std::vector<Acl> acl;       // create
+    std::int32_t version = -1;  // set, remove
     std::function<void(const Reply&)> answer;
 };
 
@@ -42,13 +45,15 @@ public:
     FakeClient(std::shared_ptr<Runtime> runtime, ClientOptions options, std::shared_ptr<ClientEvents> events)
         : runtime_(std::move(runtime)), options_(std::move(options)), events_(std::move(events)) {}
 
-    void create(const std::string& path, const std::string&, const std::vector<Acl>&, CreateMode mode,
+    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                 CreateDone done) override {
         Request& request = add("create", path, [done](const Reply& r) { done(r.rc, r.text, r.stat); });
         request.mode = mode;
+        request.data = data;
+        request.acl = acl;
     }
-    void remove(const std::string& path, std::int32_t, VoidDone done) override {
-        add("remove", path, [done](const Reply& r) { done(r.rc); });
+    void remove(const std::string& path, std::int32_t version, VoidDone done) override {
+        add("remove", path, [done](const Reply& r) { done(r.rc); }).version = version;
     }
     void exists(const std::string& path, bool watch, StatDone done) override {
         if (path == "/" && answers_touches) {
@@ -62,8 +67,10 @@ public:
     void get(const std::string& path, bool watch, GetDone done) override {
         add("get", path, [done](const Reply& r) { done(r.rc, r.text, r.stat); }).watch = watch;
     }
-    void set(const std::string& path, const std::string&, std::int32_t, StatDone done) override {
-        add("set", path, [done](const Reply& r) { done(r.rc, r.stat); });
+    void set(const std::string& path, const std::string& data, std::int32_t version, StatDone done) override {
+        Request& request = add("set", path, [done](const Reply& r) { done(r.rc, r.stat); });
+        request.data = data;
+        request.version = version;
     }
     void children(const std::string& path, bool watch, ChildrenDone done) override {
         add("children", path, [done](const Reply& r) { done(r.rc, r.names, r.stat); }).watch = watch;

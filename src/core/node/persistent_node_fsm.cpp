@@ -239,7 +239,7 @@ void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
     setting_ = false;
     if (rc == Rc::ok && stat.ephemeral_owner != port_.session_id()) {
         // It has written the node that another session made in place of ours. Our watch may not have fired yet.
-        if (step_ == Step::watching && port_.connected()) look();
+        if (step_ == Step::watching) look();
         return;
     }
     if (rc == Rc::ok) {

@@ -57,16 +57,16 @@ std::vector<Address> resolve(const HostPort& host) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV | (host.is_address ? AI_NUMERICHOST : AI_ADDRCONFIG);
-    addrinfo* list = nullptr;
+    addrinfo* found = nullptr;
     std::vector<Address> out;
-    if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &list) != 0) return out;
-    for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &found) != 0) return out;
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
+    for (const addrinfo* entry = list.get(); entry != nullptr; entry = entry->ai_next) {
         Address address;
         std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
         address.size = entry->ai_addrlen;
         out.push_back(address);
     }
-    ::freeaddrinfo(list);
     return out;
 }
 
@@ -104,7 +104,7 @@ private:
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - runtime.now());
             if (fds.empty() || left.count() <= 0) break;
             const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(left.count()));
-            if (ready < 0 && errno != EINTR) break;
+            if (ready < 0) break;  // no signal comes to this thread
             for (std::size_t i = 0; ready > 0 && i < fds.size(); ++i) {
                 if (fds[i].revents != 0) advance(*waiting[i]);
             }

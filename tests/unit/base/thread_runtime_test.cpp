@@ -147,6 +147,26 @@ TEST(ThreadRuntimeTest, TimersRunAtTheirInstantInOrder) {
     EXPECT_GE(ran_at, start + 40ms);
 }
 
+TEST(ThreadRuntimeTest, ALaneThatWaitsForATimerTakesNoTimeOfAProcessor) {
+    const auto runtime = make_thread_runtime();
+    const auto spent = [] {
+        timespec time{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    };
+    Latch asleep, done;
+    std::chrono::nanoseconds begin{}, end{};
+    runtime->post(Lane::protocol, [&] { asleep.down(); });
+    ASSERT_TRUE(asleep.wait());
+    runtime->at(runtime->now() + 1ms, [&] { begin = spent(); });
+    runtime->at(runtime->now() + 300ms, [&] {
+        end = spent();
+        done.down();
+    });
+    ASSERT_TRUE(done.wait());
+    EXPECT_LT(end - begin, 20ms);
+}
+
 TEST(ThreadRuntimeTest, TimersAtTheEndsOfTimeAreHarmless) {
     const auto runtime = make_thread_runtime();
     Latch done;

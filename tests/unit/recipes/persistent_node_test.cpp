@@ -1,11 +1,12 @@
 // PersistentNode on scripted handles: what its blocking calls answer.
 #include <zkrecipes/persistent_node.hpp>
 
-#include <boost/fiber/all.hpp>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <optional>
+#include <sstream>
 
-#include "support/session_fixture.hpp"
+#include "unit/recipes/served_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
@@ -37,6 +38,127 @@ TEST_F(PersistentNodeUnitTest, AWaitThatHasTimedOutIsNotAnsweredAgain) {
     runtime->run();
     waiting.join();
     EXPECT_EQ(present, false);
+}
+
+class ServedNodeTest : public ServedTest {
+protected:
+    ServedNodeTest() {
+        options.logger =
+            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+        connect();
+    }
+    std::size_t logged(const std::string& text) const {
+        const std::string all = log.str();
+        std::size_t count = 0;
+        for (auto at = all.find(text); at != all.npos; at = all.find(text, at + 1)) ++count;
+        return count;
+    }
+    std::ostringstream log;
+};
+
+TEST_F(ServedNodeTest, WhatCannotWorkIsRefusedWithoutARequest) {
+    PersistentNodeOptions bad;
+    bad.acl.emplace();
+    EXPECT_EQ(code_of([&] { PersistentNode(*session, "/n", bad); }), Errc::bad_option);
+    EXPECT_EQ(code_of([&] { PersistentNode(*session, "/"); }), Errc::bad_path);
+    bad.acl.reset();
+    bad.data = std::string(2'000'000, 'x');
+    EXPECT_EQ(code_of([&] { PersistentNode(*session, "/n", bad); }), Errc::too_large);
+    EXPECT_TRUE(client().sent.empty());
+    PersistentNode node(*session, "/n");
+    EXPECT_EQ(code_of([&] { node.set_data(bad.data); }), Errc::too_large);
+    EXPECT_EQ(code_of([&] { (void)node.watch_state(nullptr); }), Errc::bad_option);
+}
+
+TEST_F(ServedNodeTest, WhoWaitsIsToldWhatIsRefusedAndTheLogOnceInAWhile) {
+    refusals = {{"create /n", Rc::no_auth}};
+    PersistentNode node(*session, "/n");
+    EXPECT_EQ(code_served([&] { (void)node.wait_present(); }), Errc::no_permission);
+    EXPECT_EQ(code_served([&] { (void)node.wait_present(in(1s)); }), Errc::no_permission);
+    EXPECT_EQ(logged("cannot be made"), 1u);
+    settle();
+    settle();
+    const auto tries = times("create /n");
+    EXPECT_GT(tries, 5u);
+    EXPECT_GE(logged("cannot be made"), 1u);
+    EXPECT_LT(logged("cannot be made"), tries);
+    refusals.clear();
+    settle();
+    EXPECT_EQ(served([&] { EXPECT_TRUE(node.wait_present()); }), "ok");
+}
+
+TEST_F(ServedNodeTest, AWaitThatIsOverLeavesNoTimer) {
+    PersistentNode node(*session, "/n");
+    std::optional<bool> present;
+    boost::fibers::fiber waiting(boost::fibers::launch::dispatch, [&] { present = node.wait_present(in(3600s)); });
+    const auto timers = runtime->timers();
+    serve();
+    boost::this_fiber::yield();
+    waiting.join();
+    EXPECT_EQ(present, true);
+    EXPECT_LT(runtime->timers(), timers);
+    std::stop_source stop;
+    refusals = {{"remove /n", Rc::throttled}};
+    node.close();
+    serve();
+    EXPECT_EQ(code_of([&] { (void)node.wait_present(); }), Errc::closed);
+    EXPECT_EQ(code_unserved(2s, [&] { EXPECT_FALSE(node.close_and_wait(in(1s))); }), Errc{});
+    refusals.clear();
+    settle();
+    EXPECT_EQ(served([&] { EXPECT_TRUE(node.close_and_wait(in(1s))); }), "ok");
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedNodeTest, AListenerIsToldEachStateAndNoneAfterItsEnd) {
+    std::vector<std::string> told;
+    PersistentNode node(*session, "/n");
+    auto subscription = node.watch_state([&](PersistentNodeState state) { told.emplace_back(to_string(state)); });
+    serve();
+    next_session();
+    settle();
+    EXPECT_EQ(told, (std::vector<std::string>{"missing", "present", "missing", "present"}));
+    runtime->hold_lane(Lane::notifier, true);
+    erase("/n");
+    runtime->run();
+    subscription.reset();
+    runtime->hold_lane(Lane::notifier, false);
+    settle();
+    EXPECT_EQ(told.size(), 4u);
+    EXPECT_EQ(node.state(), PersistentNodeState::present);
+}
+
+TEST_F(ServedNodeTest, TheNodeOfAFormerSessionOfOursIsDeletedAndTheLogSaysSo) {
+    PersistentNode node(*session, "/n");
+    serve();
+    const auto before = nodes.at("/n");
+    nodes.at("/n").owner = 0;  // the servers have not noticed yet that its session has ended
+    next_session();
+    nodes.at("/n").owner = before.owner;
+    settle();
+    EXPECT_EQ(nodes["/n"].owner, owner);
+    EXPECT_EQ(logged("of a former session of ours"), 1u);
+}
+
+TEST_F(ServedNodeTest, WhatIsAssignedToOrDestroyedIsClosed) {
+    PersistentNode node(*session, "/n");
+    serve();
+    node = PersistentNode(*session, "/m");
+    serve();
+    EXPECT_FALSE(nodes.contains("/n"));
+    EXPECT_TRUE(nodes.contains("/m"));
+    {
+        const PersistentNode other(*session, "/o");
+        serve();
+    }
+    serve();
+    EXPECT_FALSE(nodes.contains("/o"));
+    PersistentNode moved = std::move(node);
+    EXPECT_EQ(moved.state(), PersistentNodeState::present);
+    EXPECT_TRUE(nodes.contains("/m"));
+    PersistentNodeOptions strict;
+    strict.create_parents = false;
+    PersistentNode below(*session, "/none/n", strict);
+    EXPECT_EQ(code_served([&] { (void)below.wait_present(); }), Errc::no_parent);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // SharedValue on scripted handles: a new session may be with a server that is behind the one before.
+#include <zkrecipes/atomic_counter.hpp>
 #include <zkrecipes/shared_value.hpp>
 
-#include <boost/fiber/all.hpp>
-
-#include "support/session_fixture.hpp"
+#include "unit/recipes/served_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
@@ -84,6 +83,121 @@ TEST_F(SharedValueUnitTest, WithoutAConnectionItIsWhatWasKnownLast) {
     client().expire();
     runtime->run();
     EXPECT_EQ(value.get(), (VersionedValue{"known", 3}));
+}
+
+class ServedValueTest : public ServedTest {
+protected:
+    ServedValueTest() { connect(); }
+    std::function<void(SetResult)> teller() {
+        return [this](const SetResult& result) {
+            told.push_back(!result.error ? (result.value ? "yes" : "no")
+                                         : outcome_of([&] { std::rethrow_exception(result.error); }));
+        };
+    }
+    std::vector<std::string> told;
+};
+
+TEST_F(ServedValueTest, WhatCannotWorkIsRefusedWithoutARequest) {
+    SharedValueOptions bad;
+    bad.acl.emplace();
+    EXPECT_EQ(code_of([&] { SharedValue(*session, "/v", "", bad); }), Errc::bad_option);
+    EXPECT_EQ(code_of([&] { SharedValue(*session, "/", ""); }), Errc::bad_path);
+    EXPECT_EQ(code_of([&] { SharedValue(*session, "/v", std::string(2'000'000, 'x')); }), Errc::too_large);
+    for (const char* below : {"/v", "/v/marks"}) {
+        bad = {};
+        bad.idempotent_in = below;
+        EXPECT_EQ(code_of([&] { SharedValue(*session, "/v", "", bad); }), Errc::bad_option) << below;
+        CounterOptions counter;
+        counter.lock_path = below;
+        EXPECT_EQ(code_of([&] { AtomicCounter(*session, "/v", counter); }), Errc::bad_option) << below;
+    }
+    SharedValue value(*session, "/v", "");
+    const std::string huge(2'000'000, 'x');
+    EXPECT_EQ(code_of([&] { value.set(huge); }), Errc::too_large);
+    EXPECT_EQ(code_of([&] { value.set_async(huge, {}, {}, teller()); }), Errc::too_large);
+    EXPECT_EQ(code_of([&] { value.set_async("a", {}, {}, nullptr); }), Errc::bad_option);
+    EXPECT_EQ(code_of([&] { (void)value.observe(nullptr); }), Errc::bad_option);
+    EXPECT_TRUE(client().sent.empty());
+}
+
+TEST_F(ServedValueTest, TheFirstWhoLooksMakesItWithTheSeedAndTheAccessListAskedFor) {
+    SharedValueOptions guarded;
+    guarded.acl.emplace().emplace_back().id = "some";
+    SharedValue value(*session, "/p/v", "seed", guarded);
+    EXPECT_EQ(served([&] { EXPECT_EQ(value.get(), (VersionedValue{"seed", 0})); }), "ok");
+    EXPECT_EQ(nodes["/p/v"].acl.front().id, "some");
+    EXPECT_EQ(nodes["/p/v"].owner, 0);
+    EXPECT_EQ(nodes["/p"].mode, CreateMode::container);
+    EXPECT_EQ(served([&] { value.set("a"); }), "ok");
+    EXPECT_EQ(served([&] { EXPECT_FALSE(value.try_set(0, "b")); }), "ok");
+    EXPECT_EQ(served([&] { EXPECT_TRUE(value.try_set(1, "c")); }), "ok");
+    EXPECT_EQ(served([&] { EXPECT_EQ(value.get(), (VersionedValue{"c", 2})); }), "ok");
+    guarded.create_parents = false;
+    SharedValue strict(*session, "/none/v", "seed", guarded);
+    EXPECT_EQ(code_served([&] { (void)strict.get(); }), Errc::no_parent);
+    EXPECT_FALSE(nodes.contains("/none"));
+    refusals = {{"get /w", Rc::no_auth}};
+    SharedValue hidden(*session, "/w", "seed");
+    EXPECT_EQ(code_served([&] { (void)hidden.get(); }), Errc::no_permission);
+}
+
+TEST_F(ServedValueTest, WhatWasNotSentIsAnErrorAndWritesNothing) {
+    put("/v", "old");
+    SharedValue value(*session, "/v", "seed");
+    std::stop_source stopped;
+    stopped.request_stop();
+    EXPECT_EQ(code_served([&] { value.set("new", {}, stopped.get_token()); }), Errc::unreachable);
+    EXPECT_EQ(code_served([&] { (void)value.try_set(0, "new", {}, stopped.get_token()); }), Errc::unreachable);
+    EXPECT_EQ(code_served([&] { (void)value.get({}, stopped.get_token()); }), Errc::unreachable);
+    value.set_async("new", {}, stopped.get_token(), teller());
+    value.try_set_async(7, "new", {}, {}, teller());
+    value.try_set_async(0, "new", {}, {}, teller());
+    settle();
+    ASSERT_EQ(told.size(), 3u);
+    EXPECT_THAT(told, ::testing::Contains("yes"));
+    EXPECT_THAT(told, ::testing::Contains("no"));
+    EXPECT_THAT(told, ::testing::Contains(::testing::HasSubstr("nothing was written")));
+    EXPECT_EQ(nodes["/v"].version, 1);
+}
+
+TEST_F(ServedValueTest, ThatTheOutcomeOfASeedIsUnknownIsNoErrorForWhoLooks) {
+    for (const bool after : {false, true}) {
+        lost_after = after;
+        for (int request = 1; request <= 5; ++request) {
+            SCOPED_TRACE(request);
+            nodes = {{"/", {}}};
+            asked.clear();
+            lose_answer = request;
+            SharedValue value(*session, "/p/v", "seed");
+            EXPECT_EQ(served([&] { EXPECT_EQ(value.get(), (VersionedValue{"seed", 0})); }), "ok");
+        }
+        for (int request = 1; request <= 7; ++request) {
+            SCOPED_TRACE(request);
+            nodes = {{"/", {}}};
+            asked.clear();
+            lose_answer = request;
+            std::vector<std::string> seen;
+            SharedValue value(*session, "/p/v", "seed");
+            auto subscription = value.observe(
+                [&](const std::optional<VersionedValue>& now) { seen.push_back(now ? now->value : "none"); });
+            settle();
+            ASSERT_TRUE(nodes.contains("/p/v"));
+            EXPECT_EQ(nodes["/p/v"].data, "seed");
+            ASSERT_FALSE(seen.empty());
+            EXPECT_EQ(seen.back(), "seed");
+            subscription.reset();
+            EXPECT_EQ(leftovers(), "");
+        }
+    }
+}
+
+TEST_F(ServedValueTest, AnObserverDoesNotSeedWhatMayNotBeMadeAgainAndAgain) {
+    refusals = {{"multi /v", Rc::no_auth}};
+    SharedValue value(*session, "/v", "seed");
+    auto subscription = value.observe([](auto&&) {});
+    settle();
+    EXPECT_EQ(times("multi /v"), 1u);
+    EXPECT_FALSE(nodes.contains("/v"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/wait_event.hpp"
 #include "session/common/internal_thread.hpp"
 #include "session/common/state_notifier.hpp"
 #include "support/refusals.hpp"
@@ -14,6 +15,7 @@ namespace zkrecipes::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -262,8 +264,48 @@ TEST_F(SessionRefusalTest, ACloseThatHasEndedDoesNotSayLaterThatItGaveUp) {
     runtime->while_running([&] { core->close(); });
     runtime->advance(options.close_timeout);
     EXPECT_THAT(log.str(), HasSubstr("closed"));
-    EXPECT_THAT(log.str(), Not(HasSubstr("gives up")));
+    EXPECT_THAT(log.str(), AllOf(Not(HasSubstr("gives up")), Not(HasSubstr("[error]"))));
     destroy();
+}
+
+TEST_F(SessionRefusalTest, WhatIsDeferredWhereFibersDoNotWorkDiesOnAThreadThatKnowsThatItIsTheLibrarys) {
+    struct Late {
+        ~Late() {
+            if (work) work();
+        }
+        std::function<void()> work;
+    };
+    open();
+    bool ran = false;
+    bool marked = false;
+    std::thread([&] {
+        static thread_local Late late;  // made before Boost.Fiber's data of the thread, so destroyed after them
+        EXPECT_TRUE(fibers_work_here());
+        late.work = [&] {
+            EXPECT_FALSE(fibers_work_here());
+            std::shared_ptr<void> owned(nullptr, [&](void*) { marked = InternalThread::here(); });
+            inside([&] { core->defer([&ran, kept = std::move(owned)] { ran = true; }); });
+            EXPECT_FALSE(ran);
+        };
+    }).join();
+    runtime->run();
+    EXPECT_TRUE(ran);
+    EXPECT_TRUE(marked);
+}
+
+TEST_F(SessionRefusalTest, ThatNoServerServesIsReportedAndSoIsTheEndOfThat) {
+    probe = std::make_shared<FakeProbe>();
+    open_refusing(probe);
+    runtime->advance(100ms);
+    probe->answer({});
+    runtime->run();
+    EXPECT_THAT(log.str(), HasSubstr("no server of a:1,b:2,c:3 answers and serves (1 attempts)"));
+    client().connect(1);
+    EXPECT_THAT(log.str(), HasSubstr("servers answer again after 1 failed"));
+    log.str("");
+    client().disconnect();
+    client().connect(1);
+    EXPECT_THAT(log.str(), AllOf(HasSubstr("connected again"), Not(HasSubstr("answer again"))));
 }
 
 }  // namespace

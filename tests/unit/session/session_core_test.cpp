@@ -135,6 +135,7 @@ TEST_F(SessionCoreTest, WaitConnectedAnswersFalseAtTheDeadline) {
     const Deadline deadline(runtime->steady_now() + 500ms);
     runtime->while_running([&] { connected = core->wait_connected(deadline, {}); });
     EXPECT_FALSE(connected);
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
 }
 
 TEST_F(SessionCoreTest, WaitConnectedIsEndedByAStop) {
@@ -144,6 +145,7 @@ TEST_F(SessionCoreTest, WaitConnectedIsEndedByAStop) {
     runtime->at(now() + 1s, [&] { stop.request_stop(); });
     runtime->while_running([&] { connected = core->wait_connected(Deadline::never(), stop.get_token()); });
     EXPECT_FALSE(connected);
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
 }
 
 TEST_F(SessionCoreTest, WaitConnectedReturnsWhenConnected) {
@@ -204,6 +206,20 @@ TEST_F(SessionCoreTest, CloseLetsTheNodeCleanerFinishFirst) {
     EXPECT_TRUE(client().closed);
 }
 
+TEST_F(SessionCoreTest, CloseGoesOnCleaningUpWhenTheConnectionComesBack) {
+    open_connected();
+    client().disconnect();
+    bool gone = false;
+    inside([&] { core->delete_node("/lock/n", [&](bool is) { gone = is; }); });
+    runtime->at(now() + 200ms, [&] {
+        client().connect(0x100);
+        if (const Request request = client().take("remove"); request.answer) request.answer({});
+    });
+    runtime->while_running([&] { core->close(); });
+    EXPECT_TRUE(gone);
+    EXPECT_TRUE(client().closed);
+}
+
 TEST_F(SessionCoreTest, TheLanesEndWithTheCore) {
     open_connected();
     core.reset();
@@ -231,6 +247,15 @@ TEST_F(SessionCoreTest, TheLastPointerMayBeDroppedUnderTheLock) {
     core->run_locked([this] { core.reset(); });
     runtime->run();
     EXPECT_TRUE(client().closed);
+    EXPECT_TRUE(runtime->stopped());
+}
+
+TEST_F(SessionCoreTest, TheLastPointerOfAClosedSessionMayBeDroppedUnderTheLock) {
+    open_connected();
+    runtime->while_running([&] { core->close(); });
+    EXPECT_FALSE(runtime->stopped());
+    core->run_locked([this] { core.reset(); });
+    runtime->run();
     EXPECT_TRUE(runtime->stopped());
 }
 

@@ -273,6 +273,16 @@ TEST(AcquireFsmTest, TheDeadlineCountsInAnOutageToo) {
     expect_clean(w);
 }
 
+TEST(AcquireFsmTest, WhoHasGivenUpAndThenHearsThatTheSessionIsOverStillHasItsIdentityReaped) {
+    AcquireWorld w;
+    w.create_answer = Rc::session_expired;
+    w.fsm.start();
+    w.fsm.stop();
+    w.run();
+    EXPECT_EQ(w.reaped_identities.size(), 1U);
+    expect_clean(w);
+}
+
 TEST(AcquireFsmTest, FailuresAreCountedAnewForEachOutage) {
     AcquireWorld w;
     const auto holder = w.other_enters();

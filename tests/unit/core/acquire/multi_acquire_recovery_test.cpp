@@ -1,4 +1,4 @@
-// Sets whose answers, connections, sessions or nodes get lost.
+// What becomes of a set of locks whose transaction has an unknown outcome, or whose nodes are not what they should be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -221,6 +221,33 @@ TEST(MultiAcquireFsmTest, WithoutAConnectionATryAnswersAtOnceAndAWaitBeginsWithT
     w.fsm.start();
     EXPECT_FALSE(w.timer);
     w.never_connected = false;
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
+TEST(MultiAcquireFsmTest, WhoHasGivenUpAndThenHearsThatTheSessionIsOverStillHasItsIdentityReaped) {
+    World w({"lock-", "lock-"});
+    w.create_answer = Rc::session_expired;
+    w.fsm.start();
+    w.fsm.stop();
+    w.run();
+    EXPECT_EQ(w.reaped_identities.size(), 1u);
+    expect_clean(w);
+}
+
+TEST(MultiAcquireFsmTest, FailuresAreCountedAnewForEachOutage) {
+    World w({"lock-", "lock-"});
+    w.others_enter({0, 1});
+    w.fsm.start();
+    w.run();
+    for (int i = 0; i < 3; ++i) {
+        w.suspend();
+        w.run();
+        ASSERT_TRUE(w.any_watch());
+        EXPECT_EQ(w.last_state.failures, 1);
+    }
+    w.others_leave('a');
     w.run();
     EXPECT_EQ(w.ended, Ended::granted);
     expect_clean(w);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -311,7 +312,7 @@ protected:
     }
 };
 
-/// One answer, and the nodes are those of the hold; or there is neither.
+/// The call has ended once. Either it holds all its nodes, or it has left none.
 inline void expect_clean(const MultiAcquireWorld& w) {
     EXPECT_EQ(w.answers, 1);
     EXPECT_EQ(w.finishes, 1);
@@ -323,8 +324,8 @@ inline void expect_clean(const MultiAcquireWorld& w) {
         EXPECT_EQ(w.holds.size(), 1u);
         EXPECT_EQ(w.mine().size(), w.fsm.nodes().size());
     } else {
-        EXPECT_TRUE(w.mine().empty());
-        EXPECT_TRUE(w.holds.empty());
+        EXPECT_THAT(w.mine(), ::testing::IsEmpty());
+        EXPECT_THAT(w.holds, ::testing::IsEmpty());
     }
 }
 

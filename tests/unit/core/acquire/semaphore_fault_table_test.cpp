@@ -94,6 +94,7 @@ int play(const Scenario& scenario, const PlannedFaults& plans, const Variant& va
         EXPECT_THAT(world.mine(), ::testing::IsEmpty());  // whoever has leases has left the queue
         if (world.ended == Ended::granted) {
             EXPECT_EQ(world.holds.size(), 1u);
+            EXPECT_GE(world.left, 1);
             EXPECT_EQ(std::ssize(world.held), scenario.wanted);
             const bool deleted = std::string(scenario.name) == "LeaseDeletedAtOnce" && !world.before_lease_read;
             // Deleted after the grant had been earned, it is the hold's business to notice.

@@ -200,6 +200,7 @@ TEST(SemaphoreFsmTest, AnUnknownOutcomeIsFoundOutAndNothingIsTakenTwice) {  // H
         run(w);
         EXPECT_EQ(w.ended, Ended::granted);
         EXPECT_THAT(w.my_leases(), SizeIs(2));
+        EXPECT_EQ(w.left, 1);
         const bool happened = fault == Fault::lost_after;
         EXPECT_EQ(w.writes, happened ? 2 : 3);
         EXPECT_THAT(w.trace, ::testing::Contains("syncleases"));
@@ -266,6 +267,33 @@ TEST(SemaphoreFsmTest, ATransactionThatHappensAfterTheSyncAfterAllLeavesNoLeases
     w.run();
     EXPECT_EQ(w.ended, Ended::granted);
     EXPECT_EQ(w.my_leases(), w.held);
+}
+
+TEST(SemaphoreFsmTest, ATransactionThatHappensLateLeavesNoLeasesToWhoeverHasGivenUp) {
+    SemaphoreWorld w(Patience::wait, 2, 1);
+    w.plans = {{3, Fault::lost_before}};
+    w.fsm.start();
+    while (w.writes < 3) ASSERT_TRUE(w.pump());
+    const auto place = w.mine().at(0);
+    w.leases[place.substr(0, kIdentityChars) + "lease-0000000000"] = {w.session, ++w.zxid};
+    w.remove(place);
+    w.fsm.stop();  // before the answer to the second taking
+    w.run();
+    EXPECT_EQ(w.ended, Ended::stopped);
+    EXPECT_THAT(w.my_leases(), IsEmpty());
+}
+
+TEST(SemaphoreFsmTest, FailuresAreCountedAnewForEachOutageAtTheHead) {
+    SemaphoreWorld w(Patience::wait, 1, 1);
+    w.other_holds();
+    run(w);
+    ASSERT_TRUE(w.watching);
+    for (int i = 0; i < 3; ++i) {
+        w.suspend();
+        w.run();
+        ASSERT_TRUE(w.watching);
+        EXPECT_EQ(w.last_state.failures, 1);
+    }
 }
 
 TEST(SemaphoreFsmTest, TheQueueGoesOnWhenItsNumbersWrap) {

@@ -91,6 +91,7 @@ public:
     std::optional<Rc> data_answer;           // to setting the data of a lease
     std::optional<std::int64_t> owner_told;  // once, instead of the true one
     int looks = 0;
+    int left = 0;  // how often the place in the queue was exchanged for leases
     std::function<void()> before_take, before_lease_read;
     std::vector<std::string> reaped_leases, reaped_lease_identities;
     std::vector<std::string> held;
@@ -250,7 +251,7 @@ private:
 
     Ticket watch = 0;
     std::optional<Ticket> missed_leases;
-    int others = 0, left = 0;
+    int others = 0;
 };
 
 }  // namespace zkrecipes::internal

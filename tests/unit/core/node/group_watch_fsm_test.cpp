@@ -28,7 +28,10 @@ protected:
     }
     void unwatch_member(const std::string& name) override { unwatched.push_back(name); }
     void unwatch_all() override {}
-    void start_timer(std::chrono::milliseconds) override { timer = true; }
+    void start_timer(std::chrono::milliseconds delay) override {
+        timer = true;
+        last_delay = delay;
+    }
     void stop_timer() override { timer = false; }
     void refused(const char* why, int) override { complaints.emplace_back(why); }
     void tell(const SeenGroup& group) override {
@@ -67,6 +70,7 @@ protected:
         fsm.on_timer();
     }
 
+    std::chrono::milliseconds last_delay{0};
     bool up = true, room = true, timer = false;
     Ticket ticket = 0;
     std::vector<std::string> asked, told, unwatched, complaints;
@@ -183,6 +187,20 @@ TEST_F(GroupWatchFsmTest, APayloadThatMayNotBeReadIsEmptyAndARefusedListIsSaidAn
     listed({"a"});
     fsm.on_member(ticket, "a", Rc::no_auth, {}, {});
     EXPECT_THAT(told, ElementsAre("a="));
+}
+
+TEST_F(GroupWatchFsmTest, ThePausesGrowUntilSomethingWasSeen) {
+    fsm.start();
+    fsm.on_directory(ticket, Rc::no_auth, {});
+    const auto first = last_delay;
+    timer_rings();
+    fsm.on_directory(ticket, Rc::no_auth, {});
+    EXPECT_GT(last_delay, first);
+    timer_rings();
+    listed({});
+    directory_fires();
+    fsm.on_directory(ticket, Rc::no_auth, {});
+    EXPECT_EQ(last_delay, first);
 }
 
 TEST_F(GroupWatchFsmTest, OverTheBudgetItTriesAgain) {

@@ -160,6 +160,23 @@ TEST_F(PersistentNodeFsmTest, ARefusalIsToldAndTriedAgainMoreAndMoreRarely) {
     EXPECT_THAT(w.states, ElementsAre("refused", "present"));
 }
 
+TEST_F(PersistentNodeFsmTest, ANodeOfOursIsPresentBeforeItsLatestDataAreWritten) {
+    w.fsm.start();
+    w.queue.front().execute();  // the answer is lost
+    w.lose_connection([] {});
+    w.fsm.set_data("two");
+    for (int i = 0; i < 2; ++i) {  // a create, that is answered "exists", and a read
+        const auto request = std::move(w.queue.front());
+        w.queue.pop_front();
+        request.execute()();
+    }
+    EXPECT_THAT(w.states, ElementsAre("missing", "present"));
+    EXPECT_FALSE(w.fsm.settled());
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+    EXPECT_EQ(w.node->data, "two");
+}
+
 TEST_F(PersistentNodeFsmTest, ACloseWhileItIsRefusedEndsTheAttempts) {
     w.room = false;
     w.fsm.start();
@@ -188,6 +205,27 @@ TEST_F(PersistentNodeFsmTest, DataThatMayNotBeWrittenAreARefusalToo) {
     w.run();
     EXPECT_THAT(w.states, ElementsAre("present", "refused", "present"));
     EXPECT_EQ(w.node->data, "two");
+}
+
+TEST_F(PersistentNodeFsmTest, TheAnswerToASetEndsARefusalWithoutTheNextRead) {
+    const auto next = [this](const std::string& what) {
+        ASSERT_FALSE(w.queue.empty());
+        const auto request = std::move(w.queue.front());
+        w.queue.pop_front();
+        ASSERT_EQ(request.what, what);
+        request.execute()();
+    };
+    w.start();
+    w.rc_of_set = Rc::no_auth;
+    w.fsm.set_data("two");
+    run_until_complaints(1);
+    ASSERT_EQ(w.states.back(), "refused");
+    w.rc_of_set = Rc::ok;
+    next("read");
+    ASSERT_EQ(w.states.back(), "refused");
+    next("set two");
+    EXPECT_EQ(w.states.back(), "present");
+    EXPECT_TRUE(w.fsm.settled());
 }
 
 TEST_F(PersistentNodeFsmTest, ANodeOfTheFormerSessionThatMayNotBeDeletedIsARefusalToo) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "core/hold/hold_ref.hpp"
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -162,7 +163,12 @@ TEST_F(CallsFromAPolicyTest, AGrantThatIsReleasedIsGivenBackSoonAfterwards) {
 TEST_F(CallsFromAPolicyTest, AGrantThatIsDestroyedIsGivenBackSoonAfterwards) {
     connect();
     std::optional<Grant> grant(granted());
-    EXPECT_THAT(asked_while([&] { grant.reset(); }), HasSubstr("gave up"));
+    const std::weak_ptr<HoldRef> hold = GrantAccess::share(*grant);
+    EXPECT_THAT(asked_while([&] {
+                    grant.reset();
+                    EXPECT_FALSE(hold.expired()) << "it is given back later, and must live until then";
+                }),
+                HasSubstr("gave up"));
     client().connect(0x100);
     runtime->run();
     EXPECT_EQ(client().take("remove").path, held_node);

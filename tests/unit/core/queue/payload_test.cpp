@@ -111,6 +111,31 @@ TEST(PayloadTest, WhatIsNotUtf8BecomesReplacementCharacters) {
     EXPECT_THAT(participant.id, HasSubstr("z"));
 }
 
+TEST(PayloadTest, EveryCharacterOfUnicodeIsKeptAndNothingElse) {
+    const auto kept = [](const std::string& id) {
+        LockOptions options;
+        options.id = id;
+        return read(write_payload(options, kSomeDay, "acquire", "/l")).id;
+    };
+    // The first and the last of each length, and those beside the surrogates.
+    for (const char* character :
+         {"\x01", "\x1f", " ", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+          "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf3\x80\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+        EXPECT_EQ(kept(character), character);
+        EXPECT_EQ(kept(std::string("a") + character + "z"), std::string("a") + character + "z");
+    }
+    for (const char* none : {"\x80", "\xbf", "\xc1\x81", "\xe0\x9f\x80", "\xed\xa0\x80", "\xf0\x8f\x80\x80",
+                             "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xf0\x90\x80"}) {
+        std::string marks;
+        for (std::size_t i = 0; i < std::string(none).size(); ++i) marks += "\xEF\xBF\xBD";
+        EXPECT_EQ(kept(none), marks);
+    }
+    EXPECT_EQ(kept("\xc3("), "\xEF\xBF\xBD(");
+    LockOptions options;
+    options.id = "\x1f\x7f \"\\";
+    EXPECT_THAT(write_payload(options, kSomeDay, "acquire", "/l"), HasSubstr(R"("id":"\u001f\u007f \"\\")"));
+}
+
 TEST(PayloadTest, ForeignDataIsShownRawAndSaysNothingElse) {
     for (const std::string& data :
          {std::string(), std::string("127.0.0.1"), std::string("b'id'"), std::string("{"), std::string("[1]"),

@@ -387,6 +387,20 @@ TEST(CommitFsmTest, NotConnectedItWaitsAndNothingHasHappenedWhenTheDeadlinePasse
     EXPECT_EQ(once.end->how, How::timed_out);
 }
 
+TEST(CommitFsmTest, TheEndOfTheSessionDuringAPauseEndsItOnlyWithTheHold) {
+    for (const bool held : {true, false}) {
+        CommitWorld world(Mark::no);
+        world.is_connected = false;
+        world.fsm.start();
+        world.held = held;
+        world.fsm.on_session_lost();
+        EXPECT_EQ(world.answers, held ? 0 : 1);
+        if (!held) {
+            EXPECT_EQ(world.end->error, Errc::lock_lost);
+        }
+    }
+}
+
 TEST(CommitFsmTest, BeforeTheFirstConnectNoPolicyGivesUp) {
     CommitWorld world(Mark::no);
     world.session = 0;

@@ -1,4 +1,8 @@
 // Checks that a hold can begin on: the nodes are there, and the lease is fresh.
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <sstream>
+
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -6,7 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// Session timeout 6 s. After 0.9 T of silence a hold needs two checks.
 class LeaseRenewalTest : public SessionTest {
@@ -115,6 +121,15 @@ TEST_F(LeaseRenewalTest, ManyWhoseNodesAreGoneDoNotCostARoundTripEach) {
     EXPECT_LT(round_trips, 70);
 }
 
+TEST_F(LeaseRenewalTest, ManyWhoWaitAreCheckedInRequestsOfBoundedSize) {
+    std::vector<std::string> nodes;
+    for (int i = 0; i < 400; ++i) nodes.push_back("/l/" + std::string(600, 'n') + std::to_string(i));
+    check_first(nodes);
+    runtime->advance(1501ms);
+    EXPECT_EQ(commit_heartbeats(), 2);
+    EXPECT_EQ(told.size(), nodes.size());
+}
+
 TEST_F(LeaseRenewalTest, WhoAsksWhileOthersWaitGoesWithThem) {
     check_first({"/l/a"});
     runtime->advance(100ms);
@@ -137,6 +152,33 @@ TEST_F(LeaseRenewalTest, WhoWaitsForALeaseIsToldThatTheSessionIsClosed) {
     check_first({"/l/a", "/l/b"});
     runtime->while_running([&] { core->close(); });
     EXPECT_THAT(told, ElementsAre("/l/a: closed", "/l/b: closed"));
+}
+
+/// Writes the log to a string.
+class SlowAnswerTest : public LeaseRenewalTest, public ::testing::WithParamInterface<std::chrono::milliseconds> {
+protected:
+    SlowAnswerTest() {
+        options.logger =
+            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+    }
+    ~SlowAnswerTest() override { destroy(); }
+    std::ostringstream log;
+};
+INSTANTIATE_TEST_SUITE_P(Took, SlowAnswerTest, ::testing::Values(0ms, 1200ms, 1300ms));
+
+TEST_P(SlowAnswerTest, IsLoggedIfNoHoldCanBeginOnIt) {
+    runtime->freeze_for(4000ms - GetParam());
+    renew_lease("/l/a");
+    runtime->freeze_for(GetParam());
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, IsEmpty()) << "a second check is needed";
+    runtime->advance(1501ms);
+    if (GetParam() > 1220ms) {
+        EXPECT_THAT(log.str(), HasSubstr("1 hold(s) cannot begin yet"));
+        EXPECT_THAT(log.str(), HasSubstr("1300 ms, and at most 1220 ms"));
+    } else {
+        EXPECT_THAT(log.str(), Not(HasSubstr("cannot begin yet")));
+    }
 }
 
 }  // namespace

@@ -272,6 +272,11 @@ TEST_F(NodeCleanerTest, TheEndOfTheSessionEndsAllWork) {
     removed(Rc::session_expired);
     cleaner.on_synced(next(), Rc::session_expired);
     EXPECT_EQ(ends.size(), 2u);
+    cleaner.add_node("/dir/m", done());
+    removed(Rc::no_auth);
+    EXPECT_LT(cleaner.wake_at(), Instant::max());
+    cleaner.session_over();
+    EXPECT_EQ(cleaner.wake_at(), Instant::max());
 }
 
 TEST_F(NodeCleanerTest, TenThousandNodesAreDeletedWithABoundedNumberOfRequestsAtATime) {
