@@ -281,11 +281,11 @@ private:
             result.rc = reply.rc == Rc::ok ? change(op) : Rc::runtime_inconsistency;
             if (reply.rc == Rc::ok) reply.rc = result.rc;
             result.path = op.path;
-            if (op.kind == MultiOp::Kind::set && result.rc == Rc::ok) result.version = nodes.at(op.path).version;
+            if (op.kind == MultiOp::Kind::set && result.rc == Rc::ok) result.stat = stat_of(op.path);
         }
         if (reply.rc != Rc::ok) nodes = before;
         for (auto& result : reply.results) {
-            if (reply.rc != Rc::ok && result.rc == Rc::ok) result.version = -1;
+            if (reply.rc != Rc::ok && result.rc == Rc::ok) result.stat = {};
         }
         return reply;
     }
