@@ -27,8 +27,8 @@
 #include <utility>
 
 #include "core/acquire/acquire_async.hpp"
-#include "core/acquire/lock_delay.hpp"
 #include "core/hold/reentrant_lock.hpp"
+#include "core/local/local_queue.hpp"
 #include "core/queue/participants.hpp"
 
 namespace zkrecipes {
@@ -39,24 +39,25 @@ class ExclusiveMutexImpl {
 public:
     ExclusiveMutexImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
-          queue(make_queue(*core, path, options, {"lock-", "__lock__", true}, rule_exclusive(options.dialect), kName)),
+          queue(make_queue(*core, path, options, {"lock-", "__lock__", true, true}, rule_exclusive(options.dialect),
+                           kName)),
+          local(LocalQueue::of(core, queue)),
           holders(core, path) {}
 
     /// Waits in the queue. Null: timed out or stopped.
     auto wait(Deadline deadline, const std::stop_token& stop) const {
         return [this, deadline, &stop] {
-            return delayed() ? acquire_blocking(core, make_delayed(core, queue, "acquire"), deadline, stop)
-                             : acquire_blocking(core, queue, "acquire", deadline, stop);
+            return acquire_blocking(core, local_acquisition(core, local, "acquire"), deadline, stop);
         };
     }
     std::shared_ptr<HoldRef> current_hold() const { return holders.of_caller(); }
-    bool delayed() const { return queue->options.delay_after_loss.count() > 0; }
 
     static constexpr const char* kName = "ExclusiveMutex";
     const std::string& path() const noexcept { return queue->user_path; }
 
     const std::shared_ptr<SessionCore> core;
     const std::shared_ptr<const Queue> queue;
+    const std::shared_ptr<LocalQueue> local;
     const ReentrantLock holders;
 };
 
@@ -91,11 +92,8 @@ Grant ExclusiveMutex::try_acquire_until(Deadline deadline, std::stop_token stop)
 void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
     constexpr const char* operation = "acquire_async";
     const auto impl = internal::usable(impl_, operation);
-    if (impl->delayed()) {
-        return internal::acquire_async(impl->core, internal::make_delayed(impl->core, impl->queue, operation),
-                                       operation, impl->path(), deadline, std::move(stop), std::move(done));
-    }
-    internal::acquire_async(impl->core, impl->queue, operation, deadline, std::move(stop), std::move(done));
+    internal::acquire_async(impl->core, internal::local_acquisition(impl->core, impl->local, operation), operation,
+                            impl->path(), deadline, std::move(stop), std::move(done));
 }
 
 void ExclusiveMutex::lock() { internal::must_hold(try_lock_until(Deadline::never())); }

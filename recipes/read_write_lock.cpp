@@ -32,14 +32,15 @@
 #include "core/acquire/acquire_async.hpp"
 #include "core/acquire/downgrade.hpp"
 #include "core/hold/reentrant_lock.hpp"
+#include "core/local/local_queue.hpp"
 #include "core/queue/participants.hpp"
 
 namespace zkrecipes {
 namespace internal {
 namespace {
 
-constexpr BaseName kWriter{"__WRIT__", "__lock__"};
-constexpr BaseName kReader{"__READ__", "__rlock__"};
+constexpr BaseName kWriter{"__WRIT__", "__lock__", true};
+constexpr BaseName kReader{"__READ__", "__rlock__", true};
 
 }  // namespace
 
@@ -55,6 +56,7 @@ public:
     ReadWriteLockImpl(std::shared_ptr<SessionCore> session, const std::string& path, const LockOptions& options)
         : core(std::move(session)),
           exclusive{make_queue(*core, path, options, kWriter, rule_exclusive(options.dialect), kName), {core, path}},
+          local(LocalQueue::of(core, exclusive.queue)),
           shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), kName), {core, path}} {}
 
     /// Waits in the queue for the exclusive mode. Null: timed out or stopped.
@@ -65,7 +67,7 @@ public:
                 share->leave();
                 throw_would_deadlock(operation);
             }
-            return acquire_blocking(core, exclusive.queue, operation, deadline, stop);
+            return acquire_blocking(core, local_acquisition(core, local, operation), deadline, stop);
         };
     }
     /// The same for the shared mode, or downgrades what the caller holds exclusively.
@@ -91,6 +93,7 @@ public:
 
     const std::shared_ptr<SessionCore> core;
     const Side exclusive;
+    const std::shared_ptr<LocalQueue> local;  // of the exclusive mode
     const Side shared;
 
 private:
@@ -145,7 +148,8 @@ Grant ReadWriteLock::try_acquire_until(Deadline deadline, std::stop_token stop) 
 void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
     constexpr const char* operation = "acquire_async";
     const auto impl = internal::usable(impl_, operation);
-    internal::acquire_async(impl->core, impl->exclusive.queue, operation, deadline, std::move(stop), std::move(done));
+    internal::acquire_async(impl->core, internal::local_acquisition(impl->core, impl->local, operation), operation,
+                            impl->path(), deadline, std::move(stop), std::move(done));
 }
 
 void ReadWriteLock::lock() { internal::must_hold(try_lock_until(Deadline::never())); }

@@ -120,6 +120,7 @@ Sequencer::Sequencer(const Grant& grant, Bearer bearer) : token_(grant.token()),
     if (!share) {
         throw Error(Errc::lock_lost, operation, "", "the grant is empty: nothing was acquired, or it was given back");
     }
+    share->hold().bind_to_owner();  // whoever has the text may write under its name
     for (const auto& node : share->hold().nodes()) {
         nodes_.push_back({node, internal::mode_of_node(internal::base_name(node))});
     }

@@ -92,6 +92,15 @@ void SessionCore::add_observer(SessionObserver& observer) {
 void SessionCore::add_waiter(SessionObserver& waiter) { observers_.add(waiter); }
 void SessionCore::remove_observer(SessionObserver& observer) { observers_.remove(observer); }
 
+std::shared_ptr<void> SessionCore::shared(const std::string& name) const {
+    const auto found = shared_.find(name);
+    return found == shared_.end() ? nullptr : found->second.lock();
+}
+
+void SessionCore::share(const std::string& name, std::weak_ptr<void> object) {
+    object.expired() ? void(shared_.erase(name)) : void(shared_[name] = std::move(object));
+}
+
 std::string SessionCore::leftovers() {
     std::string text;
     if (!observers_.empty()) text += " an observer";

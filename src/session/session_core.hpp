@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <zkrecipes/deadline.hpp>
@@ -80,6 +81,9 @@ public:
     void add_observer(SessionObserver& observer);     // not any more when the session is closed
     void add_waiter(SessionObserver& waiter);         // always: a failure may come while it is being closed
     void remove_observer(SessionObserver& observer);  // also from within a callback
+    /// For the recipes: what all of this session share by a name, for as long as somebody has it. Null: nobody has it.
+    std::shared_ptr<void> shared(const std::string& name) const;
+    void share(const std::string& name, std::weak_ptr<void> object);  // an empty one: forgets the name
     /// For tests: what calls that have returned have left in the session. Empty: nothing.
     std::string leftovers();
 
@@ -130,6 +134,7 @@ private:
     StateNotifier notifier_;
     ObserverList observers_;
     std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;
+    std::unordered_map<std::string, std::weak_ptr<void>> shared_;
     std::uint64_t open_failures_ = 0;
 
     std::string closed_detail_;

@@ -14,7 +14,7 @@ import tempfile
 LAYERS = ["src/base", "src/client", "src/session", "src/core", "recipes"]
 # The folders of a layer, from low to high, by the same rule. ".": the files beside the folders; without it there are none
 # but those named below.
-ROOMS = {"src/core": ["operation", "queue", "hold", "acquire", "node", "value"],
+ROOMS = {"src/core": ["operation", "queue", "hold", "acquire", "local", "node", "value"],
          "src/session": ["common", "connection", "requests", "lease", "."],
          "src/zklock": ["system", "process", "command_line", "report", "commands"]}
 WITHOUT_ROOM = {"src/zklock/main.cpp"}

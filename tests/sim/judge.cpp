@@ -149,10 +149,20 @@ bool Judge::contender_excludes(const Claim& claim) const {
 }
 
 void Judge::check_order(const Held& held, Lock& lock) {
-    if (held.token <= lock.last_token) {
+    const LockOptions& options = plan_.locks;
+    const bool local = options.local_handovers > 0 || options.keep_for.count() > 0;
+    const bool again = local && held.token == lock.last_token && held.process == lock.process && lock.given_back;
+    if (held.token <= lock.last_token && !again) {
         violation("token-order", describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
     }
-    if (held.claim.all()) lock.last_token = std::max(lock.last_token, held.token);
+    if (!held.claim.all()) return;
+    lock.holders = again ? lock.holders + 1 : 1;
+    if (options.keep_for.count() == 0 && lock.holders > std::max<std::uint32_t>(options.local_handovers, 1)) {
+        violation("turn", describe(held) + " is holder " + std::to_string(lock.holders) + " of one turn");
+    }
+    lock.last_token = std::max(lock.last_token, held.token);
+    lock.process = held.process;
+    lock.given_back = false;
 }
 
 void Judge::check_others(const Held& held) {
@@ -225,6 +235,11 @@ void Judge::check_revocation(const Ticket& ticket) {
     if (told || asked == kForever || plan_.faults != kNothingElse) return;
     if (world_.now() - std::max(asked, ticket->listens_since) > kSecond)
         violation("revocation", describe(*ticket) + " was not told that somebody wants it to give way");
+}
+
+void Judge::given_back(const Ticket& ticket) {
+    Lock& lock = locks_[ticket->claim.path];
+    if (ticket->token == lock.last_token) lock.given_back = true;
 }
 
 void Judge::ended(Ticket ticket) {

@@ -59,6 +59,8 @@ public:
     /// The holder has asked to be told of requests to give way: told if and only if there is one.
     void check_revocation(const Ticket& ticket);
     void ended(Ticket ticket);
+    /// … since its holder gives it back.
+    void given_back(const Ticket& ticket);
 
     /// At the end: whether at any time those who had acted, and were to act again, had more units than there are.
     void check_intervals();
@@ -90,6 +92,10 @@ public:
 private:
     struct Lock {
         FencingToken last_token = 0;  // of those that had all
+        // Its holders: how many there were, in which process, and whether the latest has given it back itself.
+        std::uint32_t holders = 0;
+        const ClientProcess* process = nullptr;
+        bool given_back = false;
         // Numbers of the latest grants that were held when they were given: of one that had all, and of any.
         std::uint64_t last_alone = 0;
         std::uint64_t last_believed = 0;

@@ -9,7 +9,7 @@ MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& resul
     const auto make = [&](ClientProcess& process) {
         Mutexes all;
         for (const std::string& path : lock_paths(plan)) {
-            all.push_back(std::make_unique<ExclusiveMutex>(process.session(), path));
+            all.push_back(std::make_unique<ExclusiveMutex>(process.session(), path, plan.locks));
         }
         return all;
     };

@@ -92,6 +92,17 @@ void aim_with_strangers(Plan& plan, Rng& rng) {
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
 }
 
+/// Many fibers of few processes want one lock, which their sessions hand over and keep.
+void stay_local(Plan& plan, Rng& rng) {
+    using std::chrono::milliseconds;
+    plan.processes = static_cast<int>(rng.between(2, 3));
+    plan.fibers = static_cast<int>(rng.between(2, 5));
+    plan.paths = rng.one_in(4) ? 2 : 1;
+    if (!rng.one_in(3)) plan.locks.local_handovers = static_cast<std::uint32_t>(rng.between(2, 6));
+    plan.locks.local_turn = milliseconds(rng.one_in(3) ? rng.between(50, 500) : 60'000);
+    if (!rng.one_in(3) || plan.locks.local_handovers == 0) plan.locks.keep_for = milliseconds(rng.between(100, 20'000));
+}
+
 /// Servers that are asked by few, so that nobody else wakes them.
 void leave_answers(Plan& plan) {
     plan.faults = 1U << static_cast<unsigned>(Fault::stalls);
@@ -145,6 +156,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     // Whose judges count every write, and so know no others.
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     if (workload == "lease") aim_at_leases(plan, rng);
+    if (workload == "local") stay_local(plan, rng);
     if (workload == "strangers") aim_with_strangers(plan, rng);
     if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
     if (workload == "misuse" && rng.one_in(8)) leave_answers(plan);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <zkrecipes/lock_options.hpp>
+
 #include "testing/world.hpp"
 
 namespace zkrecipes::sim {
@@ -64,6 +66,7 @@ struct Plan {
     bool probe = true;
     bool tick_known = true;   // to the clients
     bool long_holds = false;  // longer than a session lives
+    LockOptions locks;        // of the mutexes: how they are handed over and kept within a process
 
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }
     std::string describe() const;

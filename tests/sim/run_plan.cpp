@@ -11,7 +11,8 @@ namespace zkrecipes::sim {
 namespace {
 
 Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
-    if (plan.workload == "mutex" || plan.workload == "lease") return new MutexWorkload(world, plan, result);
+    if (plan.workload == "mutex" || plan.workload == "lease" || plan.workload == "local")
+        return new MutexWorkload(world, plan, result);
     if (plan.workload == "values") return new ValuesWorkload(world, plan, result);
     if (plan.workload == "nodes") return new NodesWorkload(world, plan, result);
     if (plan.workload == "delay") return new DelayWorkload(world, plan, result);
@@ -23,9 +24,9 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 }  // namespace
 
 const std::vector<std::string>& workload_names() {
-    static const std::vector<std::string> names{"mutex",     "lease",   "read_write", "semaphore", "multi",
-                                                "election",  "mixed",   "values",     "nodes",     "delay",
-                                                "strangers", "numbers", "kazoo",      "misuse",    "terms"};
+    static const std::vector<std::string> names{"mutex", "lease",  "read_write", "semaphore", "multi",     "election",
+                                                "mixed", "values", "nodes",      "delay",     "strangers", "numbers",
+                                                "kazoo", "misuse", "terms",      "local"};
     return names;
 }
 

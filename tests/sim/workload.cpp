@@ -301,7 +301,10 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
         Judge& judge;
         std::vector<Judge::Ticket>& tickets;
         void now() {
-            for (const auto& ticket : std::exchange(tickets, {})) judge.ended(ticket);
+            for (const auto& ticket : std::exchange(tickets, {})) {
+                judge.given_back(ticket);
+                judge.ended(ticket);
+            }
         }
         ~Ends() { now(); }
     } ends{judge_, tickets};

@@ -14,6 +14,23 @@ namespace {
 
 constexpr std::chrono::hours kLongestDelay{366 * 24};  // far within what the clock can count
 
+void check_local(const LockOptions& options, const BaseName& base, const char* operation, const std::string& path) {
+    const bool keeps = options.keep_for.count() != 0;
+    if (options.keep_for.count() < 0 || options.local_turn.count() < 0) {
+        throw Error(Errc::bad_option, operation, path, "keep_for or local_turn is negative");
+    }
+    if ((keeps || options.local_handovers > 0) && !base.takes_local) {
+        throw Error(Errc::unsupported, operation, path,
+                    "local_handovers and keep_for are options of ExclusiveMutex and ReadWriteLock");
+    }
+    if (keeps && options.delay_after_loss.count() > 0) {
+        throw Error(
+            Errc::bad_option, operation, path,
+            "keep_for and delay_after_loss: a node without a holder would look like a holder that vanished; set "
+            "only one of them");
+    }
+}
+
 }  // namespace
 
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
@@ -48,6 +65,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
             "delay_after_loss is an option of ExclusiveMutex; let the resource compare fencing tokens, or write by "
             "Transaction");
     }
+    check_local(options, base, operation, path);
     if (data == NodeData::about_owner) write_payload(options, {}, operation, path);  // throws now, not in an acquire
     queue->spec.base = own_base;
     queue->spec.dialect = options.dialect;

@@ -40,10 +40,11 @@ struct Queue {
 /// What stands between the identity and the sequence in the names of the own nodes, in each dialect.
 struct BaseName {
     constexpr BaseName(const char* curator_base, const char* kazoo_base = "",  // NOLINT: most have but the first
-                       bool mutex = false)
-        : curator(curator_base), kazoo(kazoo_base), is_mutex(mutex) {}
+                       bool with_local = false, bool mutex = false)
+        : curator(curator_base), kazoo(kazoo_base), takes_local(with_local), is_mutex(mutex) {}
     const char* curator;
     const char* kazoo;  // "": kazoo has no such recipe, or lays it out in another way
+    bool takes_local;   // LockOptions::local_handovers, keep_for
     bool is_mutex;      // ExclusiveMutex: takes delay_after_loss, and is handed over fast
 };
 

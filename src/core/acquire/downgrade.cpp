@@ -20,7 +20,9 @@ public:
           exclusive_(std::move(exclusive)),
           writer_node_(exclusive_->hold().node()),
           token_(exclusive_->token() + 1),
-          fsm_(*this, {queue_->spec.base, queue_->spec.dialect, sequence_at_end(writer_node_)}, patience) {}
+          fsm_(*this, {queue_->spec.base, queue_->spec.dialect, sequence_at_end(writer_node_)}, patience) {
+        exclusive_->hold().bind_to_owner();  // writers wait for the share below it, not for another holder of it
+    }
 
 private:
     static std::int32_t sequence_at_end(const std::string& node) {

@@ -36,24 +36,36 @@ bool HoldRef::last_one_left() noexcept {
     return true;
 }
 
-void HoldRef::end_hold_inside(std::function<void(bool)> gone) {
+void HoldRef::end_hold_inside() {
+    if (heir_ && heir_->take_over(*this)) {
+        core_->defer([heir = std::move(heir_)] {});
+        return;
+    }
+    delete_inside({});
+}
+
+void HoldRef::delete_inside(std::function<void(bool)> gone) {
     if (auto action = std::exchange(before_delete_, nullptr)) action(*core_);
     core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
                             gone = std::move(gone)](bool surely) {
         if (surely) give_back_reservation(weak, incarnation, bytes);
         if (gone) gone(surely);
     });
+    if (const auto heir = std::exchange(heir_, nullptr)) {
+        heir->given_back(*this);
+        core_->defer([heir] {});
+    }
 }
 
 void HoldRef::discard_inside() {
     inside_.store(0, std::memory_order_relaxed);
-    end_hold_inside({});
+    end_hold_inside();
 }
 
 void HoldRef::leave() noexcept {
     if (core_->inherited() || !last_one_left()) return;
-    if (core_->may_lock()) return core_->run_locked_or_post([this] { end_hold_inside({}); });
-    core_->run_locked_or_post([self = shared_from_this()] { self->end_hold_inside({}); });
+    if (core_->may_lock()) return core_->run_locked_or_post([this] { end_hold_inside(); });
+    core_->run_locked_or_post([self = shared_from_this()] { self->end_hold_inside(); });
 }
 
 bool HoldRef::leave_and_wait(Deadline deadline) {
@@ -76,7 +88,7 @@ bool HoldRef::leave_and_wait(Deadline deadline) {
             if (wait->timer != 0) core->cancel(wait->timer);
             wait->answer(*core);
         };
-        end_hold_inside(finish);
+        delete_inside(finish);
         wait->begin(*core);
         if (wait->over() || deadline.is_never()) return;
         wait->timer = core->at(core->runtime().instant(deadline), [finish, wait] {

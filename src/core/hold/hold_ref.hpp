@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <utility>
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/grant.hpp>
@@ -13,6 +14,18 @@
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
+
+class HoldRef;
+
+/// Takes over the node of a hold when its owner gives it back. *Lock held.*
+class HoldHeir {
+public:
+    virtual ~HoldHeir() = default;
+    /// True: the node is the heir's from now on. False: it is deleted.
+    virtual bool take_over(HoldRef& share) = 0;
+    /// The node is being deleted.
+    virtual void given_back(HoldRef& share) = 0;
+};
 
 /// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
 /// leave gives it back. Usable from any thread. Under a session lock (a retry policy) leave() takes effect soon
@@ -47,12 +60,20 @@ public:
     void on_end(std::function<void()> action) { on_end_ = std::move(action); }
     /// Runs once under the session lock, right before the node is deleted, whatever the reason. As on_end.
     void before_delete(std::function<void(SessionCore&)> action) { before_delete_ = std::move(action); }
+    /// As on_end.
+    void set_heir(std::shared_ptr<HoldHeir> heir) { heir_ = std::move(heir); }
+    /// *lock held*: what the heir's share of the same node starts with: its room in the budget and its
+    /// farewell.
+    const std::shared_ptr<Hold>& own_hold() const noexcept { return hold_; }
+    std::size_t reserved_bytes() const noexcept { return reserved_bytes_; }
+    std::function<void(SessionCore&)> take_farewell() { return std::exchange(before_delete_, nullptr); }
     /// *lock held*: gives back a hold that nobody came to know of.
     void discard_inside();
 
 private:
     bool last_one_left() noexcept;
-    void end_hold_inside(std::function<void(bool)> gone);
+    void end_hold_inside();
+    void delete_inside(std::function<void(bool)> gone);
 
     const std::shared_ptr<SessionCore> core_;
     const std::shared_ptr<Hold> hold_;
@@ -62,6 +83,7 @@ private:
     std::atomic<bool> watches_revocation_{false};
     std::function<void()> on_end_;
     std::function<void(SessionCore&)> before_delete_;
+    std::shared_ptr<HoldHeir> heir_;
 };
 
 // Of a hold that may be missing (null).

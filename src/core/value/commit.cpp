@@ -133,6 +133,8 @@ public:
           done_(std::move(done)),
           fsm_(*this, plan_.mark_directory.empty() ? CommitFsm::Mark::no : CommitFsm::Mark::yes, patience) {
         plan_.core.reset();
+        // A write that may still happen must not be guarded by somebody else's hold.
+        for (const auto& hold : plan_.holds) hold->bind_to_owner();
         if (!plan_.mark_directory.empty()) mark_ = make_identity(random_uuid(core_->runtime())) + kMarkName;
     }
 
@@ -157,6 +159,11 @@ private:
     }
 
     void answer(CommitEnd end) override {
+        if (end.how != CommitEnd::How::failed || end.error != Errc::outcome_unknown) {
+            for (const auto& hold : plan_.holds) {
+                if (is_of_this_session(*hold)) hold->unbind();
+            }
+        }
         CommitAnswer answer;
         switch (end.how) {
             case CommitEnd::How::committed: answer.result = result(); break;
@@ -181,12 +188,13 @@ private:
         fsm_.on_answer(ticket, rc, refused_at_);
     }
 
+    bool is_of_this_session(const Hold& hold) const {
+        return hold.incarnation() == core_->incarnation().number &&
+               hold.session_id() == core_->incarnation().session_id;
+    }
     /// As good as a heartbeat then.
     bool checks_own_node() const {
-        return std::ranges::any_of(plan_.holds, [this](const auto& hold) {
-            return hold->incarnation() == core_->incarnation().number &&
-                   hold->session_id() == core_->incarnation().session_id;
-        });
+        return std::ranges::any_of(plan_.holds, [this](const auto& hold) { return is_of_this_session(*hold); });
     }
 
     std::size_t marks() const { return mark_.empty() ? 0 : 1; }

@@ -102,7 +102,7 @@ void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
         if (mine == nullptr) return;
         if (rc == Rc::ok && stat.czxid == hold->czxid()) {
             const bool asked = data == kRevocationRequest;
-            if (mine->told_of_revocation && asked) tell_of_revocation(hold);
+            if (mine->told_of_revocation && asked) tell_of_revocation(mine->hold);
             return;
         }
         if (rc != Rc::ok) mine->watches[index] = 0;

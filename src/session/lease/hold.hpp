@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/process.hpp"
@@ -48,6 +49,14 @@ public:
     bool mark_lost() noexcept;
     /// held() answers false from now on, without a loss: the owner gave it back.
     void mark_ended() noexcept;
+    /// *lock held*: whoever goes on with the same nodes in this process, after mark_ended(). Null: nobody.
+    const std::shared_ptr<Hold>& successor() const noexcept { return successor_; }
+    void succeeded_by(std::shared_ptr<Hold> hold) noexcept { successor_ = std::move(hold); }
+    /// While it is bound, its nodes guard something of its owner that may come later than its end, so nobody else may
+    /// go on with them. For ever, if it is never unbound. Anywhere.
+    void bind_to_owner() const noexcept { bonds_.fetch_add(1, std::memory_order_acq_rel); }
+    void unbind() const noexcept { bonds_.fetch_sub(1, std::memory_order_acq_rel); }
+    bool bound_to_owner() const noexcept { return bonds_.load(std::memory_order_acquire) != 0; }
     void request_stop() noexcept { lost_source_.request_stop(); }
     void request_revocation() noexcept { revocation_source_.request_stop(); }
 
@@ -61,6 +70,8 @@ private:
     const ProcessMark process_;
     mutable std::atomic<bool> over_{false};  // held() is false for ever
     std::atomic<bool> loss_reported_{false};
+    mutable std::atomic<int> bonds_{0};
+    std::shared_ptr<Hold> successor_;
     std::stop_source lost_source_;
     std::stop_source revocation_source_;
 };

@@ -15,8 +15,22 @@ void HoldTable::add(HoldPtr hold, Instant now) {
     entries_.emplace(key, std::move(entry));
 }
 
-std::optional<HoldTable::Entry> HoldTable::remove(const Hold* hold) {
+void HoldTable::pass_on(const Hold* hold, HoldPtr next) {
     auto node = entries_.extract(hold);
+    Entry& entry = node.mapped();
+    // The holds in young_ are in the order in which they began.
+    const auto young = std::ranges::lower_bound(young_, entry.serial, {}, &Young::serial);
+    if (young != young_.end() && young->serial == entry.serial) young->hold = next.get();
+    node.key() = next.get();
+    entry.hold = std::move(next);
+    entry.on_loss = nullptr;
+    entries_.insert(std::move(node));
+}
+
+std::optional<HoldTable::Entry> HoldTable::remove(const Hold* hold) {
+    const Entry* const entry = find(hold);
+    if (entry == nullptr) return std::nullopt;
+    auto node = entries_.extract(entry->hold.get());
     if (node.empty()) return std::nullopt;
     // Ended holds stay in young_ until they come to its front; with many short holds that must not pile up.
     if (entries_.empty()) young_.clear();
@@ -35,6 +49,11 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
 }
 
 HoldTable::Entry* HoldTable::find(const Hold* hold) {
+    while (hold->successor() != nullptr) hold = hold->successor().get();
+    return find_exactly(hold);
+}
+
+HoldTable::Entry* HoldTable::find_exactly(const Hold* hold) {
     const auto found = entries_.find(hold);
     return found == entries_.end() ? nullptr : &found->second;
 }
@@ -44,7 +63,7 @@ std::vector<HoldTable::HoldPtr> HoldTable::take_due_for_watch(Instant now) {
     while (!young_.empty() && young_.front().due <= now) {
         const Young young = young_.front();
         young_.pop_front();
-        Entry* entry = find(young.hold);
+        Entry* entry = find_exactly(young.hold);  // which may have been destroyed
         if (entry == nullptr || entry->serial != young.serial) continue;
         entry->wants_watch = true;
         out.push_back(entry->hold);
@@ -120,11 +139,11 @@ void HoldTable::checked(const std::vector<HoldPtr>& group, Instant sent_at) {
     }
 }
 
-std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::rest_of(const std::vector<HoldPtr>& group,
-                                                                std::size_t failed) const {
+std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::rest_of(const std::vector<HoldPtr>& group, std::size_t failed) {
     std::vector<HoldPtr> rest;
     for (std::size_t i = 0; i < group.size(); ++i) {
-        if (i != failed && entries_.contains(group[i].get())) rest.push_back(group[i]);
+        if (i == failed) continue;
+        if (const Entry* entry = find(group[i].get())) rest.push_back(entry->hold);
     }
     std::vector<std::vector<HoldPtr>> out;
     constexpr std::size_t kSmall = 64;

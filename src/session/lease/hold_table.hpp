@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -34,14 +35,18 @@ public:
         bool wants_watch = false;      // held long enough, or told_of_revocation
         bool told_of_revocation = false;
         bool ends_when_suspended = false;
+        std::function<void()> on_loss{};  // under the session lock
     };
 
     void add(HoldPtr hold, Instant now);
+    /// `next` goes on with the nodes of `hold`, which has ended, and with all that is known of them.
+    void pass_on(const Hold* hold, HoldPtr next);
     std::optional<Entry> remove(const Hold* hold);
     std::vector<Entry> remove_all();
     std::vector<HoldPtr> ending_when_suspended() const;
     /// Holds that are over although they were not taken out: a reader of held() has seen the end of the lease first.
     std::vector<HoldPtr> over() const;
+    /// That of its successor, if it has one.
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }
     std::size_t size() const noexcept { return entries_.size(); }
@@ -61,7 +66,7 @@ public:
     void checked(const std::vector<HoldPtr>& group, Instant sent_at);
     /// What is left to be checked of a group in which a node of the hold at `failed` turned out to be gone. More may be
     /// gone: a large rest is halved, so that many lost nodes do not cost as many large requests.
-    std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed) const;
+    std::vector<std::vector<HoldPtr>> rest_of(const std::vector<HoldPtr>& group, std::size_t failed);
 
 private:
     template <class Chosen>
@@ -72,6 +77,8 @@ private:
         const Hold* hold;
         std::uint64_t serial;
     };
+    Entry* find_exactly(const Hold* hold);
+
     std::unordered_map<const Hold*, Entry> entries_;
     std::deque<Young> young_;
     std::uint64_t last_serial_ = 0;

@@ -85,6 +85,30 @@ void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
     if (gone) lock_.post_locked([gone = std::move(gone)] { gone(false); });
 }
 
+std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
+    const Instant now = lock_.runtime().now();
+    if (!hold->held() || hold->bound_to_owner() || hold->revocation().stop_requested()) return nullptr;
+    if (hold->incarnation() != connection_.incarnation().number || connection_.closing()) return nullptr;
+    if (!connection_.fsm().has_session() || !clock_.fresh(now)) return nullptr;
+    const HoldTable::Entry* entry = holds_.find(hold.get());
+    // A fresh lease proves the session, and not that the node is still there.
+    if (entry == nullptr || now - entry->checked >= 2 * clock_.interval()) return nullptr;
+    auto next = std::make_shared<Hold>(lock_.shared_runtime(), view_, hold->nodes(), hold->czxid(), hold->session_id(),
+                                       hold->incarnation());
+    hold->mark_ended();
+    holds_.pass_on(hold.get(), next);
+    hold->succeeded_by(next);
+    return next;
+}
+
+void LeaseKeeper::on_loss(const std::shared_ptr<Hold>& hold, std::function<void()> told) {
+    if (HoldTable::Entry* entry = holds_.find(hold.get())) {
+        entry->on_loss = std::move(told);
+    } else {
+        lock_.post_locked(std::move(told));
+    }
+}
+
 /// When what is held is lost, unless its lease is renewed before.
 Instant LeaseKeeper::hold_ends_at() const {
     if (holds_.empty()) return Instant::max();
@@ -145,6 +169,7 @@ void LeaseKeeper::report_lost(const std::vector<HoldTable::Entry>& lost, const c
     // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
     for (const auto& entry : lost) {
         if (entry.hold->mark_lost()) untold_.push_back(entry.hold);
+        if (entry.on_loss) lock_.post_locked(entry.on_loss);
     }
     constexpr std::size_t kLines = 20;
     for (std::size_t i = 0; i < lost.size(); ++i) {

@@ -36,6 +36,15 @@ public:
     /// gone for sure (true), or the session ended without our knowing (false). Harmless on a hold of a former
     /// incarnation.
     void end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone = {});
+    /// Ends it, and begins a hold on the same nodes for somebody else in this process. What is known of the nodes goes
+    /// on with it: watches, when they were last checked, checks that are open. Null: it is not held any more, its lease
+    /// is not fresh, no check of its nodes was committed for two intervals, it is bound to its owner, or it was asked
+    /// to give way. Then nothing has changed.
+    std::shared_ptr<Hold> pass_on(const std::shared_ptr<Hold>& hold);
+    /// Runs `told` once under the session lock, soon after the hold was lost; not after it was given back or passed on.
+    void on_loss(const std::shared_ptr<Hold>& hold, std::function<void()> told);
+    /// The hold is lost, if it is not over: something has proved that its node is gone.
+    void node_is_gone(const std::shared_ptr<Hold>& hold) { lose(hold.get(), "its node is gone"); }
     /// The hold is lost as soon as no server answers, not only when the lease ends.
     void lose_when_suspended(const Hold& hold);
     /// From now on Hold::revocation() tells when a client has written kRevocationRequest into one of its nodes, also if

@@ -245,7 +245,10 @@ TEST_F(MutexTest, AGrantReleasedTwiceGivesBackItsOwnLevelOnly) {  // H37
 
 TEST_F(MutexTest, TwoObjectsOfOneSessionMakeNodesOfTheirOwn) {  // H29
     connect();
-    ExclusiveMutex one(*session, "/l"), two(*session, "/l");
+    ExclusiveMutex one(*session, "/l");
+    LockOptions other_id;
+    other_id.id = "another owner";
+    ExclusiveMutex two(*session, "/l", other_id);
     one.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
     two.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
     runtime->run();

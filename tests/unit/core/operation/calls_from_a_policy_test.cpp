@@ -1,6 +1,7 @@
 // What a retry policy, or a log sink, does that calls the library while the session waits for it.
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/inspect.hpp>
+#include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/shared_value.hpp>
 
 #include <gmock/gmock.h>
@@ -203,9 +204,9 @@ TEST_F(CallsFromAPolicyTest, ACallIsStoppedSoonAfterwards) {
     connect();
     std::stop_source stop;
     bool stopped = false;
-    ExclusiveMutex other(*session, "/other");
+    ReadWriteLock other(*session, "/other");
     boost::fibers::fiber fiber(boost::fibers::launch::dispatch,
-                               [&] { stopped = !other.try_acquire_until(Deadline::never(), stop.get_token()); });
+                               [&] { stopped = !other.try_acquire_shared_until(Deadline::never(), stop.get_token()); });
     auto created = client().take("create");
     client().take("exists").answer({});
     std::optional<SharedValue> value(std::in_place, *session, "/v", "");

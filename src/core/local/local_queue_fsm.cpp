@@ -1,0 +1,104 @@
+#include "core/local/local_queue_fsm.hpp"
+
+namespace zkrecipes::internal {
+
+// ---- waiters ------------------------------------------------------------------------------------------------------
+
+void LocalQueueFsm::arrive(WaiterId waiter) {
+    if (take_kept()) return port_.grant(waiter);
+    waiting_.insert(waiter);
+    go_on();
+}
+
+void LocalQueueFsm::leave(WaiterId waiter) {
+    if (waiting_.erase(waiter) == 0 || !waiting_.empty() || !open_) return;
+    open_ = false;
+    port_.close_place();
+}
+
+bool LocalQueueFsm::take_kept() {
+    if (!kept_) return false;
+    if (has_lasted(terms_.keep_for) || !port_.may_take_kept()) {
+        on_doubt();
+        return false;
+    }
+    kept_ = false;
+    held_ = true;
+    return true;
+}
+
+void LocalQueueFsm::end_try(bool granted) {
+    trying_ = false;
+    if (granted) begin_turn();
+}
+
+// ---- the place ----------------------------------------------------------------------------------------------------
+
+void LocalQueueFsm::go_on() {
+    if (open_ || starved_ || waiting_.empty()) return;
+    if (held_ && terms_.holds_per_turn > 1) return;  // the turn may go on
+    open_ = true;
+    opened_for_ = *waiting_.rbegin();
+    port_.open_place();
+}
+
+void LocalQueueFsm::on_granted() {
+    open_ = starved_ = false;
+    if (waiting_.empty()) return port_.discard();
+    begin_turn();
+    port_.grant(waiting_.extract(waiting_.begin()).value());
+    go_on();
+}
+
+void LocalQueueFsm::on_refused(bool later) {
+    open_ = false;
+    if (later && held_) {
+        starved_ = true;  // there is room when the hold is over
+        return;
+    }
+    // What was refused is what they had all asked for. Those who came later have not been asked for yet.
+    while (!waiting_.empty() && *waiting_.begin() <= opened_for_) {
+        port_.refuse(waiting_.extract(waiting_.begin()).value());
+    }
+    go_on();
+}
+
+// ---- the hold -----------------------------------------------------------------------------------------------------
+
+void LocalQueueFsm::begin_turn() {
+    held_ = true;
+    holds_ = 1;
+    turn_began_ = port_.now();
+    wanted_elsewhere_ = false;
+}
+
+bool LocalQueueFsm::take_over() {
+    if (!held_ || open_) return false;
+    if (!waiting_.empty()) {
+        if (holds_ >= terms_.holds_per_turn || has_lasted(terms_.turn)) return false;
+        if (!port_.pass_on(*waiting_.begin())) return false;
+        ++holds_;
+        waiting_.erase(waiting_.begin());
+        return true;
+    }
+    if (terms_.keep_for.count() == 0 || wanted_elsewhere_ || has_lasted(terms_.keep_for)) return false;
+    if (!port_.keep(turn_began_ + terms_.keep_for)) return false;
+    held_ = false;
+    kept_ = true;
+    return true;
+}
+
+void LocalQueueFsm::on_hold_over() {
+    held_ = kept_ = starved_ = false;
+    go_on();
+}
+
+void LocalQueueFsm::on_doubt() {
+    wanted_elsewhere_ = true;
+    if (!kept_) return;
+    kept_ = false;
+    port_.give_up_kept();
+    go_on();
+}
+
+}  // namespace zkrecipes::internal
