@@ -96,9 +96,10 @@ TEST_F(ClientHandleTest, AMultiAnswersEachOfItsOperations) {
     for (const MultiResult& result : multi.results) EXPECT_EQ(result.rc, Rc::ok);
     EXPECT_EQ(multi.results[0].path, "/a7");
     EXPECT_EQ(multi.results[1].path, "/b/7");
-    EXPECT_EQ(multi.results[2].version, 5);
+    EXPECT_EQ(multi.results[2].stat.version, 5);
+    EXPECT_EQ(multi.results[2].stat.mzxid, 102);
     EXPECT_THAT((std::vector{multi.results[2].path, multi.results[3].path, multi.results[4].path}), Each(IsEmpty()));
-    EXPECT_EQ(multi.results[4].version, -1);
+    EXPECT_EQ(multi.results[4].stat.mzxid, 0);
 }
 
 TEST_F(ClientHandleTest, WhatCannotBeSentIsRefusedByAnAnswer) {
