@@ -128,7 +128,8 @@ void SessionCore::wake_connect_waiters() {
         cancel(waiter->timer);
         waiter->connected = connected();
         waiter->closed = closed_because() != nullptr;
-        failed_&& fibers_work_here() ? waiter->event.set() : defer([waiter] { waiter->event.set(); });
+        const bool at_once = failed_ && fibers_work_here();  // memory may be short
+        at_once ? waiter->event.set() : defer([waiter] { waiter->event.set(); });
     }
     connect_waiters_.clear();
 }

@@ -175,7 +175,7 @@ void run_later(const std::shared_ptr<SessionCore>& core, const Make& make, Deadl
     } catch (...) {
         if (!later->self) return;  // `done` is told
         later->on_stop.reset();    // not under the session lock, for which it may be waiting
-        core->run_locked([&] { op->stop(); });
+        core->run_locked_or_post([op] { op->stop(); });
         later->op.reset();
         later->self.reset();
         throw;
