@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +18,16 @@
 #include <zkrecipes/grant.hpp>
 
 namespace zkrecipes {
+
+/// What a holder shows to a FencedRegister: its token, and Grant::handovers() where LockOptions::local_handovers or
+/// keep_for is set.
+struct Fence {
+    Fence(FencingToken token_of_grant, std::uint32_t handovers_of_grant = 0)  // NOLINT: most have but a token
+        : token(token_of_grant), handovers(handovers_of_grant) {}
+    auto operator<=>(const Fence&) const = default;
+    FencingToken token;
+    std::uint32_t handovers;
+};
 
 /// Remembers the largest fencing tokens that a server has seen, for each of its resources. It admits the present holder
 /// and refuses former holders. Needs no ZooKeeper and no clock. Header-only.
@@ -47,11 +60,11 @@ public:
     /// admitted. Otherwise returns an optional with the result of `act`, which is empty if the token was refused. A
     /// token below 1 is always refused. If `act` throws, the exception is passed on, and the token stays remembered.
     template <class Act>
-    auto run_exclusive(std::string_view resource, FencingToken token, Act&& act) {
+    auto run_exclusive(std::string_view resource, Fence fence, Act&& act) {
         const auto entry = entry_of(resource);
         const std::unique_lock lock(entry->mutex);
-        const bool admitted = token > 0 && token >= entry->exclusive && token >= entry->shared;
-        if (admitted) entry->exclusive = token;
+        const bool admitted = fence.token > 0 && fence >= entry->exclusive && fence.token >= entry->shared;
+        if (admitted) entry->exclusive = fence;
         return run_if(admitted, std::forward<Act>(act));
     }
     /// The same for a shared holder. Several shared holders may run at the same time.
@@ -60,7 +73,7 @@ public:
         const auto entry = entry_of(resource);
         // Shared holders exclude only exclusive ones, also while their tokens are written down.
         const std::shared_lock lock(entry->mutex);
-        const bool admitted = token > 0 && token > entry->exclusive;
+        const bool admitted = token > 0 && token > entry->exclusive.token;
         if (admitted) {
             FencingToken latest = entry->shared;
             while (latest < token && !entry->shared.compare_exchange_weak(latest, token)) {
@@ -69,8 +82,8 @@ public:
         return run_if(admitted, std::forward<Act>(act));
     }
     /// Only the check: for a resource that compares and writes in one step itself.
-    [[nodiscard]] bool admit_exclusive(std::string_view resource, FencingToken token) {
-        return run_exclusive(resource, token, [] {});
+    [[nodiscard]] bool admit_exclusive(std::string_view resource, Fence fence) {
+        return run_exclusive(resource, fence, [] {});
     }
     [[nodiscard]] bool admit_shared(std::string_view resource, FencingToken token) {
         return run_shared(resource, token, [] {});
@@ -79,26 +92,27 @@ public:
     struct Highest {
         FencingToken exclusive = 0;  ///< 0: none
         FencingToken shared = 0;
+        std::uint32_t handovers = 0;  ///< with `exclusive`
     };
     /// The largest tokens that were admitted.
     Highest highest(std::string_view resource) const {
         const auto entry = find(resource);
         if (!entry) return {};
         const std::shared_lock lock(entry->mutex);
-        return {entry->exclusive, entry->shared};
+        return {entry->exclusive.token, entry->shared, entry->exclusive.handovers};
     }
     /// Has the effect as if these tokens had been admitted. Tokens that are smaller than the known ones change nothing.
     void remember(std::string_view resource, Highest seen) {
         const auto entry = entry_of(resource);
         const std::unique_lock lock(entry->mutex);
-        if (seen.exclusive > entry->exclusive) entry->exclusive = seen.exclusive;
+        entry->exclusive = std::max(entry->exclusive, Fence(seen.exclusive, seen.handovers));
         if (seen.shared > entry->shared) entry->shared = seen.shared;
     }
 
 private:
     struct Entry {
         mutable std::shared_mutex mutex;  // makes check and act one step; guards `exclusive`
-        FencingToken exclusive = 0;
+        Fence exclusive{0};
         std::atomic<FencingToken> shared{0};  // grows while the mutex is held shared
     };
 

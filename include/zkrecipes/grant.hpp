@@ -18,7 +18,8 @@ class HoldRef;
 struct GrantAccess;
 }  // namespace internal
 
-/// Grows with every later holder of the same lock. A resource that remembers the largest token it has seen can refuse a
+/// Grows with every later holder of the same lock, but for holders to which the lock was handed over inside a process
+/// (LockOptions::local_handovers, keep_for). A resource that remembers the largest token it has seen can refuse a
 /// former holder. It is the zxid of the transaction that created the lock node.
 using FencingToken = std::int64_t;
 
@@ -62,6 +63,9 @@ public:
     std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
+    /// 0 for the first hold on its lock node, and larger for each later one on the same node, which has the same token
+    /// (LockOptions::local_handovers, keep_for). The pair of token and this number grows with every holder.
+    std::uint32_t handovers() const noexcept;
     std::string node() const;             ///< absolute path of the lock node as the servers see it; "": empty
     /// All nodes of the hold: one for each member of a MultiLock, in the order of its members, or one for each lease.
     std::vector<std::string> nodes() const;

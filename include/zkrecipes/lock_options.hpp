@@ -56,6 +56,9 @@ struct Participant {
     std::string user;
     std::string name;
     std::map<std::string, std::string> labels;
+    /// How many more calls of the same session waited when the node was made: a session has one place in the queue of a
+    /// lock, whatever number of its calls wait.
+    std::uint64_t waiting = 0;
     bool revocation_requested = false;  ///< a request to release the lock has replaced the node's data
     std::string raw;                    ///< the node's data, unparsed
     std::int32_t version = 0;           ///< of the node's data

@@ -6,6 +6,7 @@ namespace {
 struct ExclusiveCase {
     using Lock = ExclusiveMutex;
     static constexpr bool reentrant = true;
+    static constexpr bool one_place = true;
     static Lock make(Session& session, const std::string& path) { return {session, path}; }
     static std::size_t nodes(const std::vector<std::string>& children) { return children.size(); }
 };

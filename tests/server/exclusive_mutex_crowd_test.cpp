@@ -42,6 +42,7 @@ TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServe
     std::vector<ExclusiveMutex> mutexes;
     for (std::size_t i = 0; i < kLocks; ++i) mutexes.emplace_back(s, lock_of(i));
     constexpr std::size_t kFibers = kLocks * kFibersPerLock;
+    std::size_t arrived = 0;
     std::size_t served = 0;
     std::vector<std::size_t> inside(kLocks, 0);
     std::size_t overlaps = 0;
@@ -50,6 +51,7 @@ TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServe
     fibers.reserve(kFibers);
     for (std::size_t i = 0; i < kFibers; ++i) {
         fibers.emplace_back(std::allocator_arg, boost::fibers::protected_fixedsize_stack(64 * 1024), [&, i] {
+            ++arrived;
             const Grant grant = mutexes[i % kLocks].acquire();
             overlaps += inside[i % kLocks]++;
             boost::this_fiber::yield();
@@ -58,10 +60,12 @@ TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServe
         });
     }
     const auto limit = std::chrono::steady_clock::now() + 4 * kMaxWait;
-    while (server().watch_count() < static_cast<std::int64_t>(kFibers) && std::chrono::steady_clock::now() < limit) {
-        boost::this_fiber::sleep_for(20ms);
-    }
-    ASSERT_GE(server().watch_count(), static_cast<std::int64_t>(kFibers));
+    const auto all_wait = [&] {  // a fiber that has arrived leaves the thread to others only when it waits
+        return arrived == kFibers && server().watch_count() >= static_cast<std::int64_t>(kLocks);
+    };
+    while (!all_wait() && std::chrono::steady_clock::now() < limit) boost::this_fiber::sleep_for(20ms);
+    ASSERT_TRUE(all_wait());
+    EXPECT_EQ(nodes_of(lock_of(0)).size(), 2u);  // the holder's, and one for all of this session
     const auto per_waiter = (heap_in_use() - before) / static_cast<std::int64_t>(kFibers);
     const int threads = threads_now() - threads_before;
     RecordProperty("bytes_per_waiter", static_cast<int>(per_waiter));

@@ -71,13 +71,14 @@ TEST_F(ExclusiveMutexServerTest, AReleaseIsSeenByTheNextTryOfTheSameSession) {
 }
 
 TEST_F(ExclusiveMutexServerTest, AWaiterThatLeavesTheMiddleOfTheQueueLetsNobodyIn) {  // H21
-    auto s = session();
+    auto s = session(), second = session(), third = session();
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
     std::stop_source leave;
-    Acquiring middle([&] { return mutex.try_acquire_until(Deadline::never(), leave.get_token()); });
+    Acquiring middle(
+        [&] { return ExclusiveMutex(second, lock_path()).try_acquire_until(Deadline::never(), leave.get_token()); });
     ASSERT_TRUE(await_nodes(2));
-    Acquiring last([&] { return mutex.acquire(); });
+    Acquiring last([&] { return ExclusiveMutex(third, lock_path()).acquire(); });
     ASSERT_TRUE(await_nodes(3));
     leave.request_stop();
     EXPECT_FALSE(middle.get());

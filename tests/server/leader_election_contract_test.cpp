@@ -54,6 +54,7 @@ template <ElectionLayout layout>
 struct ElectionCase {
     using Lock = ElectionAsLock;
     static constexpr bool reentrant = false;
+    static constexpr bool one_place = false;
     static Lock make(Session& session, const std::string& path) { return {session, path, layout}; }
     static std::size_t nodes(const std::vector<std::string>& children) { return children.size(); }
 };

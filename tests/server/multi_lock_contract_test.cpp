@@ -9,6 +9,7 @@ namespace {
 struct MultiCase {
     using Lock = MultiLock;
     static constexpr bool reentrant = true;
+    static constexpr bool one_place = false;
     static Lock make(Session& session, const std::string& path) {
         return {session,
                 {{path}, {path + "-alone", MultiLock::As::exclusive}, {path + "-shared", MultiLock::As::shared}}};

@@ -9,6 +9,7 @@ namespace {
 struct AloneCase {
     using Lock = ReadWriteLock;
     static constexpr bool reentrant = true;
+    static constexpr bool one_place = true;
     static Lock make(Session& session, const std::string& path) { return {session, path}; }
     static std::size_t nodes(const std::vector<std::string>& children) { return children.size(); }
 };

@@ -8,6 +8,7 @@ namespace {
 struct SemaphoreMutexCase {
     using Lock = SemaphoreMutex;
     static constexpr bool reentrant = false;
+    static constexpr bool one_place = false;
     static Lock make(Session& session, const std::string& path) { return {session, path}; }
     static std::vector<std::string> directories(const std::string& path) { return {path + "/locks", path + "/leases"}; }
 };

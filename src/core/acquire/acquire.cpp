@@ -66,7 +66,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
             "Transaction");
     }
     check_local(options, base, operation, path);
-    if (data == NodeData::about_owner) write_payload(options, {}, operation, path);  // throws now, not in an acquire
+    if (data == NodeData::about_owner) queue->payload.emplace(options, operation, path);
     queue->spec.base = own_base;
     queue->spec.dialect = options.dialect;
     queue->spec.rule = rule.get();
@@ -77,17 +77,12 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     queue->user_path = path;
     queue->acl = options.acl ? *options.acl : core.options().acl;
     queue->options = std::move(options);
-    queue->data = data;
     return queue;
 }
 
-std::string node_data(const SessionCore& core, const Queue& queue, const char* operation) {
-    if (queue.data == NodeData::id_alone) return queue.options.id;
-    try {
-        return write_payload(queue.options, core.runtime().wall_now(), operation, queue.user_path);
-    } catch (const Error&) {
-        return "{\"v\":1}";  // it fitted when the queue was made; the host may have been given a longer name since
-    }
+std::string node_data(const SessionCore& core, const Queue& queue) {
+    if (!queue.payload) return queue.options.id;
+    return queue.payload->at(core.runtime().wall_now(), queue.waiting.load(std::memory_order_relaxed));
 }
 
 // ---- begin and end ------------------------------------------------------------------------------------------------
@@ -119,8 +114,7 @@ std::string AcquireOp::path_of(const std::string& name) const { return join_path
 // ---- requests -----------------------------------------------------------------------------------------------------
 
 void AcquireOp::create(Ticket ticket, const std::string& prefix, ReadBehind read) {
-    core_->create(path_of(prefix), node_data(*core_, *queue_, operation_), queue_->acl,
-                  CreateMode::ephemeral_sequential,
+    core_->create(path_of(prefix), node_data(*core_, *queue_), queue_->acl, CreateMode::ephemeral_sequential,
                   answered([this, ticket](Rc rc, const std::string& path, const NodeStat& stat, Instant sent_at) {
                       fsm_->on_created(ticket, rc, path, stat, sent_at);
                   }));

@@ -17,6 +17,7 @@
 #include "core/acquire/acquire_fsm.hpp"
 #include "core/hold/hold_ref.hpp"
 #include "core/operation/operation.hpp"
+#include "core/queue/payload.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -31,10 +32,11 @@ struct Queue {
     std::string user_path;  // as the caller names the directory
     std::vector<Acl> acl;
     LockOptions options;
-    NodeData data = NodeData::about_owner;
-    bool persistent = false;                  // the directory must not be removed by the servers: it has data
-    mutable std::atomic<bool> warned{false};  // that the sequence numbers run out
-    mutable std::atomic<bool> met{false};     // the last call had to wait
+    std::optional<Payload> payload;               // none: the own nodes say the id alone
+    bool persistent = false;                      // the directory must not be removed by the servers: it has data
+    mutable std::atomic<bool> warned{false};      // that the sequence numbers run out
+    mutable std::atomic<bool> met{false};         // the last call had to wait
+    mutable std::atomic<std::size_t> waiting{0};  // calls of the session, beyond the one that asks for a node
 };
 
 /// What stands between the identity and the sequence in the names of the own nodes, in each dialect.
@@ -56,7 +58,7 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
                                         NodeData data = NodeData::about_owner);
 
 /// What a new node of ours says.
-std::string node_data(const SessionCore& core, const Queue& queue, const char* operation);
+std::string node_data(const SessionCore& core, const Queue& queue);
 
 /// How one acquire ended: with a share that has been entered once; with an error; or with neither (timed out, stopped).
 struct AcquireAnswer {

@@ -41,7 +41,7 @@ private:
         ops[0].path = writer_node_;
         ops[1].kind = MultiOp::Kind::create;
         ops[1].path = path_of(name);
-        ops[1].data = node_data(*core_, *queue_, operation_);
+        ops[1].data = node_data(*core_, *queue_);
         ops[1].acl = queue_->acl;
         ops[1].mode = CreateMode::ephemeral;
         core_->multi(std::move(ops), answered([this, ticket](Rc rc, const std::vector<MultiResult>&, Instant sent_at) {

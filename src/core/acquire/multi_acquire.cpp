@@ -80,8 +80,8 @@ std::shared_ptr<const MultiQueue> make_multi_queue(const SessionCore& core,
     queue->acl = options.acl ? *options.acl : core.options().acl;
     queue->queues = std::move(queues);
     queue->options = std::move(options);
-    const std::string payload = write_payload(queue->options, {}, operation, queue->name);
-    const auto ops = creation(*queue, std::string(kIdentityChars, 'x'), payload, true);
+    queue->payload.emplace(queue->options, operation, queue->name);
+    const auto ops = creation(*queue, std::string(kIdentityChars, 'x'), queue->payload->at({}), true);
     if (const std::size_t bytes = multi_wire_bytes(ops); bytes > kMaxRequestBytes) {
         throw Error(Errc::too_large, operation, queue->name,
                     "the transaction would have " + std::to_string(bytes) + " bytes and the servers take " +
@@ -114,13 +114,7 @@ std::vector<std::string> MultiAcquireOp::paths_of(const std::vector<std::string>
     return paths;
 }
 
-std::string MultiAcquireOp::payload() const {
-    try {
-        return write_payload(queue_->options, core_->runtime().wall_now(), operation_, queue_->name);
-    } catch (const Error&) {
-        return "{\"v\":1}";  // it fitted when the lock was made; the host may have been given a longer name since
-    }
-}
+std::string MultiAcquireOp::payload() const { return queue_->payload->at(core_->runtime().wall_now()); }
 
 // ---- requests -----------------------------------------------------------------------------------------------------
 

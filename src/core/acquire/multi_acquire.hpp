@@ -22,6 +22,7 @@ struct MultiQueue {
     std::string name;  // of the whole set, for errors and the log
     std::vector<Acl> acl;
     LockOptions options;
+    std::optional<Payload> payload;
     mutable std::atomic<bool> marker_refused{false};  // by the servers, once
 
     const std::string& user_path(std::size_t member) const noexcept { return queues[member]->user_path; }

@@ -125,7 +125,7 @@ void SemaphoreOp::take(Ticket ticket, const LeaseRequest& taking) {
     ops[0].version = taking.version;
     ops[1].kind = MultiOp::Kind::remove;
     ops[1].path = path_of(taking.place);
-    const auto data = node_data(*core_, *queue_, operation_);
+    const auto data = node_data(*core_, *queue_);
     for (const auto& name : taking.leases) {
         MultiOp& create = ops.emplace_back();
         create.kind = MultiOp::Kind::create;

@@ -7,11 +7,12 @@
 namespace zkrecipes::internal {
 
 HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
-                 std::int64_t token)
+                 std::int64_t token, std::uint32_t handovers)
     : core_(std::move(core)),
       hold_(std::move(hold)),
       reserved_bytes_(reserved_bytes),
-      token_(token != 0 ? token : hold_->czxid()) {}
+      token_(token != 0 ? token : hold_->czxid()),
+      handovers_(handovers) {}
 
 std::stop_token HoldRef::revocation() {
     core_->throw_if_inherited("revocation", core_->user_path(hold_->node()));

@@ -81,6 +81,7 @@ std::shared_ptr<HoldRef> LocalQueue::take_kept() {
 
 std::shared_ptr<Acquisition> LocalQueue::make_try(Acquisition::Done done) {
     fsm_.begin_try();
+    queue_->waiting.store(0, std::memory_order_relaxed);
     return make_place(Patience::try_once, std::move(done));
 }
 
@@ -100,6 +101,7 @@ std::shared_ptr<Acquisition> LocalQueue::make_place(Patience patience, Acquisiti
 }
 
 void LocalQueue::open_place() {
+    queue_->waiting.store(fsm_.waiting() - 1, std::memory_order_relaxed);  // beyond the one whom it is for
     place_ = make_place(Patience::wait, [self = shared_from_this(), number = ++place_number_](AcquireAnswer answer) {
         self->on_place(number, std::move(answer));
     });
@@ -174,7 +176,8 @@ void LocalQueue::given_back(HoldRef& share) {
 std::shared_ptr<HoldRef> LocalQueue::successor_of(HoldRef& share) {
     auto hold = core_->pass_on(share.own_hold());
     if (!hold) return nullptr;
-    auto next = std::make_shared<HoldRef>(core_, std::move(hold), share.reserved_bytes(), share.token());
+    auto next = std::make_shared<HoldRef>(core_, std::move(hold), share.reserved_bytes(), share.token(),
+                                          share.handovers() + 1);
     next->before_delete(share.take_farewell());
     return next;
 }

@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -98,7 +99,10 @@ void append_json(std::string& out, std::string_view text) {
     out += '"';
 }
 
-std::string compose(const LockOptions& options, const std::string& name, const std::string& since) {
+constexpr std::size_t kSinceChars = sizeof "2026-01-02T03:04:05Z" - 1;
+
+/// What stands before the time, with its quotation mark.
+std::string compose_owner(const LockOptions& options, const std::string& name) {
     const std::string host = host_name();
     const std::string pid = std::to_string(getpid());
     std::string out = "{\"v\":1,\"id\":";
@@ -109,7 +113,11 @@ std::string compose(const LockOptions& options, const std::string& name, const s
     append_json(out, user_name(getuid()));
     out += ",\"uid\":" + std::to_string(getuid()) + ",\"name\":";
     append_json(out, name);
-    out += ",\"since\":\"" + since + "\",\"meta\":{";
+    return out + ",\"since\":\"";
+}
+
+std::string compose_labels(const LockOptions& options) {
+    std::string out = ",\"meta\":{";
     const char* separator = "";
     for (const auto& [key, value] : options.labels) {
         out += separator;
@@ -146,16 +154,24 @@ std::string cut_name(std::string_view name, std::size_t room) {
 
 std::string default_id() { return host_name() + ":" + std::to_string(getpid()); }
 
-std::string write_payload(const LockOptions& options, std::chrono::system_clock::time_point since,
-                          std::string_view operation, std::string_view path) {
-    const std::string at = utc(since);
-    std::string text = compose(options, options.name, at);
-    if (text.size() <= kMaxPayload) return text;
-    const std::size_t without_name = compose(options, "", at).size();
-    if (without_name <= kMaxPayload) return compose(options, cut_name(options.name, kMaxPayload - without_name), at);
-    throw Error(Errc::bad_option, operation, path,
-                "id and labels take more than the " + std::to_string(kMaxPayload) +
-                    " bytes that a lock node may hold; use fewer or shorter labels");
+Payload::Payload(const LockOptions& options, std::string_view operation, std::string_view path)
+    : before_since_(compose_owner(options, options.name)), after_since_(compose_labels(options)) {
+    const std::size_t others = kSinceChars + 1 + after_since_.size();
+    if (before_since_.size() + others <= kMaxPayload) return;
+    const std::size_t without_name = compose_owner(options, "").size() + others;
+    if (without_name > kMaxPayload) {
+        throw Error(Errc::bad_option, operation, path,
+                    "id and labels take more than the " + std::to_string(kMaxPayload) +
+                        " bytes that a lock node may hold; use fewer or shorter labels");
+    }
+    before_since_ = compose_owner(options, cut_name(options.name, kMaxPayload - without_name));
+}
+
+std::string Payload::at(std::chrono::system_clock::time_point since, std::size_t waiting) const {
+    std::string out = before_since_ + utc(since) + '"';
+    const std::string number = waiting == 0 ? "" : ",\"waiting\":" + std::to_string(waiting);
+    if (out.size() + number.size() + after_since_.size() <= kMaxPayload) out += number;
+    return out + after_since_;
 }
 
 void read_id(std::string data, Participant& participant) {
@@ -174,6 +190,8 @@ void read_payload(std::string data, Participant& participant) {
     participant.user = string_member(*object, "user");
     participant.name = string_member(*object, "name");
     participant.pid = integer_member(*object, "pid").value_or(0);
+    participant.waiting =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(integer_member(*object, "waiting").value_or(0), 0));
     const boost::json::value* meta = object->if_contains("meta");
     if (!meta || !meta->is_object()) return;
     for (const auto& label : meta->get_object()) {

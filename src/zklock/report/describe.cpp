@@ -53,7 +53,9 @@ std::string describe(const Participant& participant, WallTime now) {
         text = participant.raw.empty() ? participant.node : "\"" + participant.raw + "\"";
         text += " session " + hex(participant.session_id);
     }
-    return printable(text) + " for " + format_duration(age(participant, now));
+    text = printable(text) + " for " + format_duration(age(participant, now));
+    if (participant.waiting > 0) text += ", and " + std::to_string(participant.waiting) + " more in that session";
+    return text;
 }
 
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {

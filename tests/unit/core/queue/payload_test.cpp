@@ -27,6 +27,11 @@ Participant read(std::string data) {
     return participant;
 }
 
+std::string write_payload(const LockOptions& options, std::chrono::system_clock::time_point since,
+                          const char* operation, const char* path) {
+    return Payload(options, operation, path).at(since);
+}
+
 TEST(PayloadTest, TheUserIsThatOfTheProcessWhateverTheEnvironmentSays) {
     ::setenv("LOGNAME", "somebody else", 1);
     ::setenv("USER", "somebody else", 1);
@@ -36,6 +41,17 @@ TEST(PayloadTest, TheUserIsThatOfTheProcessWhateverTheEnvironmentSays) {
     const passwd* entry = ::getpwuid(::getuid());
     EXPECT_EQ(read(text).user, entry != nullptr ? entry->pw_name : "uid " + std::to_string(::getuid()));
     EXPECT_THAT(text, HasSubstr(",\"uid\":" + std::to_string(::getuid()) + ","));
+}
+
+TEST(PayloadTest, HowManyMoreWaitIsSaidIfThereIsRoom) {
+    const Payload payload({}, "acquire", "/l");
+    EXPECT_EQ(read(payload.at(kSomeDay, 12)).waiting, 12u);
+    EXPECT_EQ(read(payload.at(kSomeDay)).waiting, 0u);
+    EXPECT_EQ(payload.at(kSomeDay).find("waiting"), std::string::npos);
+    EXPECT_EQ(read(R"({"v":1,"waiting":-3})").waiting, 0u);
+    LockOptions full;
+    full.name = std::string(1000, 'x');
+    EXPECT_EQ(Payload(full, "acquire", "/l").at(kSomeDay, 12), Payload(full, "acquire", "/l").at(kSomeDay));
 }
 
 TEST(PayloadTest, WhatIsWrittenIsReadBack) {

@@ -133,6 +133,19 @@ TEST(FencedRegisterTest, NobodyIsLetInWhoHeldBeforeTheLatestThatWas) {
     EXPECT_FALSE(fence.admit_shared("c", 0));
 }
 
+TEST(FencedRegisterTest, HoldersOfOneNodeAreToldApartByTheirHandovers) {
+    FencedRegister fence;
+    EXPECT_TRUE(fence.admit_exclusive("a", {5, 2}));
+    EXPECT_FALSE(fence.admit_exclusive("a", {5, 1}));
+    EXPECT_FALSE(fence.admit_exclusive("a", 5));
+    EXPECT_TRUE(fence.admit_exclusive("a", {5, 2}));
+    FencedRegister restarted;
+    restarted.remember("a", fence.highest("a"));
+    EXPECT_FALSE(restarted.admit_exclusive("a", {5, 1}));
+    EXPECT_FALSE(restarted.admit_shared("a", 5));
+    EXPECT_TRUE(restarted.admit_exclusive("a", 6));
+}
+
 TEST(FencedRegisterTest, SharesGoBesideEachOtherAndBetweenWhoIsAlone) {
     FencedRegister fence;
     EXPECT_TRUE(fence.admit_shared("a", 7));
