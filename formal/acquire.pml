@@ -11,6 +11,10 @@
  *
  * What is not here is time: that a hold ends before the servers may end the session is the subject of lease.pml.
  *
+ * While it waits, a client may learn that nobody but the one whom it watches is before it, and that its own node is there
+ * and watched (`ready`). Then the end of the other one lets it hold at once. Events come in order: an own node that went
+ * before is told before.
+ *
  * Properties: those who exclude each other never hold together (assertion); everybody is served or gives up (no invalid
  * end state); at the end there is no node (assertion).
  *
@@ -55,6 +59,9 @@
 #define GONE 35         /* a node that is gone already is no success of a delete */
 #define OUTLIVES 36     /* a hold goes on after its session */
 #define REENTRY 37      /* a lost hold is entered again */
+#define NEXT 38         /* an event grants: nobody has looked who else is before us */
+#define OWNWATCH 39     /* ... nobody would have told that the own node is gone */
+#define AWAY 40         /* ... also after an outage, when what was missed is told in any order */
 
 #ifndef WITHOUT
 #define WITHOUT 0
@@ -93,6 +100,14 @@ bool endless;         /* a delete that never ends */
 #define IS(c, n) (number[c] == (n) || doomed[c] == (n) || ghost[c] == (n))
 #define THERE(n) (IS(0, n) || IS(1, n) || IS(2, n) || (n) == 255)
 #define ONE(n) ((n) != 0 -> 1 : 0)
+#define SMALLER(c, n) ((number[c] != 0 && number[c] < (n)) || (doomed[c] != 0 && doomed[c] < (n)) || (ghost[c] != 0 && ghost[c] < (n)))
+#ifdef SHARES
+#define EVENTS false
+#define WAITS(c) (number[c] != 0 && !holding[c])
+#else
+#define EVENTS true     /* a node that is first counts as its holder's, who may not know it yet */
+#define WAITS(c) (number[c] != 0 && !holding[c] && (SMALLER(0, number[c]) || SMALLER(1, number[c]) || SMALLER(2, number[c])))
+#endif
 #define NODES(c) (ONE(number[c]) + ONE(doomed[c]) + ONE(ghost[c]))
 
 /* The order, and who is looked at. */
@@ -155,6 +170,7 @@ inline forget(missing) {    /* ... or not */
 
 proctype client(byte me) {
     byte mine = 0, watched = 0, before = 0, o = 0, round = 0, late = 0;
+    bool ready = false, unordered = false;
     bool sure = false;      /* the session was confirmed since the last wait: by our own create, or by a check */
 
 entering:
@@ -210,7 +226,9 @@ listing:
         :: before == 0 && (sure || NO(LISTALONE)) -> holding[me] = true; goto held
         :: before == 0 && !sure && !NO(LISTALONE) -> goto verifying
         :: before != 0 -> sure = false
-        fi
+        fi;
+        ready = false;
+        unordered = false
     };
 
     /* the watch, and what may have happened since the list */
@@ -224,8 +242,11 @@ waiting:
     if
     :: !THERE(watched) -> goto gone
     :: atomic { NO(ANYEVENT) && faults > 0 -> faults--; goto gone }     /* otherwise it is watched again */
+    :: atomic { EVENTS && !ready && !unordered && THERE(watched) && THERE(mine) ->    /* looks, and watches its own node */
+            look(); ready = before == 1 || NO(NEXT); goto waiting }
+    :: ready && THERE(watched) && !THERE(mine) && !NO(OWNWATCH) && !unordered -> goto entering
     :: atomic { GIVES_UP -> forget(NO(LEFT)); goto over }
-    :: atomic { faults > 0 -> faults-- } ->                             /* the connection breaks */
+    :: atomic { faults > 0 -> faults--; ready = ready && NO(AWAY); unordered = true } ->    /* the connection breaks */
         if
         :: NO(NOLOOK) -> goto unwatched
         :: NO(NOLIST) -> goto verifying
@@ -248,6 +269,8 @@ unwatched:
 
 gone:
     if
+    :: atomic { ready && (THERE(mine) || NO(OWNWATCH) || unordered) -> holding[me] = true }; goto held
+    :: ready && !THERE(mine) && !NO(OWNWATCH) && !unordered -> goto entering
     :: NO(NOCHECK) && before == 1 -> holding[me] = true; goto held
     :: !NO(NOCHECK) && before == 1 -> goto verifying                    /* nobody else was before us */
     :: before != 1 && NO(NORELIST) -> goto verifying
@@ -307,9 +330,9 @@ end:
 proctype operator() {
 end:
     do
-    :: atomic { faults > 0 && number[0] != 0 && !holding[0] -> faults--; number[0] = 0 }
-    :: atomic { faults > 0 && number[1] != 0 && !holding[1] -> faults--; number[1] = 0 }
-    :: atomic { faults > 0 && number[2] != 0 && !holding[2] -> faults--; number[2] = 0 }
+    :: atomic { faults > 0 && WAITS(0) -> faults--; number[0] = 0 }
+    :: atomic { faults > 0 && WAITS(1) -> faults--; number[1] = 0 }
+    :: atomic { faults > 0 && WAITS(2) -> faults--; number[2] = 0 }
     od
 }
 

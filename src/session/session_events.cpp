@@ -91,7 +91,8 @@ void SessionCore::on_connected(bool same_session) {
             "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
             printable_id(), incarnation().timeout.count(), options().server_tick.count());
     }
-    // First of all requests: little may be left of the lease, and what follows may be much.
+    catch_up();
+    // First of all requests but that: little may be left of the lease, and what follows may be much.
     check_all(now);
     if (same_session) watch_table().on_connected();
     node_cleaner().go_on();

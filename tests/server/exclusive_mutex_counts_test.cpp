@@ -1,6 +1,7 @@
 // What the mutex costs, counted at a gate that knows the protocol.
 #include <malloc.h>
 #include <fstream>
+#include <set>
 
 #include "server/exclusive_mutex_support.hpp"
 
@@ -40,6 +41,13 @@ protected:
     }
     std::vector<Record> trace() { return of_locks(gate().trace(), lock_path()); }
     Counts counts() { return count(trace()); }
+    Counts replies() {
+        Counts out;
+        for (const auto& record : trace()) {
+            if (record.kind == Record::Kind::reply) out.add(record.opcode);
+        }
+        return out;
+    }
 };
 
 TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAndReleaseIsOne) {
@@ -80,7 +88,7 @@ TEST_F(ExclusiveMutexCountsTest, WhoeverMetAQueueLastTimeSavesARequest) {
             ours = std::move(result.value);
             done = true;
         });
-        ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 1; }));
+        ASSERT_TRUE(await([&] { return replies()[Opcode::get_data] == 2; }));  // the predecessor, and its own node
         theirs.release();
         ASSERT_TRUE(await([&] { return done.load(); }));
         ASSERT_TRUE(ours.release_and_wait(kMaxWait));
@@ -88,6 +96,42 @@ TEST_F(ExclusiveMutexCountsTest, WhoeverMetAQueueLastTimeSavesARequest) {
         EXPECT_EQ(counts()[Opcode::get_children2], 1u);
         EXPECT_EQ(counts().total(), round == 0 ? 6u : 5u) << to_string(trace());
     }
+}
+
+TEST_F(ExclusiveMutexCountsTest, AHandOverBetweenSessionsIsSixRequestsAndOneEvent) {
+    auto first = session(60s), second = session(60s);
+    ExclusiveMutex one(first, lock_path()), other(second, lock_path());
+    auto s = gated_session(60s);
+    ExclusiveMutex mutex(s, lock_path());
+    const auto in_line = [](ExclusiveMutex& lock, std::atomic<bool>& done, Grant& grant) {
+        lock.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
+            grant = std::move(result.value);
+            done = true;
+        });
+    };
+    for (int round = 0; round < 3; ++round) {
+        Grant holder = one.acquire();
+        Grant next, ours;
+        std::atomic<bool> next_done{false}, done{false};
+        in_line(other, next_done, next);
+        ASSERT_TRUE(await_nodes(2));
+        gate().reset_trace();
+        in_line(mutex, done, ours);
+        ASSERT_TRUE(await([&] { return replies()[Opcode::get_data] == 2; }));
+        holder.release();
+        ASSERT_TRUE(await([&] { return next_done.load(); }));
+        // It has learned that it is next while the other one holds.
+        ASSERT_TRUE(await([&] { return replies()[Opcode::get_children2] == 2; }));
+        next.release();
+        ASSERT_TRUE(await([&] { return done.load(); }));
+        EXPECT_EQ(counts()[Opcode::multi], 0u) << to_string(trace());
+        EXPECT_TRUE(ours.held());
+        ASSERT_TRUE(ours.release_and_wait(kMaxWait));
+        EXPECT_EQ(counts().total(), round == 0 ? 7u : 6u) << to_string(trace());
+        EXPECT_EQ(counts()[Opcode::remove], 1u);
+        EXPECT_EQ(counts().writes(), 2u);
+    }
+    EXPECT_TRUE(await([&] { return server().watch_count() == 0; })) << server().four_letter("wchp");
 }
 
 TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
@@ -116,7 +160,7 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAFreeLockIsAtMostTwoRoundTrips) {
     mutex.unlock();
 }
 
-TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H22
+TEST_F(ExclusiveMutexCountsTest, AReleaseWakesTheNextTwoOfFiftyWaiters) {  // H22
     auto holder = gated_session(60s);
     ExclusiveMutex held(holder, lock_path());
     Grant grant = held.acquire();
@@ -139,8 +183,8 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H2
         const std::lock_guard lock(guard);
         return granted.size();
     };
-    // The holder, too, has watched its node by now.
-    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWaiters + 1; }));
+    // Each one watches two nodes: the two before it or, if it is next, its own. The holder, too, has watched its node.
+    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 2 * kWaiters + 1; }));
     ASSERT_TRUE(await([&] { return server().watch_count() >= static_cast<std::int64_t>(kWaiters); }));
     for (std::size_t done = 0; done < 5; ++done) {
         gate().reset_trace();
@@ -148,13 +192,15 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesExactlyOneOfFiftyWaiters) {  // H2
         const auto leaver = leaving.session_id();
         leaving.release();
         ASSERT_TRUE(await([&] { return served() == done + 1; }));
-        std::size_t woken = 0;
-        for (const auto& record : trace()) woken += record.kind == Record::Kind::event && record.session != leaver;
-        EXPECT_EQ(woken, 1u) << to_string(trace());
+        std::set<std::int64_t> woken;
+        for (const auto& record : trace()) {
+            if (record.kind == Record::Kind::event && record.session != leaver) woken.insert(record.session);
+        }
+        EXPECT_LE(woken.size(), 2u) << to_string(trace());
         EXPECT_EQ(counts()[Opcode::remove], 1u);
-        EXPECT_EQ(counts()[Opcode::multi], 1u);          // the new holder's committed check
-        EXPECT_LE(counts()[Opcode::get_children2], 1u);  // it had not been second when it last looked
-        EXPECT_EQ(counts().writes(), 2u) << to_string(trace());
+        EXPECT_LE(counts()[Opcode::multi], 1u);          // none, if the names came before the event
+        EXPECT_LE(counts()[Opcode::get_children2], 1u);  // of the one that is next now
+        EXPECT_LE(counts().writes(), 2u) << to_string(trace());
     }
     EXPECT_EQ(failed, 0);
     for (auto& s : sessions) s.close();

@@ -72,7 +72,8 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     queue->spec.rule = rule.get();
     queue->persistent = options.delay_after_loss.count() > 0;
     queue->spec.create_parents = options.create_parents;
-    queue->spec.lists_at_once = base.is_mutex;
+    // With a delay the directory's data are read and written before the lock is used: there is nothing to gain.
+    queue->spec.fast_handover = base.is_mutex && own_base == base.curator && options.delay_after_loss.count() == 0;
     queue->rule = std::move(rule);
     queue->user_path = path;
     queue->acl = options.acl ? *options.acl : core.options().acl;
@@ -152,13 +153,49 @@ void AcquireOp::watch(Ticket ticket, const std::string& name) {
     // By raw pointer: nothing is called after unwatch(), which comes before the end of this object, and ten thousand
     // waiters should not cost two allocations each.
     SessionCore::WatchListener listener;
-    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_->on_watching(ticket, rc); };
+    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat& stat) {
+        fsm_->on_watching(ticket, rc, stat.ephemeral_owner);
+    };
     listener.fired = [this, ticket](WatchEventType type) { fsm_->on_watch_fired(ticket, type); };
-    watch_ = core_->watch_node(path_of(name), std::move(listener));
+    replace(watch_, core_->watch_node(path_of(name), std::move(listener)));
+}
+
+/// First the new one: it may watch the same node, and then there is nothing to take away.
+void AcquireOp::replace(SessionCore::WatchId& watch, SessionCore::WatchId by) {
+    if (watch != 0) core_->unwatch(watch);
+    watch = by;
 }
 
 void AcquireOp::unwatch() {
-    if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
+    if (hold_ != nullptr) {
+        // Granted on the event: what changed the directory is told in a moment, and the own node will be deleted by us.
+        for (auto* watch : {&directory_, &own_}) core_->watch_table().abandon(std::exchange(*watch, 0));
+    }
+    for (auto* watch : {&watch_, &second_, &directory_, &own_}) replace(*watch, 0);
+}
+
+void AcquireOp::watch_second(Ticket ticket, const std::string& name) {
+    SessionCore::WatchListener listener;
+    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_->on_second(ticket, rc); };
+    listener.fired = [this, ticket](WatchEventType type) { fsm_->on_second_fired(ticket, type); };
+    replace(second_, core_->watch_node(path_of(name), std::move(listener)));
+}
+
+bool AcquireOp::look_ahead(Ticket ticket) {
+    SessionCore::WatchListener listener;
+    listener.listed = [this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&) {
+        fsm_->on_looked_ahead(ticket, rc, names);
+    };
+    listener.fired = [this, ticket](WatchEventType) { fsm_->on_directory_fired(ticket); };
+    replace(directory_, core_->watch_children(queue_->spec.directory, std::move(listener)));
+    return directory_ != 0;
+}
+
+void AcquireOp::watch_own(Ticket ticket, const std::string& name) {
+    SessionCore::WatchListener listener;
+    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_->on_own_watched(ticket, rc); };
+    listener.fired = [this, ticket](WatchEventType type) { fsm_->on_own_fired(ticket, type); };
+    replace(own_, core_->watch_node(path_of(name), std::move(listener)));
 }
 
 void AcquireOp::renew_lease(Ticket ticket, const std::string& name) {

@@ -117,11 +117,15 @@ private:
     void look_at(Ticket ticket, const std::string& name) override;
     void watch(Ticket ticket, const std::string& name) override;
     void unwatch() override;
+    void watch_second(Ticket ticket, const std::string& name) override;
+    bool look_ahead(Ticket ticket) override;
+    void watch_own(Ticket ticket, const std::string& name) override;
     void renew_lease(Ticket ticket, const std::string& name) override;
     bool reserve_node(const std::string& prefix) override;
     bool may_watch(const std::string& name) override;
     void lease_committed(Instant sent_at) override;
     bool begin_hold(const std::string& name, std::int64_t czxid) override;
+    void granted_on_event() override { core_->seen_by_event(); }
     void delete_node(const std::string& name) override;
     void delete_by_identity(const std::string& identity) override;
     bool met_queue() const override { return queue_->met.load(std::memory_order_relaxed); }
@@ -131,7 +135,12 @@ private:
     void answer(Ended how, Errc error, std::string detail) override;
 
     const std::unique_ptr<AcquireFsm> fsm_;
+    void replace(SessionCore::WatchId& watch, SessionCore::WatchId by);
+
     SessionCore::WatchId watch_ = 0;
+    SessionCore::WatchId second_ = 0;
+    SessionCore::WatchId directory_ = 0;
+    SessionCore::WatchId own_ = 0;
 };
 
 /// Makes what acquire_blocking and acquire_async start.

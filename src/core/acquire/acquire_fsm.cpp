@@ -47,8 +47,24 @@ void AcquireFsm::go_on() {
 }
 
 void AcquireFsm::on_connected() {
-    was_away_ = true;
+    away();
     QueueingFsm::on_connected();
+}
+
+void AcquireFsm::on_suspended() {
+    away();
+    QueueingFsm::on_suspended();
+}
+
+/// What was learned before is in no order with what is told from now on.
+void AcquireFsm::away() {
+    was_away_ = true;
+    ahead_ = Ahead::none;
+}
+
+void AcquireFsm::drop_watches() {
+    ahead_ = Ahead::none;
+    port_.unwatch();
 }
 
 void AcquireFsm::forget_attempt() {
@@ -75,7 +91,7 @@ void AcquireFsm::send_create() {
     node_session_ = port_.session_id();
     step_ = Step::creating;
     fast_grant_ = true;
-    read_behind_ = spec_.lists_at_once && !once() && port_.met_queue() ? ReadBehind::names : ReadBehind::stat;
+    read_behind_ = spec_.fast_handover && !once() && port_.met_queue() ? ReadBehind::names : ReadBehind::stat;
     send_create_request(prefix);
 }
 
@@ -267,6 +283,7 @@ void AcquireFsm::apply(const QueuePosition& position) {
             fast_grant_ = false;
             predecessor_ = position.predecessor;
             only_predecessor_ = position.only_predecessor;
+            second_ = position.second;
             return send_watch();
     }
 }
@@ -277,40 +294,127 @@ void AcquireFsm::send_watch() {
     }
     step_ = Step::setting_watch;
     was_away_ = false;
+    ahead_ = Ahead::none;
     port_.watch(next_ticket(), predecessor_);
 }
 
-void AcquireFsm::on_watching(Ticket ticket, Rc rc) {
+void AcquireFsm::on_watching(Ticket ticket, Rc rc, std::int64_t owner) {
     if (!current(ticket, Step::setting_watch)) return;
     if (rc == Rc::no_node)
         return predecessor_gone();  // it went between the list and the watch, so there is no watch (H15)
     if (meaning(rc) == Meaning::done) {
         step_ = Step::waiting;
         outage_.over();  // back in the queue
-        return;
+        return prepare(owner);
     }
-    port_.unwatch();
+    drop_watches();
     handle_error(rc, "watching the one before us");
 }
 
 void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
     if (ticket != ticket_ || (step_ != Step::waiting && step_ != Step::setting_watch)) return;
-    port_.unwatch();
     if (type == WatchEventType::deleted) return predecessor_gone();
     // After an outage it may be another node of the same name, if somebody has emptied the directory meanwhile.
     if (was_away_) return send_list();
     send_watch();  // its data changed: it is still there
 }
 
+// ---- the grant on the event ---------------------------------------------------------------------------------------
+
+/// The predecessor, of the session `owner`, is watched.
+void AcquireFsm::prepare(std::int64_t owner) {
+    if (!spec_.fast_handover || owner == node_session_) return;
+    if (only_predecessor_) return send_own_watch();
+    if (second_.empty()) return;
+    ahead_ = Ahead::second;
+    port_.watch_second(ticket_, second_);
+}
+
+void AcquireFsm::on_second(Ticket ticket, Rc rc) {
+    if (!at(ticket, Ahead::second)) return;
+    if (rc == Rc::no_node) return send_look_ahead();
+    if (rc != Rc::ok) ahead_ = Ahead::none;
+}
+
+void AcquireFsm::on_second_fired(Ticket ticket, WatchEventType type) {
+    if (!at(ticket, Ahead::second)) return;
+    if (type == WatchEventType::deleted) return send_look_ahead();
+    port_.watch_second(ticket_, second_);  // its data changed: it is still there
+}
+
+void AcquireFsm::send_look_ahead() {
+    ahead_ = Ahead::looking;
+    if (!port_.look_ahead(ticket_)) ahead_ = Ahead::none;
+}
+
+void AcquireFsm::on_looked_ahead(Ticket ticket, Rc rc, const std::vector<std::string>& names) {
+    if (current(ticket, Step::listing)) return on_children(ticket, rc, names);
+    if (!at(ticket, Ahead::looking)) return;
+    ahead_ = Ahead::none;
+    if (rc != Rc::ok) return;
+    sweep(names);
+    const QueuePosition position = spec_.rule->position(names, node_);
+    if (position.kind == QueuePosition::Kind::missing) return own_node_missing();
+    if (position.kind != QueuePosition::Kind::wait || position.predecessor != predecessor_) return;
+    if (position.only_predecessor) {
+        only_predecessor_ = true;
+        ahead_ = Ahead::directory;
+    } else if (!position.second.empty()) {  // whoever has gone had only waited
+        second_ = position.second;
+        ahead_ = Ahead::second;
+        port_.watch_second(ticket_, second_);
+    }
+}
+
+void AcquireFsm::on_directory_fired(Ticket ticket) {
+    // Somebody came, most often. It tells only once, so from now on the own node is watched by itself.
+    if (at(ticket, Ahead::directory)) send_own_watch();
+}
+
+void AcquireFsm::send_own_watch() {
+    ahead_ = Ahead::own_asked;
+    port_.watch_own(ticket_, node_);
+}
+
+void AcquireFsm::on_own_watched(Ticket ticket, Rc rc) {
+    if (!at(ticket, Ahead::own_asked)) return;
+    ahead_ = Ahead::none;
+    if (rc == Rc::no_node) return own_node_missing();
+    if (rc == Rc::ok) ahead_ = Ahead::own;
+}
+
+void AcquireFsm::on_own_fired(Ticket ticket, WatchEventType type) {
+    if (!at(ticket, Ahead::own) && !at(ticket, Ahead::own_asked)) return;
+    type == WatchEventType::deleted ? own_node_missing() : send_own_watch();
+}
+
+// ---- the predecessor has gone -------------------------------------------------------------------------------------
+
+bool AcquireFsm::granted_at_once() {
+    const bool own_node_there = ahead_ == Ahead::directory || ahead_ == Ahead::own;
+    if (!only_predecessor_ || !own_node_there || !port_.begin_hold(node_, czxid_)) return false;
+    port_.granted_on_event();
+    leave(Ended::granted);
+    return true;
+}
+
 void AcquireFsm::predecessor_gone() {
-    port_.unwatch();
+    if (granted_at_once()) return;
+    // The names that are on their way are those after the event: a server answers behind what it has told.
+    const bool names_follow = ahead_ == Ahead::looking;
+    if (!names_follow) drop_watches();
     // If it was the head of the queue, our node is now first: earlier contenders only become fewer. Our own node may be
     // gone, however: an operator may have emptied the directory, or the session may be over. So one committed check of
     // it comes before the grant.
     if (only_predecessor_) return at_head(true);
     // Otherwise there may be another predecessor. Most often there is none: the queue was long and has moved on. So the
     // check is sent together with the list, and the hand-over takes one round trip in this case, too.
-    look_again();
+    if (!names_follow) return look_again();
+    ahead_ = Ahead::none;
+    step_ = Step::listing;
+    checking_ = true;
+    checked_ = false;
+    port_.renew_lease(ticket_, node_);
 }
 
 void AcquireFsm::look_again() {

@@ -32,7 +32,12 @@ public:
     virtual void sync(Ticket ticket) = 0;                              // on_synced
     virtual void look_at(Ticket ticket, const std::string& name) = 0;  // on_own
     virtual void watch(Ticket ticket, const std::string& name) = 0;    // on_watching; later on_watch_fired, if it fires
-    virtual void unwatch() = 0;                                        // harmless without a watch
+    virtual void unwatch() = 0;                                        // all of them; harmless without a watch
+    // What makes a grant on the event possible. Nobody waits for the answers.
+    virtual void watch_second(Ticket ticket, const std::string& name) = 0;  // on_second; perhaps on_second_fired
+    /// Names, and a watch on the directory: on_looked_ahead; perhaps on_directory_fired. False: it was not sent.
+    virtual bool look_ahead(Ticket ticket) = 0;
+    virtual void watch_own(Ticket ticket, const std::string& name) = 0;    // on_own_watched; perhaps on_own_fired
     virtual void renew_lease(Ticket ticket, const std::string& name) = 0;  // on_lease_renewed
 
     // ---- budgets, lease, cleaning up ----
@@ -41,6 +46,7 @@ public:
     virtual bool may_watch(const std::string& name) = 0;
     virtual void lease_committed(Instant sent_at) = 0;
     virtual bool begin_hold(const std::string& name, std::int64_t czxid) = 0;  // false: the lease is not fresh
+    virtual void granted_on_event() = 0;  // no answer of the servers is as new as this hold yet
     virtual void delete_node(const std::string& name) = 0;
     virtual void delete_by_identity(const std::string& identity) = 0;
 
@@ -61,8 +67,9 @@ struct QueueSpec {
     std::string base;       // of the own nodes, before the sequence: "lock-"
     const QueueRule* rule = nullptr;
     bool create_parents = true;
-    /// Where the last call had to wait, the names are asked for at once: most often they have to be in the end.
-    bool lists_at_once = false;
+    /// Asks for the names at once where the last call had to wait, since most often they are asked for in the end. And
+    /// is granted on the event where that can be prepared.
+    bool fast_handover = false;
     Dialect dialect = Dialect::curator;
 };
 
@@ -88,12 +95,25 @@ enum class AcquireStep : std::uint8_t {
 
 /// Waits in one queue until the lock is held, or gives up and leaves nothing behind.
 ///
+/// The end of the predecessor grants at once, without a further request, if all of this was learned while it still held
+/// (fast_handover):
+///   - The predecessor is the only one that is left before us, and nobody can come between (only_predecessor_). This is
+///     asked for when the second before us has gone, since then, most often, the predecessor holds.
+///   - Our own node is watched, by itself or by the directory that it is in, and nothing was told of it. Within a
+///     connection events come in the order of the transactions, and the client tells them in that order. So our node
+///     was there when the predecessor's was deleted, and from that transaction on it is first.
+///   - The connection has not broken since: after a reconnect the servers tell what was missed in any order.
+///   - The lease is fresh: our session lives, and so our node has not ended with it.
+///   - The predecessor belongs to another session: the nodes of one session are deleted together, in any order.
+/// If one of these fails, a committed check of the own node decides, as it does without preparation.
+///
 /// A protocol that continues at the head of the queue (SemaphoreFsm) replaces the virtual functions.
 class AcquireFsm : public QueueingFsm<AcquirePort, AcquireStep> {
 public:
     AcquireFsm(AcquirePort& port, const QueueSpec& spec, Patience patience);
 
     void on_connected() override;
+    void on_suspended() override;
 
     // ---- answers ----
     void on_created(Ticket ticket, Rc rc, std::string_view path, const NodeStat& stat, Instant sent_at);
@@ -102,9 +122,15 @@ public:
     void on_children(Ticket ticket, Rc rc, const std::vector<std::string>& names);
     void on_synced(Ticket ticket, Rc rc);
     void on_own(Ticket ticket, Rc rc, const NodeStat& stat);
-    void on_watching(Ticket ticket, Rc rc);
+    void on_watching(Ticket ticket, Rc rc, std::int64_t owner);
     void on_watch_fired(Ticket ticket, WatchEventType type);
     void on_lease_renewed(Ticket ticket, Rc rc);
+    void on_second(Ticket ticket, Rc rc);
+    void on_second_fired(Ticket ticket, WatchEventType type);
+    void on_looked_ahead(Ticket ticket, Rc rc, const std::vector<std::string>& names);
+    void on_directory_fired(Ticket ticket);
+    void on_own_watched(Ticket ticket, Rc rc);
+    void on_own_fired(Ticket ticket, WatchEventType type);
 
     bool is_waiting() const noexcept { return is_idle(); }
     const std::string& node() const noexcept { return node_; }  // name of the own node; "": not known
@@ -124,7 +150,7 @@ protected:
     bool is_idle() const noexcept override { return step_ == Step::waiting; }
     bool watch_goes_on() const noexcept override { return step_ == Step::waiting && same_session(); }
     bool outcome_open() const noexcept override { return step_ == Step::creating; }
-    void drop_watches() override { port_.unwatch(); }
+    void drop_watches() override;
     void give_up_nodes() override;
     void forget_nodes() override;
 
@@ -139,6 +165,17 @@ protected:
     std::string node_;
 
 private:
+    /// How far the preparation of a grant on the event is, while waiting.
+    enum class Ahead : std::uint8_t {
+        none,       // not begun, or given up
+        second,     // the second before us is watched
+        looking,    // it has gone; the names are on their way
+        directory,  // nobody else is before us, and the directory has not changed since
+        own_asked,  // the watch on the own node is on its way
+        own         // nobody else is before us, and the own node is watched
+    };
+    bool at(Ticket ticket, Ahead ahead) const noexcept { return current(ticket, Step::waiting) && ahead_ == ahead; }
+
     void forget_attempt() override;
     void answer(Ended how, Errc error, std::string detail) override;
     void send_make_directory();
@@ -151,8 +188,15 @@ private:
     void sweep(const std::vector<std::string>& names);
     void grant_or_renew();
     void predecessor_gone();
+    void away();
+    bool granted_at_once();
+    void prepare(std::int64_t owner);
+    void send_look_ahead();
+    void send_own_watch();
 
+    Ahead ahead_ = Ahead::none;
     bool only_predecessor_ = false;  // the watched node was the only one before us
+    std::string second_;             // whoever is before it; "": not of interest
     bool checking_ = false;          // a check of the own node was sent right before the list
     bool was_away_ = false;          // the connection broke since the watch was set
     std::string predecessor_;

@@ -25,7 +25,7 @@ QueuePosition PredecessorRule::position(std::span<const std::string> children, s
     const auto mine = parse_queue_name(me, patterns_);
     bool listed = false;
     std::size_t predecessors = 0;
-    std::optional<QueueName> nearest;
+    std::optional<QueueName> nearest, second;
     for (const auto& child : children) {
         if (child == me) {
             listed = true;
@@ -38,13 +38,16 @@ QueuePosition PredecessorRule::position(std::span<const std::string> children, s
         const auto distance = [&](const QueueName& n) { return sequence_distance(n.sequence, mine->sequence); };
         if (!nearest || distance(*other) < distance(*nearest) ||
             (distance(*other) == distance(*nearest) && nearest->name < other->name)) {
-            nearest = other;
+            second = std::exchange(nearest, other);
+        } else if (!second || distance(*other) < distance(*second)) {
+            second = other;
         }
     }
     if (!listed || !mine) return {};
     if (!nearest) return {QueuePosition::Kind::held, {}, false};
     const bool shrinking = shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes;
-    return {QueuePosition::Kind::wait, std::string(nearest->name), predecessors == 1 && shrinking};
+    return {QueuePosition::Kind::wait, std::string(nearest->name), predecessors == 1 && shrinking,
+            second && shrinking ? std::string(second->name) : std::string()};
 }
 
 bool PredecessorRule::would_hold(std::span<const std::string> children) const {

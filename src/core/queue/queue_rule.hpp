@@ -23,6 +23,8 @@ struct QueuePosition {
     /// Nobody else blocks it, and nobody can come to block it later: it holds as soon as the predecessor is gone,
     /// without another list.
     bool only_predecessor = false;
+    /// Whoever is before the predecessor. Empty: nobody, or a node may appear before it.
+    std::string second{};
 };
 
 /// The rule of a recipe: which contender waits for which. Pure; shared by all calls of one recipe object.

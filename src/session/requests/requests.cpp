@@ -11,14 +11,15 @@ namespace zkrecipes::internal {
 /// Wraps `done` for the client: takes the session lock, keeps the books, and makes late words of a former session
 /// harmless.
 template <class Callback>
-auto Requests::answer_to(Callback done, bool overtakes) {
+auto Requests::answer_to(Callback done, RequestKind kind) {
     const Instant sent_at = lock_.runtime().now();
     last_request_ = sent_at;
-    return [this, self = lock_.self(), handle = connection_.fsm().handle(), ticket = stalled_reply_probe_.sent(sent_at),
-            done = std::move(done), sent_at, overtakes](Rc rc, auto&&... values) {
+    const Sent sent{
+        connection_.fsm().handle(), stalled_reply_probe_.sent(sent_at), sent_at, kind, ++handed_over_, connections_};
+    return [this, self = lock_.self(), sent, done = std::move(done)](Rc rc, auto&&... values) {
         self->run_internally([&] {
-            const Rc told = on_answer(handle, ticket, sent_at, rc, overtakes);
-            if (done) done(told, std::forward<decltype(values)>(values)..., sent_at);
+            const Rc told = on_answer(sent, rc);
+            if (done) done(told, std::forward<decltype(values)>(values)..., sent.at);
         });
     };
 }
@@ -32,73 +33,83 @@ void Requests::not_sent(Callback done) {
     });
 }
 
-Rc Requests::on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc, bool overtook) {
+Rc Requests::on_answer(const Sent& sent, Rc rc) {
     SessionFsm& fsm = connection_.fsm();
-    if (handle != fsm.handle() || !fsm.has_session()) {
+    if (sent.handle != fsm.handle() || !fsm.has_session()) {
         // What a former session did went with it. "ok" would be taken for a node that is there.
         return rc == Rc::closed ? rc : Rc::session_expired;
     }
-    stalled_reply_probe_.answered(ticket);
+    stalled_reply_probe_.answered(sent.ticket);
     // What the client refused by itself ("too large") went nowhere: taken for a touch of the leader it would make the
     // lease longer than the session.
-    if (said_by_server(rc)) {
-        const Instant now = lock_.runtime().now();
-        fsm.on_answer(handle, now);
-        port_.on_touch(sent_at, now, overtook);
-        before_connect_ = std::max(before_connect_, sent_at);
-    }
+    if (!said_by_server(rc)) return rc;
+    const Instant now = lock_.runtime().now();
+    fsm.on_answer(sent.handle, now);
+    port_.on_touch(sent.at, now, sent.kind == RequestKind::urgent);
+    before_connect_ = std::max(before_connect_, sent.at);
+    const bool of_this_connection = sent.connection == connections_;
+    if (seen_at_ && of_this_connection && sent.number > *seen_at_) seen_at_.reset();
+    // It went out on this connection all the same, before we knew of it and so in front of catch_up().
+    if (sent.kind == RequestKind::read && !of_this_connection && behind_ == connections_) return Rc::connection_loss;
     return rc;
+}
+
+void Requests::catch_up() {
+    if (!seen_at_) return;
+    behind_ = connections_;
+    // It is committed also where it is refused.
+    heartbeat({"/"}, {});
 }
 
 void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                       Done<std::string, const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->create(path, data, acl, mode, answer_to(std::move(done)));
+    connection_.client()->create(path, data, acl, mode, answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::remove(const std::string& path, std::int32_t version, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove(path, version, answer_to(std::move(done)));
+    connection_.client()->remove(path, version, answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::exists(const std::string& path, Done<const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->exists(path, watch, answer_to(std::move(done)));
+    connection_.client()->exists(path, watch, answer_to(std::move(done), RequestKind::read));
 }
 
 void Requests::get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->get(path, watch, answer_to(std::move(done)));
+    connection_.client()->get(path, watch, answer_to(std::move(done), RequestKind::read));
 }
 
 void Requests::set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->set(path, data, version, answer_to(std::move(done)));
+    connection_.client()->set(path, data, version, answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
-    connection_.client()->children(path, watch, answer_to(std::move(done)));
+    connection_.client()->children(path, watch, answer_to(std::move(done), RequestKind::read));
 }
 
 void Requests::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->multi(std::move(ops), answer_to(std::move(done)));
+    connection_.client()->multi(std::move(ops), answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::sync(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->sync(path, answer_to(std::move(done)));
+    connection_.client()->sync(path, answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->heartbeat(nodes, answer_to(std::move(done), true));
+    connection_.client()->heartbeat(nodes, answer_to(std::move(done), RequestKind::urgent));
 }
 
 void Requests::remove_watches(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove_watches(path, answer_to(std::move(done)));
+    connection_.client()->remove_watches(path, answer_to(std::move(done), RequestKind::write));
 }
 
 void Requests::handle_opens() {
@@ -113,8 +124,9 @@ void Requests::on_time(Instant now) {
     last_request_ = lock_.runtime().now();
     // Not counted among those that are waited for: it is only there to be heard.
     connection_.client()->nudge(
-        [this, self = lock_.self(), handle = connection_.fsm().handle(), sent_at = last_request_](
-            Rc rc, const NodeStat&) { self->run_internally([&] { on_answer(handle, 0, sent_at, rc); }); });
+        [this, self = lock_.self(),
+         sent = Sent{connection_.fsm().handle(), 0, last_request_, RequestKind::read, ++handed_over_, connections_}](
+            Rc rc, const NodeStat&) { self->run_internally([&] { on_answer(sent, rc); }); });
 }
 
 void Requests::make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done, CreateMode mode) {

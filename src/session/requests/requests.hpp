@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,12 +55,23 @@ public:
     // ---- for the other parts of the session ------------------------------------------------------------------------
     void heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done);  // see Client
     void remove_watches(const std::string& path, Done<> done);
+    /// A watch event has shown something that others rely on, and nothing is as new as that in what the client tells a
+    /// server when it connects: it counts answers only, and events have no number. Until a request that is made from
+    /// now on is answered, another server may be behind that event. So when the connection breaks before, the first
+    /// request on the next one is a committed one, behind which the server answers nothing older; and what was handed
+    /// over before that is answered as lost, if it is a read.
+    void seen_by_event() noexcept { seen_at_ = handed_over_; }
+    /// First of all on a new connection.
+    void catch_up();
     Instant last_request() const noexcept { return last_request_; }
     /// Surely before the connect request of the present connection went out: when the handle was opened, or when the
     /// last request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
     Instant before_connect() const noexcept { return before_connect_; }
     void handle_opens();
-    void on_connected(Instant now) { last_request_ = now; }
+    void on_connected(Instant now) {
+        last_request_ = now;
+        ++connections_;
+    }
     /// The connection or the handle is gone: no answer is late any more.
     void expect_nothing() { stalled_reply_probe_.forget(); }
     void forget_ephemerals() { ephemerals_.reset(); }
@@ -68,9 +80,18 @@ public:
     void on_time(Instant now);
 
 private:
-    Rc on_answer(std::uint64_t handle, StalledReplyProbe::Ticket ticket, Instant sent_at, Rc rc, bool overtook = false);
+    enum class RequestKind { read, write, urgent };
+    struct Sent {
+        std::uint64_t handle;
+        StalledReplyProbe::Ticket ticket;
+        Instant at;
+        RequestKind kind;
+        std::uint64_t number;
+        std::uint64_t connection;
+    };
+    Rc on_answer(const Sent& sent, Rc rc);
     template <class Callback>
-    auto answer_to(Callback done, bool overtakes = false);
+    auto answer_to(Callback done, RequestKind kind);
     template <class... Values, class Callback>
     void not_sent(Callback done);
 
@@ -81,6 +102,10 @@ private:
     Budget ephemerals_;
     Instant before_connect_ = Instant::min();
     Instant last_request_ = Instant::min();
+    std::uint64_t handed_over_ = 0;  // requests
+    std::uint64_t connections_ = 0;
+    std::optional<std::uint64_t> seen_at_;  // seen_by_event() came behind this request, and nothing was answered since
+    std::uint64_t behind_ = 0;              // the connection on which reads that are older than it may be outdated
 };
 
 }  // namespace zkrecipes::internal

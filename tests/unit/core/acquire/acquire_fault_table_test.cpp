@@ -44,15 +44,38 @@ const Scenario kScenarios[] = {
      }},
     {"MetAQueueBehindTwo", Patience::wait,
      [](AcquireWorld& w) {
-         w.spec.lists_at_once = w.met = true;
+         w.spec.fast_handover = w.met = true;
          const auto a = enter(w, 'a'), b = enter(w, 'b');
          w.script = {[&w, a] { w.remove(a); }, [&w, b] { w.remove(b); }};
      }},
-    {"MetAQueueFree", Patience::wait, [](AcquireWorld& w) { w.spec.lists_at_once = w.met = true; }},
+    {"MetAQueueFree", Patience::wait, [](AcquireWorld& w) { w.spec.fast_handover = w.met = true; }},
     {"MetAQueueCold", Patience::wait,
      [](AcquireWorld& w) {
-         w.spec.lists_at_once = w.met = true;
+         w.spec.fast_handover = w.met = true;
          w.exists = false;
+     }},
+    {"HandedOverByTheSecond", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.fast_handover = true;
+         const auto a = enter(w, 'a'), b = enter(w, 'b'), c = enter(w, 'c');
+         w.script = {[&w, b] { w.remove(b); }, [&w, a] { w.remove(a); }, [&w, c] { w.remove(c); }};
+     }},
+    {"HandedOverWhileOthersCome", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.fast_handover = true;
+         const auto a = enter(w, 'a'), b = enter(w, 'b');
+         const auto c = std::make_shared<std::string>(), d = std::make_shared<std::string>();
+         w.script = {[&w, a] { w.remove(a); }, [&w, c] { *c = enter(w, 'c'); }, [&w, d] { *d = enter(w, 'd'); },
+                     [&w, b] { w.remove(b); }, [&w, c] { w.remove(*c); },       [&w, d] { w.remove(*d); }};
+     }},
+    {"OwnNodeDeletedWhenNext", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.fast_handover = true;
+         const auto a = enter(w, 'a'), b = enter(w, 'b');
+         const auto empty = [&w] {
+             if (!w.mine().empty()) w.remove(w.mine().front());
+         };
+         w.script = {[&w, a] { w.remove(a); }, empty, [&w, b] { w.remove(b); }};
      }},
     {"OwnNodeDeleted", Patience::wait,
      [](AcquireWorld& w) {

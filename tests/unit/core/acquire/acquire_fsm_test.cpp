@@ -86,13 +86,13 @@ TEST(AcquireFsmTest, OnlyThePredecessorIsWatchedAndItsEndIsFollowedByOneCheckOfT
 
 TEST(AcquireFsmTest, WhoeverMetAQueueLastTimeAsksForTheNamesAtOnce) {
     AcquireWorld w;
-    w.spec.lists_at_once = w.met = true;
+    w.spec.fast_handover = w.met = true;
     const auto holder = w.other_enters();
     w.fsm.start();
     EXPECT_THAT(w.trace, ElementsAre("create", "list"));  // both sent before anything was answered
     w.script = {[&] { w.remove(holder); }};
     w.run();
-    EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch", "renew"));
+    EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch", "own"));
     EXPECT_TRUE(w.met);
     EXPECT_EQ(w.ended, Ended::granted);
     expect_clean(w);
@@ -100,7 +100,7 @@ TEST(AcquireFsmTest, WhoeverMetAQueueLastTimeAsksForTheNamesAtOnce) {
 
 TEST(AcquireFsmTest, AQueueThatIsGoneIsForgotten) {
     AcquireWorld w;
-    w.spec.lists_at_once = w.met = true;
+    w.spec.fast_handover = w.met = true;
     w.fsm.start();
     w.run();
     EXPECT_THAT(w.trace, ElementsAre("create", "list"));

@@ -62,7 +62,8 @@ public:
     std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
         exists = true;
         const auto name = prefix + format_sequence(take_sequence());
-        children[name] = {kOther, pzxid = ++zxid};
+        children[name] = {owner_of_others, pzxid = ++zxid};
+        directory_changes();
         return name;
     }
     /// A peer that holds the lock alone takes a share under its own number, and gives up the rest.
@@ -84,6 +85,12 @@ public:
             else
                 missed = ticket;
         }
+        if (const auto t = fires(second, name)) fsm.on_second_fired(*t, WatchEventType::deleted);
+        if (const auto t = fires(own, name)) fsm.on_own_fired(*t, WatchEventType::deleted);
+        directory_changes();
+    }
+    void directory_changes() {
+        if (const auto t = fires(directory, "")) fsm.on_directory_fired(*t);
     }
     void watch_fires(WatchEventType type) {
         watched.clear();
@@ -199,10 +206,39 @@ public:
                 watched = name;
                 watch_ticket = t;
             }
-            fsm.on_watching(t, rc);
+            fsm.on_watching(t, rc, rc == Rc::ok ? children.at(name).owner : 0);
         });
     }
     void unwatch() override { forget_watches(); }
+    void watch_second(Ticket t, const std::string& name) override {
+        trace.push_back("second");
+        send([this, t, name](bool, Rc rc) {
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (rc == Rc::ok) second = {name, t};
+            fsm.on_second(t, rc);
+        });
+    }
+    bool look_ahead(Ticket t) override {
+        if (!watch_room) return false;
+        trace.push_back("ahead");
+        send([this, t](bool, Rc rc) {
+            std::vector<std::string> names;
+            for (const auto& [name, node] : children) names.push_back(name);
+            if (rc == Rc::ok && !exists) rc = Rc::no_node;
+            if (rc == Rc::ok) directory = {"", t};
+            fsm.on_looked_ahead(t, rc, names);
+        });
+        return true;
+    }
+    void watch_own(Ticket t, const std::string& name) override {
+        trace.push_back("own");
+        send([this, t, name](bool, Rc rc) {
+            if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
+            if (rc == Rc::ok) own = {name, t};
+            fsm.on_own_watched(t, rc);
+        });
+    }
+    void granted_on_event() override { ++granted_on_events; }
     void renew_lease(Ticket t, const std::string& name) override {
         trace.push_back("renew");
         send([this, t, name](bool run, Rc rc) {
@@ -254,6 +290,8 @@ public:
     std::vector<std::pair<std::string, std::int64_t>> holds;
     std::string watched;
     bool double_grant = false;
+    int granted_on_events = 0;
+    std::int64_t owner_of_others = kOther;
     bool met = false;  // a queue, last time
 
 protected:
@@ -266,9 +304,22 @@ protected:
     void forget_watches() override {
         watched.clear();
         missed.reset();
+        second = directory = own = {};
     }
 
 private:
+    struct Watch {
+        std::string name;
+        Ticket ticket = 0;  // 0: none
+    };
+    /// What is missed in an outage is not told any more: nobody relies on these after one.
+    std::optional<Ticket> fires(Watch& watch, const std::string& name) {
+        if (watch.ticket == 0 || watch.name != name) return std::nullopt;
+        const Ticket ticket = std::exchange(watch, {}).ticket;
+        return is_connected ? std::optional(ticket) : std::nullopt;
+    }
+
+    Watch second, directory, own;
     Ticket watch_ticket = 0;
     std::optional<Ticket> missed;
 };
