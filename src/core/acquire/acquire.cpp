@@ -166,7 +166,14 @@ void AcquireOp::replace(SessionCore::WatchId& watch, SessionCore::WatchId by) {
     watch = by;
 }
 
+void AcquireOp::is_next(const std::string& name) {
+    if (!next_.empty()) return;
+    next_ = path_of(name);
+    core_->is_next(next_);
+}
+
 void AcquireOp::unwatch() {
+    if (!next_.empty()) core_->no_longer_next(std::exchange(next_, {}));
     if (hold_ != nullptr) {
         // Granted on the event: what changed the directory is told in a moment, and the own node will be deleted by us.
         for (auto* watch : {&directory_, &own_}) core_->watch_table().abandon(std::exchange(*watch, 0));

@@ -120,6 +120,7 @@ private:
     void watch_second(Ticket ticket, const std::string& name) override;
     bool look_ahead(Ticket ticket) override;
     void watch_own(Ticket ticket, const std::string& name) override;
+    void is_next(const std::string& name) override;
     void renew_lease(Ticket ticket, const std::string& name) override;
     bool reserve_node(const std::string& prefix) override;
     bool may_watch(const std::string& name) override;
@@ -141,6 +142,7 @@ private:
     SessionCore::WatchId second_ = 0;
     SessionCore::WatchId directory_ = 0;
     SessionCore::WatchId own_ = 0;
+    std::string next_;  // the own node, while heartbeats keep the lease fresh for it
 };
 
 /// Makes what acquire_blocking and acquire_async start.

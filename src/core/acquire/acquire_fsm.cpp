@@ -358,7 +358,7 @@ void AcquireFsm::on_looked_ahead(Ticket ticket, Rc rc, const std::vector<std::st
     if (position.kind != QueuePosition::Kind::wait || position.predecessor != predecessor_) return;
     if (position.only_predecessor) {
         only_predecessor_ = true;
-        ahead_ = Ahead::directory;
+        is_next(Ahead::directory);
     } else if (!position.second.empty()) {  // whoever has gone had only waited
         second_ = position.second;
         ahead_ = Ahead::second;
@@ -380,7 +380,12 @@ void AcquireFsm::on_own_watched(Ticket ticket, Rc rc) {
     if (!at(ticket, Ahead::own_asked)) return;
     ahead_ = Ahead::none;
     if (rc == Rc::no_node) return own_node_missing();
-    if (rc == Rc::ok) ahead_ = Ahead::own;
+    if (rc == Rc::ok) is_next(Ahead::own);
+}
+
+void AcquireFsm::is_next(Ahead by) {
+    ahead_ = by;
+    port_.is_next(node_);
 }
 
 void AcquireFsm::on_own_fired(Ticket ticket, WatchEventType type) {

@@ -37,7 +37,9 @@ public:
     virtual void watch_second(Ticket ticket, const std::string& name) = 0;  // on_second; perhaps on_second_fired
     /// Names, and a watch on the directory: on_looked_ahead; perhaps on_directory_fired. False: it was not sent.
     virtual bool look_ahead(Ticket ticket) = 0;
-    virtual void watch_own(Ticket ticket, const std::string& name) = 0;    // on_own_watched; perhaps on_own_fired
+    virtual void watch_own(Ticket ticket, const std::string& name) = 0;  // on_own_watched; perhaps on_own_fired
+    /// Heartbeats keep the lease fresh from now on, until unwatch().
+    virtual void is_next(const std::string& name) = 0;
     virtual void renew_lease(Ticket ticket, const std::string& name) = 0;  // on_lease_renewed
 
     // ---- budgets, lease, cleaning up ----
@@ -193,6 +195,7 @@ private:
     void prepare(std::int64_t owner);
     void send_look_ahead();
     void send_own_watch();
+    void is_next(Ahead by);
 
     Ahead ahead_ = Ahead::none;
     bool only_predecessor_ = false;  // the watched node was the only one before us

@@ -19,10 +19,12 @@ std::size_t hold_of_node(const std::vector<std::shared_ptr<Hold>>& group, std::s
 
 }  // namespace
 
-void LeaseKeeper::plan_heartbeat() { heartbeat_at_ = holds_.heartbeat_due(clock_.last_commit(), clock_.interval()); }
+void LeaseKeeper::plan_heartbeat() {
+    heartbeat_at_ = has_to_beat() ? holds_.heartbeat_due(clock_.last_commit(), clock_.interval()) : Instant::max();
+}
 
 void LeaseKeeper::check_all(Instant now) {
-    if (!holds_.empty()) start_heartbeat(now);
+    if (has_to_beat()) start_heartbeat(now);
 }
 
 void LeaseKeeper::start_heartbeat(Instant now) {
@@ -30,6 +32,7 @@ void LeaseKeeper::start_heartbeat(Instant now) {
     checks_open_ = 0;
     auto groups = holds_.begin_round(now);
     plan_heartbeat();
+    if (holds_.empty()) groups.emplace_back();  // for those who are next
     for (auto& group : groups) send_check(std::move(group));
 }
 
@@ -40,6 +43,10 @@ void LeaseKeeper::watch_unwatched() {
 void LeaseKeeper::send_check(std::vector<HoldPtr> group) {
     std::vector<std::string> nodes;
     for (const auto& hold : group) nodes.insert(nodes.end(), hold->nodes().begin(), hold->nodes().end());
+    if (group.empty()) {
+        if (next_.empty()) return;
+        nodes.push_back(*next_.begin());
+    }
     ++checks_open_;
     requests_.heartbeat(nodes, [this, group = std::move(group), round = heartbeat_round_](
                                    Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
@@ -76,7 +83,7 @@ void LeaseKeeper::on_checked(const std::vector<HoldPtr>& group, Rc rc, const std
             return;
         }
         case Meaning::failed:
-            if (should_log(++check_refusals_)) {
+            if (!group.empty() && should_log(++check_refusals_)) {
                 lock_.log().error(
                     "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
                     "the "

@@ -98,7 +98,6 @@ std::vector<HoldTable::HoldPtr> HoldTable::over() const {
 }
 
 Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) const {
-    if (entries_.empty()) return Instant::max();
     // The lease, and each single node, must be proved anew within the interval. A session with many short holds and one
     // long one renews the lease with every create, but the long one's node is checked by heartbeats only.
     Instant oldest = last_commit;

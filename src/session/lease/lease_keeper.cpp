@@ -70,6 +70,15 @@ std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::vector<std::string> nodes, st
     return hold;
 }
 
+void LeaseKeeper::is_next(const std::string& node) {
+    next_.insert(node);
+    if (holds_.empty() && next_.size() == 1) plan_heartbeat();
+}
+
+void LeaseKeeper::no_longer_next(const std::string& node) {
+    if (const auto found = next_.find(node); found != next_.end()) next_.erase(found);
+}
+
 std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czxid) {
     return begin_hold(std::vector<std::string>{std::move(node)}, czxid);
 }
@@ -135,7 +144,7 @@ void LeaseKeeper::on_time(Instant now) {
     for (const auto& hold : holds_.take_due_for_watch(now)) watch_own_nodes(hold);
     if (now >= heartbeat_at_) {
         heartbeat_at_ = Instant::max();  // set again by the answers, or by the next connect
-        if (!holds_.empty() && connection_.connected() && checks_open_ == 0) {
+        if (has_to_beat() && connection_.connected() && checks_open_ == 0) {
             start_heartbeat(now);
             watch_unwatched();
         }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ public:
     void on_loss(const std::shared_ptr<Hold>& hold, std::function<void()> told);
     /// The hold is lost, if it is not over: something has proved that its node is gone.
     void node_is_gone(const std::shared_ptr<Hold>& hold) { lose(hold.get(), "its node is gone"); }
+    /// The contender with this own node is next, and holds on an event if the lease is fresh then: so heartbeats are
+    /// sent as if it held, until no_longer_next.
+    void is_next(const std::string& node);
+    void no_longer_next(const std::string& node);
     /// The hold is lost as soon as no server answers, not only when the lease ends.
     void lose_when_suspended(const Hold& hold);
     /// From now on Hold::revocation() tells when a client has written kRevocationRequest into one of its nodes, also if
@@ -86,6 +91,7 @@ private:
     void report_lost(const std::vector<HoldTable::Entry>& lost, const char* why);
 
     // heartbeat.cpp
+    bool has_to_beat() const noexcept { return !holds_.empty() || !next_.empty(); }
     void plan_heartbeat();
     void start_heartbeat(Instant now);
     void send_check(std::vector<HoldPtr> group);
@@ -102,7 +108,8 @@ private:
     LeaseClock clock_;
     std::shared_ptr<LeaseView> view_ = std::make_shared<LeaseView>();
     HoldTable holds_;
-    std::vector<HoldPtr> untold_;  // lost, and their owners are not told yet
+    std::vector<HoldPtr> untold_;      // lost, and their owners are not told yet
+    std::multiset<std::string> next_;  // nodes of those who may hold on an event
     Instant heartbeat_at_ = Instant::max();
     std::uint64_t heartbeat_round_ = 0;
     int checks_open_ = 0;

@@ -40,7 +40,9 @@ TEST_F(AcquireHandover, TheSecondInTheQueueIsGrantedWithoutAnotherRequest) {
     w.fsm.start();
     settle();
     EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch", "own"));
+    EXPECT_EQ(w.next, w.fsm.node());
     EXPECT_THAT(end_of(holder), ElementsAre());
+    EXPECT_EQ(w.next, "");
     EXPECT_EQ(w.answers, 1);
     expect_granted(1);
 }
@@ -53,9 +55,11 @@ TEST_F(AcquireHandover, ALaterOneLearnsThatItIsNextWhenTheSecondBeforeItGoes) {
     EXPECT_THAT(w.watches_asked, ElementsAre(third));
     w.remove(first);
     settle();
+    EXPECT_EQ(w.next, "");
     w.remove(second);
     settle();
     EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch", "second", "ahead"));
+    EXPECT_EQ(w.next, w.fsm.node());
     EXPECT_THAT(end_of(third), ElementsAre());
     expect_granted(1);
 }

@@ -238,6 +238,7 @@ public:
             fsm.on_own_watched(t, rc);
         });
     }
+    void is_next(const std::string& name) override { next = name; }
     void granted_on_event() override { ++granted_on_events; }
     void renew_lease(Ticket t, const std::string& name) override {
         trace.push_back("renew");
@@ -291,6 +292,7 @@ public:
     std::string watched;
     bool double_grant = false;
     int granted_on_events = 0;
+    std::string next;  // whose lease heartbeats keep fresh
     std::int64_t owner_of_others = kOther;
     bool met = false;  // a queue, last time
 
@@ -302,6 +304,7 @@ protected:
         }
     }
     void forget_watches() override {
+        next.clear();
         watched.clear();
         missed.reset();
         second = directory = own = {};

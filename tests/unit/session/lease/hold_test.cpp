@@ -81,7 +81,6 @@ protected:
 };
 
 TEST_F(HoldTableTest, AHeartbeatIsDueOneIntervalAfterTheOldestProof) {
-    EXPECT_EQ(table.heartbeat_due(start, 1s), Instant::max());
     table.add(make("/a"), start);
     EXPECT_EQ(table.heartbeat_due(start, 1s), start + 1s);
     EXPECT_EQ(table.heartbeat_due(start - 500ms, 1s), start + 500ms) << "the lease is older than the hold";

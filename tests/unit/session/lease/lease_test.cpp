@@ -40,6 +40,33 @@ TEST_F(SessionLeaseTest, HeartbeatsCheckTheHeldNodesAndOnlyWhileSomethingIsHeld)
     EXPECT_EQ(client().count("multi"), 22u);
 }
 
+TEST_F(SessionLeaseTest, WhileSomebodyIsNextTheLeaseIsKeptFresh) {
+    inside([&] { core->lease_committed(now()); });
+    inside([&] { core->is_next("/l/waits"); });
+    for (int i = 0; i < 10; ++i) {
+        runtime->advance(1s);
+        const auto heartbeat = client().take("multi");
+        ASSERT_EQ(heartbeat.ops.size(), 1u);
+        EXPECT_EQ(heartbeat.ops[0].path, "/l/waits");
+        EXPECT_EQ(heartbeat.ops[0].kind, MultiOp::Kind::check);
+        Reply ok;
+        ok.results.resize(1);
+        heartbeat.answer(ok);
+        inside([&] { EXPECT_TRUE(core->lease_clock().fresh(now())); });
+    }
+    // Its node is gone: that is its own affair, and no reason to ask more often.
+    runtime->advance(1s);
+    Reply gone;
+    gone.rc = Rc::no_node;
+    client().take("multi").answer(gone);
+    const auto asked = client().count("multi");
+    runtime->advance(500ms);
+    EXPECT_EQ(client().count("multi"), asked);
+    inside([&] { core->no_longer_next("/l/waits"); });
+    runtime->advance(10s);
+    EXPECT_EQ(client().count("multi"), asked);
+}
+
 TEST_F(SessionLeaseTest, WithoutCommittedHeartbeatsTheHoldIsLostWhenTheLeaseEnds) {
     const auto held = hold("/l/n");
     runtime->advance(4s - 1ms);
