@@ -13,6 +13,7 @@ void register_hand_over();
 void register_uncontended();
 void register_sets();
 void register_crowds();
+void register_local();
 
 /// How often each comparison is repeated: ZKRECIPES_BENCH_RUNS, otherwise 5.
 int paired_runs();

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
     register_hand_over();
     register_sets();
     register_crowds();
+    register_local();
     TableReporter table;
     benchmark::RunSpecifiedBenchmarks(&table);
     benchmark::Shutdown();

@@ -32,7 +32,7 @@
 #include "core/acquire/acquire_async.hpp"
 #include "core/acquire/downgrade.hpp"
 #include "core/hold/reentrant_lock.hpp"
-#include "core/local/local_queue.hpp"
+#include "core/local/local_share.hpp"
 #include "core/queue/participants.hpp"
 
 namespace zkrecipes {
@@ -57,7 +57,8 @@ public:
         : core(std::move(session)),
           exclusive{make_queue(*core, path, options, kWriter, rule_exclusive(options.dialect), kName), {core, path}},
           local(LocalQueue::of(core, exclusive.queue)),
-          shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), kName), {core, path}} {}
+          shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), kName), {core, path}},
+          shares(LocalShare::of(core, *shared.queue)) {}
 
     /// Waits in the queue for the exclusive mode. Null: timed out or stopped.
     auto wait_exclusive(Deadline deadline, const std::stop_token& stop) const {
@@ -78,7 +79,8 @@ public:
                 return acquire_blocking(core, make_downgrade(core, shared.queue, writer.share, operation), deadline,
                                         stop);
             }
-            return acquire_blocking(core, shared.queue, operation, deadline, stop);
+            return acquire_blocking(core, shared_acquisition(core, shared.queue, shares, local, operation), deadline,
+                                    stop);
         };
     }
 
@@ -95,6 +97,7 @@ public:
     const Side exclusive;
     const std::shared_ptr<LocalQueue> local;  // of the exclusive mode
     const Side shared;
+    const std::shared_ptr<LocalShare> shares;
 
 private:
     /// Keeps a hold from being given back meanwhile.
@@ -182,7 +185,9 @@ void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop
                                          std::function<void(AcquireResult)> done) {
     constexpr const char* operation = "acquire_shared_async";
     const auto impl = internal::usable(impl_, operation);
-    internal::acquire_async(impl->core, impl->shared.queue, operation, deadline, std::move(stop), std::move(done));
+    internal::acquire_async(
+        impl->core, internal::shared_acquisition(impl->core, impl->shared.queue, impl->shares, impl->local, operation),
+        operation, impl->path(), deadline, std::move(stop), std::move(done));
 }
 
 void ReadWriteLock::lock_shared() { internal::must_hold(try_lock_shared_until(Deadline::never())); }

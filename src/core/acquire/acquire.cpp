@@ -91,8 +91,10 @@ std::string node_data(const SessionCore& core, const Queue& queue) {
 void Acquisition::deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token) {
     AcquireAnswer answer;
     if (how == Ended::failed) answer.error.emplace(error, operation_, user_path, std::move(detail));
-    if (how == Ended::granted)
+    if (how == Ended::granted) {
         answer.share = std::make_shared<HoldRef>(core_, std::move(hold_), reserved_.take(), token);
+        on_share(answer.share);
+    }
     deliver(std::move(answer));
 }
 

@@ -84,6 +84,8 @@ protected:
     void deliver(AcquireAnswer answer) { std::exchange(done_, nullptr)(std::move(answer)); }
     /// `granted`: with hold_ and its room in the budget. `token`: as HoldRef.
     void deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token = 0);
+    /// Before the caller knows of it.
+    virtual void on_share(const std::shared_ptr<HoldRef>&) {}
 
     std::shared_ptr<Hold> hold_;
 
@@ -105,6 +107,7 @@ protected:
 
     AcquireFsm& machine() noexcept override { return *fsm_; }
     std::string path_of(const std::string& name) const;
+    void answer(Ended how, Errc error, std::string detail) override;
 
     const std::shared_ptr<const Queue> queue_;
 
@@ -133,7 +136,6 @@ private:
     void remember_queue(bool met) override { queue_->met.store(met, std::memory_order_relaxed); }
     void note(const char* what) override;
     void running_out() override;
-    void answer(Ended how, Errc error, std::string detail) override;
 
     const std::unique_ptr<AcquireFsm> fsm_;
     void replace(SessionCore::WatchId& watch, SessionCore::WatchId by);

@@ -38,7 +38,7 @@ bool HoldRef::last_one_left() noexcept {
 }
 
 void HoldRef::end_hold_inside() {
-    if (heir_ && heir_->take_over(*this)) {
+    if (heir_ && (heir_->stays(*this) || heir_->take_over(*this))) {
         core_->defer([heir = std::move(heir_)] {});
         return;
     }
@@ -89,6 +89,7 @@ bool HoldRef::leave_and_wait(Deadline deadline) {
             if (wait->timer != 0) core->cancel(wait->timer);
             wait->answer(*core);
         };
+        if (heir_ && heir_->stays(*this)) return finish(true);
         delete_inside(finish);
         wait->begin(*core);
         if (wait->over() || deadline.is_never()) return;

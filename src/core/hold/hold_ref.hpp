@@ -21,6 +21,8 @@ class HoldRef;
 class HoldHeir {
 public:
     virtual ~HoldHeir() = default;
+    /// True: others hold by the same node. The hold was ended, and the node stays, whatever the owner asks for.
+    virtual bool stays(HoldRef&) { return false; }
     /// True: the node is the heir's from now on. False: it is deleted.
     virtual bool take_over(HoldRef& share) = 0;
     /// The node is being deleted.

@@ -13,10 +13,11 @@ LocalQueueTerms terms_of(const LockOptions& options) {
     return {std::max<std::uint32_t>(options.local_handovers, 1), options.local_turn, options.keep_for};
 }
 
-/// What must be the same for two calls to share a node.
-std::string key_of(const Queue& queue) {
+}  // namespace
+
+std::string queue_key(const Queue& queue) {
     const LockOptions& options = queue.options;
-    std::string key = "local queue";
+    std::string key;
     const auto add = [&key](const std::string& part) { key += '\0' + part; };
     for (const auto& part : {queue.spec.directory, queue.spec.base, options.id, options.name}) add(part);
     for (const auto& [name, value] : options.labels) add(name), add(value);
@@ -30,14 +31,12 @@ std::string key_of(const Queue& queue) {
     return key;
 }
 
-}  // namespace
-
 LocalQueue::LocalQueue(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, std::string key)
     : core_(std::move(core)), queue_(std::move(queue)), key_(std::move(key)), fsm_(*this, terms_of(queue_->options)) {}
 
 std::shared_ptr<LocalQueue> LocalQueue::of(const std::shared_ptr<SessionCore>& core,
                                            std::shared_ptr<const Queue> queue) {
-    std::string key = key_of(*queue);
+    std::string key = "local queue" + queue_key(*queue);
     std::shared_ptr<LocalQueue> out;
     core->run_locked([&] {
         out = std::static_pointer_cast<LocalQueue>(core->shared(key));
@@ -176,8 +175,8 @@ void LocalQueue::given_back(HoldRef& share) {
 std::shared_ptr<HoldRef> LocalQueue::successor_of(HoldRef& share) {
     auto hold = core_->pass_on(share.own_hold());
     if (!hold) return nullptr;
-    auto next = std::make_shared<HoldRef>(core_, std::move(hold), share.reserved_bytes(), share.token(),
-                                          share.handovers() + 1);
+    auto next =
+        std::make_shared<HoldRef>(core_, std::move(hold), share.reserved_bytes(), share.token(), share.handovers() + 1);
     next->before_delete(share.take_farewell());
     return next;
 }

@@ -13,6 +13,9 @@
 
 namespace zkrecipes::internal {
 
+/// What must be the same for two calls of a session to share a node.
+std::string queue_key(const Queue& queue);
+
 /// Who is told what a local queue has for it.
 class LocalWaiter {
 public:

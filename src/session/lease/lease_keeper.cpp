@@ -94,14 +94,35 @@ void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void
     if (gone) lock_.post_locked([gone = std::move(gone)] { gone(false); });
 }
 
-std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
+/// Of a hold whose nodes may get another one. Null: they may not.
+HoldTable::Entry* LeaseKeeper::sure_entry(const Hold& hold) {
     const Instant now = lock_.runtime().now();
-    if (!hold->held() || hold->bound_to_owner() || hold->revocation().stop_requested()) return nullptr;
-    if (hold->incarnation() != connection_.incarnation().number || connection_.closing()) return nullptr;
+    if (!hold.held() || hold.bound_to_owner() || hold.revocation().stop_requested()) return nullptr;
+    if (hold.incarnation() != connection_.incarnation().number || connection_.closing()) return nullptr;
     if (!connection_.fsm().has_session() || !clock_.fresh(now)) return nullptr;
-    const HoldTable::Entry* entry = holds_.find(hold.get());
+    HoldTable::Entry* const entry = holds_.find(&hold);
     // A fresh lease proves the session, and not that the node is still there.
-    if (entry == nullptr || now - entry->checked >= 2 * clock_.interval()) return nullptr;
+    return entry != nullptr && now - entry->checked < 2 * clock_.interval() ? entry : nullptr;
+}
+
+std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
+    const HoldTable::Entry* entry = sure_entry(*hold);
+    if (entry == nullptr) return nullptr;
+    const Instant checked = entry->checked;
+    auto another = begin_hold(hold->nodes(), hold->czxid());
+    if (another) holds_.find(another.get())->checked = checked;
+    return another;
+}
+
+void LeaseKeeper::leave_node(const std::shared_ptr<Hold>& hold) {
+    hold->mark_ended();
+    const auto entry = holds_.remove(hold.get());
+    if (!entry) return;
+    for (const WatchId watch : entry->watches) watches_.unwatch(watch);
+}
+
+std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
+    if (sure_entry(*hold) == nullptr) return nullptr;
     auto next = std::make_shared<Hold>(lock_.shared_runtime(), view_, hold->nodes(), hold->czxid(), hold->session_id(),
                                        hold->incarnation());
     hold->mark_ended();

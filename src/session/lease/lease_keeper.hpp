@@ -42,6 +42,10 @@ public:
     /// is not fresh, no check of its nodes was committed for two intervals, it is bound to its owner, or it was asked
     /// to give way. Then nothing has changed.
     std::shared_ptr<Hold> pass_on(const std::shared_ptr<Hold>& hold);
+    /// Begins one more hold on the same nodes, and leaves the first as it is. Null: as above.
+    std::shared_ptr<Hold> join(const std::shared_ptr<Hold>& hold);
+    /// Ends a hold on nodes that others hold by, too: they are not deleted.
+    void leave_node(const std::shared_ptr<Hold>& hold);
     /// Runs `told` once under the session lock, soon after the hold was lost; not after it was given back or passed on.
     void on_loss(const std::shared_ptr<Hold>& hold, std::function<void()> told);
     /// The hold is lost, if it is not over: something has proved that its node is gone.
@@ -84,6 +88,7 @@ private:
     using HoldPtr = HoldTable::HoldPtr;
     static constexpr const char* kNoHeartbeat = "no committed heartbeat within the lease";
 
+    HoldTable::Entry* sure_entry(const Hold& hold);
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
     void lose(const Hold* hold, const char* why);
