@@ -8,9 +8,11 @@
 #include <zkrecipes/session.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "session/session_core.hpp"
 
@@ -20,14 +22,18 @@ namespace internal {
 template <class Lock>
 class LockRegistryImpl {
 public:
-    LockRegistryImpl(std::shared_ptr<SessionCore> session, std::string base, LockOptions lock_options)
-        : core(std::move(session)), path(std::move(base)), options(std::move(lock_options)) {}
+    LockRegistryImpl(std::vector<std::shared_ptr<SessionCore>> sessions, std::string base, LockOptions lock_options)
+        : cores(std::move(sessions)), path(std::move(base)), options(std::move(lock_options)) {}
+
+    const std::shared_ptr<SessionCore>& core_of(const std::string& key) const {
+        return cores[std::hash<std::string>()(key) % cores.size()];
+    }
 
     /// Just put together: an empty key, or one that begins or ends with "/", must be refused with the path it makes,
     /// not become another key's.
     std::string path_of(const std::string& key) const { return (path == "/" ? "" : path) + "/" + key; }
 
-    const std::shared_ptr<SessionCore> core;
+    const std::vector<std::shared_ptr<SessionCore>> cores;
     const std::string path;
     const LockOptions options;
 
@@ -44,11 +50,18 @@ using internal::SessionAccess;
 
 template <class Lock>
 LockRegistryOf<Lock>::LockRegistryOf(Session& session, std::string path, LockOptions options)
-    : impl_(std::make_unique<internal::LockRegistryImpl<Lock>>(SessionAccess::core(session), std::move(path),
-                                                               std::move(options))) {
+    : LockRegistryOf(std::span(&session, 1), std::move(path), std::move(options)) {}
+template <class Lock>
+LockRegistryOf<Lock>::LockRegistryOf(std::span<Session> sessions, std::string path, LockOptions options) {
+    if (sessions.empty()) throw Error(Errc::bad_option, "LockRegistry", path, "give it at least one session");
+    std::vector<std::shared_ptr<internal::SessionCore>> cores;
+    for (const Session& session : sessions) cores.push_back(SessionAccess::core(session));
+    impl_ = std::make_unique<internal::LockRegistryImpl<Lock>>(std::move(cores), std::move(path), std::move(options));
     // Says now what the first get() would say.
-    impl_->core->server_path(impl_->path, "LockRegistry");
-    Lock::in(impl_->core, impl_->path_of("key"), impl_->options);
+    for (const auto& core : impl_->cores) {
+        core->server_path(impl_->path, "LockRegistry");
+        Lock::in(core, impl_->path_of("key"), impl_->options);
+    }
 }
 template <class Lock>
 LockRegistryOf<Lock>::LockRegistryOf(LockRegistryOf&&) noexcept = default;
@@ -59,7 +72,7 @@ LockRegistryOf<Lock>::~LockRegistryOf() = default;
 
 template <class Lock>
 Lock LockRegistryOf<Lock>::get(std::string_view key) {
-    internal::check_usable(impl_ ? impl_->core.get() : nullptr, "LockRegistry", "get", path());
+    internal::check_usable(impl_ ? impl_->cores.front().get() : nullptr, "LockRegistry", "get", path());
     auto& self = *impl_;
     std::string name(key);
     std::unordered_map<std::string, Lock> unused;  // outlives the mutex
@@ -73,13 +86,13 @@ Lock LockRegistryOf<Lock>::get(std::string_view key) {
         }
         self.tidy_at = std::max(self.kFewest, 2 * self.locks.size());
     }
-    auto lock = Lock::in(self.core, self.path_of(name), self.options);
+    auto lock = Lock::in(self.core_of(name), self.path_of(name), self.options);
     return self.locks.emplace(std::move(name), std::move(lock)).first->second.same();
 }
 
 template <class Lock>
 std::size_t LockRegistryOf<Lock>::size() const noexcept {
-    if (!impl_ || impl_->core->inherited()) return 0;
+    if (!impl_ || impl_->cores.front()->inherited()) return 0;
     const std::lock_guard guard(impl_->mutex);
     return impl_->locks.size();
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,10 @@ class ZKRECIPES_API LockRegistryOf {
 public:
     /// Does not block and sends nothing. Throws Error bad_path or bad_option as the lock does.
     LockRegistryOf(Session& session, std::string path, LockOptions options = {});
+    /// The same with several sessions of one ensemble, for more nodes than one session may own. The key decides which
+    /// of them its lock belongs to; each hold has the lease of that session. Throws Error bad_option if `sessions` is
+    /// empty.
+    LockRegistryOf(std::span<Session> sessions, std::string path, LockOptions options = {});
     LockRegistryOf(LockRegistryOf&&) noexcept;
     LockRegistryOf& operator=(LockRegistryOf&&) noexcept;
     ~LockRegistryOf();  ///< Releases nothing: grants and waiting calls go on.

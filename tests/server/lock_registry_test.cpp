@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 
 #include "server/exclusive_mutex_support.hpp"
 
@@ -47,6 +49,23 @@ TEST_F(LockRegistryTest, TheExampleOfTheManual) {
     // [/keys]
     for (const char* order : {"1", "2", "1"}) handle(order);
     EXPECT_EQ(served, 3);
+}
+
+TEST_F(LockRegistryTest, TheKeysAreSpreadOverTheSessions) {
+    std::vector<Session> sessions;
+    for (int i = 0; i < 3; ++i) sessions.push_back(session());
+    LockRegistry locks(sessions, lock_path());
+    std::map<std::int64_t, int> of_session;
+    std::vector<Grant> grants;
+    for (int key = 0; key < 60; ++key) {
+        const std::string name = "k" + std::to_string(key);
+        grants.push_back(locks.get(name).acquire());
+        EXPECT_TRUE(locks.get(name).held_by_caller()) << "one key, one lock";
+        ++of_session[grants.back().session_id()];
+    }
+    ASSERT_EQ(of_session.size(), 3u);
+    for (const auto& [id, keys] : of_session) EXPECT_GT(keys, 5);
+    EXPECT_EQ(error_of([&] { LockRegistry(std::span<Session>(), lock_path()); }).errc(), Errc::bad_option);
 }
 
 TEST_F(LockRegistryTest, ALockStaysLockedThoughNobodyKeepsAnObjectOfIt) {
