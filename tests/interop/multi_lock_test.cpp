@@ -143,10 +143,10 @@ TEST_F(MultiLockInteropTest, NeitherCuratorNorKazooSeesTheMarkerOfASet) {
     });
     int lists = 0;
     for (int i = 0; i < 100; ++i) {
-        for (const auto& reader : {curator, kazoo}) {
+        for (const auto* reader : {&curator, &kazoo}) {
             std::vector<std::string> said;
             try {
-                said = reader->participants("mutex", path("m")).fields();
+                said = (*reader)->participants("mutex", path("m")).fields();
             } catch (const std::runtime_error&) {
                 continue;  // the node was gone when its data were read
             }

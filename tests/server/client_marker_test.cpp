@@ -8,7 +8,7 @@
 #include <thread>
 #include <zkrecipes/testenv/zk_ensemble.hpp>
 
-#include "client_test_handle.hpp"
+#include "support/client_test_handle.hpp"
 #include "support/zk_server_test.hpp"
 
 namespace zkrecipes::internal {

@@ -1,4 +1,6 @@
 // Lost requests, lost replies, lost sessions, and people who delete nodes.
+#include <zkrecipes/read_write_lock.hpp>
+
 #include "server/exclusive_mutex_support.hpp"
 
 namespace zkrecipes::test {
@@ -110,7 +112,9 @@ TEST_F(ExclusiveMutexFaultsTest, EveryRequestOfAContendedAcquireMayBeLostBeforeO
             const auto match = Match::op(op).path(lock_path());
             const auto fault = after ? gate().cut_after(match) : gate().cut_before(match);
             const auto watched = gate().counts()[Opcode::get_data];
-            Acquiring waiting([&] { return mutex.acquire(); });
+            // Only where the end of the predecessor does not grant by itself, it is followed by a check.
+            Acquiring waiting(
+                [&] { return op == Opcode::multi ? ReadWriteLock(s, lock_path()).acquire() : mutex.acquire(); });
             ASSERT_TRUE(await([&] { return gate().counts()[Opcode::get_data] > watched; }));
             first.release();
             Grant grant = waiting.get();
