@@ -118,7 +118,8 @@ TEST_F(ReadWriteLockTest, AReaderWaitsBehindAnEarlierWriterAndNotForALaterOne) {
         reader = true;
     });
     ASSERT_TRUE(await_nodes(3));
-    lock.acquire_async(kMaxWait, {}, [&](AcquireResult result) {
+    auto other = session();
+    ReadWriteLock(other, lock_path()).acquire_async(kMaxWait, {}, [&](AcquireResult result) {
         late_grant = std::move(result.value);
         late = true;
     });

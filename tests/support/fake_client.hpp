@@ -121,10 +121,12 @@ public:
     void disconnect() {
         fail_all(Rc::connection_loss);
         say(ClientState::connecting);
+        fail_all(Rc::connection_loss);  // what was asked before it was said
     }
     void expire() {
         fail_all(Rc::session_expired);
         say(ClientState::expired);
+        fail_all(Rc::session_expired);
     }
     void answer_auth(Rc rc) { events_->on_auth(rc); }
     void fire(WatchEventType type, const std::string& path) { events_->on_watch(type, path); }
@@ -173,11 +175,9 @@ private:
         return open.back();
     }
     void fail_all(Rc rc) {
-        while (!open.empty()) {
-            Reply reply;
-            reply.rc = rc;
-            take().answer(reply);
-        }
+        Reply reply;
+        reply.rc = rc;
+        for (const Request& request : std::exchange(open, {})) request.answer(reply);
     }
 
     const std::shared_ptr<Runtime> runtime_;

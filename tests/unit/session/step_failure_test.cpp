@@ -252,8 +252,8 @@ TEST_F(StepFailureTest, TheConnectionBreaksUnderAnAcquire) {
 
 TEST_F(StepFailureTest, ItIsConnectedAgainAndTheRetryTimerFires) {
     fail_everywhere([this] {
-        queue_up();
-        client().disconnect();
+        wait_in([this] { grant = ExclusiveMutex(*session, kDirectory).acquire(); });
+        client().disconnect();  // whether there is a node is not known
         client().connect(0x100);
         runtime->freeze_for(20ms);
         return [this] { runtime->run(); };
