@@ -21,6 +21,7 @@ std::size_t hold_of_node(const std::vector<std::shared_ptr<Hold>>& group, std::s
 
 void LeaseKeeper::plan_heartbeat() {
     heartbeat_at_ = has_to_beat() ? holds_.heartbeat_due(clock_.last_commit(), clock_.interval()) : Instant::max();
+    heartbeat_at_ = std::max(heartbeat_at_, lock_.runtime().now());  // at once, if nothing was committed yet
 }
 
 void LeaseKeeper::check_all(Instant now) {

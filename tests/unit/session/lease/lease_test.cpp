@@ -67,6 +67,12 @@ TEST_F(SessionLeaseTest, WhileSomebodyIsNextTheLeaseIsKeptFresh) {
     EXPECT_EQ(client().count("multi"), asked);
 }
 
+TEST_F(SessionLeaseTest, WhoeverIsNextWithoutALeaseIsCheckedAtOnce) {
+    inside([&] { core->is_next("/l/waits"); });  // found by a list, since the answer to its create was lost
+    runtime->run();
+    EXPECT_EQ(client().count("multi"), 1u);
+}
+
 TEST_F(SessionLeaseTest, WithoutCommittedHeartbeatsTheHoldIsLostWhenTheLeaseEnds) {
     const auto held = hold("/l/n");
     runtime->advance(4s - 1ms);
