@@ -46,4 +46,10 @@ void Hold::mark_ended() noexcept {
     loss_reported_.store(true, std::memory_order_release);
 }
 
+void Hold::succeeded_by(Hold& next) {
+    if (!tenure_) tenure_ = std::make_shared<Tenure>();
+    next.tenure_ = tenure_;
+    tenure_->holder = &next;
+}
+
 }  // namespace zkrecipes::internal

@@ -49,9 +49,14 @@ public:
     bool mark_lost() noexcept;
     /// held() answers false from now on, without a loss: the owner gave it back.
     void mark_ended() noexcept;
-    /// *lock held*: whoever goes on with the same nodes in this process, after mark_ended(). Null: nobody.
-    const std::shared_ptr<Hold>& successor() const noexcept { return successor_; }
-    void succeeded_by(std::shared_ptr<Hold> hold) noexcept { successor_ = std::move(hold); }
+    /// The time for which this process has the same nodes, whoever holds by them.
+    struct Tenure {
+        const Hold* holder;  // the last one
+    };
+    /// *lock held*: null, if the nodes were never handed over.
+    const std::shared_ptr<Tenure>& tenure() const noexcept { return tenure_; }
+    /// *lock held*: `next` goes on with the same nodes, after mark_ended().
+    void succeeded_by(Hold& next);
     /// While it is bound, its nodes guard something of its owner that may come later than its end, so nobody else may
     /// go on with them. For ever, if it is never unbound. Anywhere.
     void bind_to_owner() const noexcept { bonds_.fetch_add(1, std::memory_order_acq_rel); }
@@ -71,7 +76,7 @@ private:
     mutable std::atomic<bool> over_{false};  // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     mutable std::atomic<int> bonds_{0};
-    std::shared_ptr<Hold> successor_;
+    std::shared_ptr<Tenure> tenure_;
     std::stop_source lost_source_;
     std::stop_source revocation_source_;
 };

@@ -49,8 +49,10 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
 }
 
 HoldTable::Entry* HoldTable::find(const Hold* hold) {
-    while (hold->successor() != nullptr) hold = hold->successor().get();
-    return find_exactly(hold);
+    if (hold->tenure() == nullptr) return find_exactly(hold);
+    Entry* const entry = find_exactly(hold->tenure()->holder);
+    // The last holder may be gone, and another hold may have its address.
+    return entry != nullptr && entry->hold->tenure() == hold->tenure() ? entry : nullptr;
 }
 
 HoldTable::Entry* HoldTable::find_exactly(const Hold* hold) {

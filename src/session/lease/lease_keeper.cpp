@@ -125,9 +125,9 @@ std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
     if (sure_entry(*hold) == nullptr) return nullptr;
     auto next = std::make_shared<Hold>(lock_.shared_runtime(), view_, hold->nodes(), hold->czxid(), hold->session_id(),
                                        hold->incarnation());
+    hold->succeeded_by(*next);
     hold->mark_ended();
     holds_.pass_on(hold.get(), next);
-    hold->succeeded_by(next);
     return next;
 }
 

@@ -172,6 +172,24 @@ TEST_F(LocalQueueTest, AHandOverInTheProcessAsksNothingAndTheNextTurnHasANodeOfI
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(LocalQueueTest, AHundredThousandHandOversLeaveNothing) {
+    make_mutex(keeping(std::chrono::hours(1000)));
+    ask(1);
+    for (int i = 0; i < 10; ++i) {  // it is watched now, and the watch refers to its first hold
+        runtime->advance(100ms);
+        serve();
+    }
+    release_first();
+    asked.clear();
+    int held = 0;
+    for (int i = 0; i < 150'000; ++i) {
+        mutex->acquire_async(Deadline::never(), {}, [&](AcquireResult result) { held += result.value.held(); });
+        runtime->run();
+    }
+    EXPECT_EQ(held, 150'000);
+    EXPECT_THAT(asked, IsEmpty());
+}
+
 TEST_F(LocalQueueTest, TheFormerHolderHasNothingAnyMore) {
     make_mutex(handing_over(3));
     ask(2);
