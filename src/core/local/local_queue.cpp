@@ -204,14 +204,15 @@ bool LocalQueue::keep(Instant until) {
     return true;
 }
 
-bool LocalQueue::may_take_kept() {
-    if (!others_known_ || !core_->connected()) return false;
+LocalQueue::MayTake LocalQueue::may_take_kept() {
+    if (watch_ == 0 || !core_->connected()) return MayTake::no;
+    if (!others_known_) return MayTake::asked;
     granted_ = successor_of(*kept_);
-    if (!granted_) return false;
+    if (!granted_) return MayTake::no;
     core_->cancel(std::exchange(kept_until_, 0));
     kept_.reset();
     front_hold_.reset();
-    return true;
+    return MayTake::yes;
 }
 
 void LocalQueue::give_up_kept() {
@@ -228,7 +229,7 @@ void LocalQueue::watch_others() {
     listener.listed = [this](Rc rc, const std::vector<std::string>& names, const NodeStat&) {
         if (rc != Rc::ok) watch_ = 0;
         others_known_ = rc == Rc::ok && names.size() == 1;
-        if (!others_known_) fsm_.on_doubt();
+        others_known_ ? fsm_.on_nobody_else() : fsm_.on_doubt();
     };
     listener.fired = [this](WatchEventType) {
         watch_ = 0;

@@ -65,7 +65,7 @@ private:
     void discard() override;
     bool pass_on(WaiterId id) override;
     bool keep(Instant until) override;
-    bool may_take_kept() override;
+    MayTake may_take_kept() override;
     void give_up_kept() override;
 
     // SessionObserver

@@ -2,10 +2,12 @@
 
 namespace zkrecipes::internal {
 
+using MayTake = LocalQueuePort::MayTake;
+
 // ---- waiters ------------------------------------------------------------------------------------------------------
 
 void LocalQueueFsm::arrive(WaiterId waiter) {
-    if (take_kept()) return port_.grant(waiter);
+    if (waiting_.empty() && try_kept() == MayTake::yes) return port_.grant(waiter);
     waiting_.insert(waiter);
     go_on();
 }
@@ -16,15 +18,27 @@ void LocalQueueFsm::leave(WaiterId waiter) {
     port_.close_place();
 }
 
-bool LocalQueueFsm::take_kept() {
-    if (!kept_) return false;
-    if (has_lasted(terms_.keep_for) || !port_.may_take_kept()) {
-        on_doubt();
-        return false;
+MayTake LocalQueueFsm::try_kept() {
+    if (!kept_) return MayTake::no;
+    const auto may = has_lasted(terms_.keep_for) ? MayTake::no : port_.may_take_kept();
+    if (may == MayTake::no) on_doubt();
+    if (may == MayTake::yes) {
+        kept_ = false;
+        held_ = true;
     }
-    kept_ = false;
-    held_ = true;
-    return true;
+    return may;
+}
+
+bool LocalQueueFsm::take_kept() {
+    if (!waiting_.empty()) return false;
+    const auto may = try_kept();
+    if (may == MayTake::asked) on_doubt();
+    return may == MayTake::yes;
+}
+
+void LocalQueueFsm::on_nobody_else() {
+    if (waiting_.empty() || try_kept() != MayTake::yes) return;
+    port_.grant(waiting_.extract(waiting_.begin()).value());
 }
 
 void LocalQueueFsm::end_try(bool granted) {
@@ -35,7 +49,7 @@ void LocalQueueFsm::end_try(bool granted) {
 // ---- the place ----------------------------------------------------------------------------------------------------
 
 void LocalQueueFsm::go_on() {
-    if (open_ || starved_ || waiting_.empty()) return;
+    if (open_ || starved_ || kept_ || waiting_.empty()) return;
     if (held_ && terms_.holds_per_turn > 1) return;  // the turn may go on
     open_ = true;
     opened_for_ = *waiting_.rbegin();

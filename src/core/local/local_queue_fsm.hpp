@@ -30,8 +30,10 @@ public:
     virtual bool pass_on(WaiterId waiter) = 0;
     /// The node that is given back stays. False: as above.
     virtual bool keep(Instant until) = 0;
-    /// The kept node may be taken for a new hold. False: give_up_kept().
-    virtual bool may_take_kept() = 0;
+    /// Whether the kept node may be taken for a new hold. `asked`: that is not known yet; on_nobody_else() or
+    /// on_doubt() comes. No: give_up_kept().
+    enum class MayTake { yes, asked, no };
+    virtual MayTake may_take_kept() = 0;
     virtual void give_up_kept() = 0;
 };
 
@@ -66,7 +68,7 @@ public:
     void leave(WaiterId waiter);
     /// Somebody holds or waits, or a try is open: a try need not ask the servers.
     bool busy() const noexcept { return held_ || open_ || trying_ || !waiting_.empty(); }
-    /// Whoever comes now gets the kept node.
+    /// A try gets the kept node. It does not wait for the answer to whether it may.
     bool take_kept();
     void begin_try() noexcept { trying_ = true; }
     /// `granted`: by a node of its own.
@@ -86,8 +88,11 @@ public:
     /// Another contender is there, the time is over, or nothing is certain of the node: it is given back, at once or
     /// after the hold.
     void on_doubt();
+    /// No other contender is there; the node may be kept, and taken.
+    void on_nobody_else();
 
 private:
+    LocalQueuePort::MayTake try_kept();
     void go_on();
     void begin_turn();
     bool has_lasted(Nanoseconds bound) const { return port_.now() - turn_began_ >= bound; }

@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+using MayTake = LocalQueuePort::MayTake;
+
 struct LocalWorld final : LocalQueuePort {
     explicit LocalWorld(const LocalQueueTerms& terms = {}) : fsm(*this, terms) {}
 
@@ -32,7 +34,7 @@ struct LocalWorld final : LocalQueuePort {
         if (may_keep) log("keep");
         return may_keep;
     }
-    bool may_take_kept() override { return may_take; }
+    MayTake may_take_kept() override { return may_take; }
     void give_up_kept() override { log("give up"); }
 
     void log(std::string what) { did.push_back(std::move(what)); }
@@ -46,7 +48,8 @@ struct LocalWorld final : LocalQueuePort {
 
     Instant time{};
     Instant kept_until{};
-    bool may_pass_on = true, may_keep = true, may_take = true;
+    bool may_pass_on = true, may_keep = true;
+    MayTake may_take = MayTake::yes;
     std::vector<std::string> did;
     LocalQueueFsm fsm;
 };
@@ -226,9 +229,42 @@ TEST(LocalQueueFsmTest, AKeptNodeInDoubtIsGivenUpAndTheQueueIsAsked) {
     w.fsm.arrive(1);
     w.fsm.on_granted();
     w.release();
-    w.may_take = false;  // the watch is not set yet, the last check is old, or the lease is not fresh
+    w.may_take = MayTake::no;  // the last check is old, or the lease is not fresh
     w.fsm.arrive(2);
     EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "keep", "give up", "open"));
+}
+
+TEST(LocalQueueFsmTest, WhoeverComesBeforeItIsKnownWhetherOthersAreThereWaitsForThat) {
+    for (const bool nobody : {true, false}) {
+        LocalWorld w({.keep_for = 1s});
+        w.fsm.arrive(1);
+        w.fsm.on_granted();
+        w.release();
+        w.may_take = MayTake::asked;
+        w.fsm.arrive(2);
+        w.fsm.arrive(3);
+        EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "keep"));
+        EXPECT_FALSE(w.fsm.take_kept());
+        EXPECT_TRUE(w.fsm.busy());
+        w.may_take = MayTake::yes;
+        nobody ? w.fsm.on_nobody_else() : w.fsm.on_doubt();
+        if (nobody) {
+            EXPECT_THAT(w.take(), ElementsAre("grant 2"));
+        } else {
+            EXPECT_THAT(w.take(), ElementsAre("give up", "open"));
+        }
+    }
+}
+
+TEST(LocalQueueFsmTest, ATryDoesNotWaitForThat) {
+    LocalWorld w({.keep_for = 1s});
+    w.fsm.arrive(1);
+    w.fsm.on_granted();
+    w.release();
+    w.may_take = MayTake::asked;
+    EXPECT_FALSE(w.fsm.take_kept());
+    EXPECT_FALSE(w.fsm.busy());
+    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "keep", "give up"));
 }
 
 TEST(LocalQueueFsmTest, AKeptNodeIsNotTakenAfterItsTime) {

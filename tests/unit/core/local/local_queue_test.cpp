@@ -371,9 +371,26 @@ TEST_F(LocalQueueTest, AKeptLockIsNotTakenBeforeItIsKnownThatNobodyElseIsThere) 
     const std::string node = grants.front().node();
     grants.clear();
     runtime->run();  // the watch is on its way
+    mutex->acquire_async(Deadline::never(), {},
+                         [this](AcquireResult result) { grants.push_back(std::move(result.value)); });
+    runtime->run();
+    EXPECT_TRUE(grants.empty());
+    put("/l/_c_00000000-0000-4000-8000-000000000009-lock-0000000009", "", 0x999);
+    serve();
+    ASSERT_TRUE(grants.empty() || grants.front().node() != node);
+    EXPECT_FALSE(nodes.contains(node));
+}
+
+TEST_F(LocalQueueTest, WhoeverComesAtOnceGetsTheKeptLockWhenItIsKnownThatNobodyElseIsThere) {
+    make_mutex(keeping(10s));
+    ask(1);
+    const std::string node = grants.front().node();
+    grants.clear();
+    asked.clear();
     ask(1);
     ASSERT_EQ(grants.size(), 1u);
-    EXPECT_NE(grants.front().node(), node);
+    EXPECT_EQ(grants.front().node(), node);
+    EXPECT_THAT(asked, Not(Contains(HasSubstr("create"))));
 }
 
 TEST_F(LocalQueueTest, AKeptLockIsGivenBackWhenTheConnectionBreaks) {
