@@ -128,6 +128,7 @@ private:
     bool reserve_node(const std::string& prefix) override;
     bool may_watch(const std::string& name) override;
     void lease_committed(Instant sent_at) override;
+    bool lease_is_fresh() const override { return core_->lease_clock().fresh(now()); }
     bool begin_hold(const std::string& name, std::int64_t czxid) override;
     void granted_on_event() override { core_->seen_by_event(); }
     void delete_node(const std::string& name) override;

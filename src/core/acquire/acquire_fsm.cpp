@@ -59,6 +59,7 @@ void AcquireFsm::on_suspended() {
 /// What was learned before is in no order with what is told from now on.
 void AcquireFsm::away() {
     was_away_ = true;
+    behind_event_ = false;
     ahead_ = Ahead::none;
 }
 
@@ -293,7 +294,7 @@ void AcquireFsm::send_watch() {
         return fail(Errc::budget_exceeded, kTooManyWatches);
     }
     step_ = Step::setting_watch;
-    was_away_ = false;
+    was_away_ = behind_event_ = false;
     ahead_ = Ahead::none;
     port_.watch(next_ticket(), predecessor_);
 }
@@ -417,9 +418,10 @@ void AcquireFsm::predecessor_gone() {
     if (!names_follow) return look_again();
     ahead_ = Ahead::none;
     step_ = Step::listing;
-    checking_ = true;
+    behind_event_ = port_.lease_is_fresh();
+    checking_ = !behind_event_;
     checked_ = false;
-    port_.renew_lease(ticket_, node_);
+    if (checking_) port_.renew_lease(ticket_, node_);
 }
 
 void AcquireFsm::look_again() {
@@ -439,14 +441,14 @@ void AcquireFsm::grant_or_renew() {
         return;
     }
     // Right after the own create, its commit renews the lease. After a wait a committed check is needed: a server that
-    // is cut off from the quorum would answer reads in the same way.
-    if ((fast_grant_ || checked_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
+    // is cut off from the quorum would answer reads in the same way, if they show nothing that has happened since.
+    if ((fast_grant_ || checked_ || behind_event_) && port_.begin_hold(node_, czxid_)) return leave(Ended::granted);
     send_renewal();
 }
 
 void AcquireFsm::send_renewal() {
     step_ = Step::renewing_lease;
-    checking_ = checked_ = false;
+    checking_ = checked_ = behind_event_ = false;
     port_.renew_lease(next_ticket(), node_);
 }
 
@@ -472,7 +474,7 @@ void AcquireFsm::own_node_missing() {
 
 void AcquireFsm::forget_nodes() {
     known_ = Known::none;
-    fast_grant_ = checking_ = checked_ = false;
+    fast_grant_ = checking_ = checked_ = behind_event_ = false;
     identity_.clear();
     node_.clear();
     czxid_ = 0;

@@ -47,6 +47,7 @@ public:
         const std::string& prefix) = 0;  // room for one node; kept until it is held, reaped or finished
     virtual bool may_watch(const std::string& name) = 0;
     virtual void lease_committed(Instant sent_at) = 0;
+    virtual bool lease_is_fresh() const = 0;
     virtual bool begin_hold(const std::string& name, std::int64_t czxid) = 0;  // false: the lease is not fresh
     virtual void granted_on_event() = 0;  // no answer of the servers is as new as this hold yet
     virtual void delete_node(const std::string& name) = 0;
@@ -107,7 +108,9 @@ enum class AcquireStep : std::uint8_t {
 ///   - The connection has not broken since: after a reconnect the servers tell what was missed in any order.
 ///   - The lease is fresh: our session lives, and so our node has not ended with it.
 ///   - The predecessor belongs to another session: the nodes of one session are deleted together, in any order.
-/// If one of these fails, a committed check of the own node decides, as it does without preparation.
+/// If one of these fails, a committed check of the own node decides, as it does without preparation. But where the
+/// names are on their way when the predecessor goes, they decide: a server answers behind what it has told, so they
+/// show the directory at that transaction or later. If our node is first in them, and the lease is fresh, it is held.
 ///
 /// A protocol that continues at the head of the queue (SemaphoreFsm) replaces the virtual functions.
 class AcquireFsm : public QueueingFsm<AcquirePort, AcquireStep> {
@@ -200,6 +203,7 @@ private:
     Ahead ahead_ = Ahead::none;
     bool only_predecessor_ = false;  // the watched node was the only one before us
     std::string second_;             // whoever is before it; "": not of interest
+    bool behind_event_ = false;      // the names that are on their way show that the predecessor is gone
     bool checking_ = false;          // a check of the own node was sent right before the list
     bool was_away_ = false;          // the connection broke since the watch was set
     std::string predecessor_;

@@ -129,9 +129,37 @@ TEST_F(AcquireHandover, NamesThatAreOnTheirWayTakeThePlaceOfAnotherList) {
     w.trace.clear();
     w.remove(first);
     w.remove(second);
+    EXPECT_THAT(w.trace, ElementsAre("ahead"));
+    w.run();
+    EXPECT_THAT(w.trace, ElementsAre("ahead"));
+    expect_granted(0);
+}
+
+TEST_F(AcquireHandover, OnAnOldLeaseACheckIsSentBesideThem) {
+    w.slow_lease = true;
+    const auto first = enter('a'), second = enter('b');
+    w.fsm.start();
+    settle();
+    w.trace.clear();
+    w.remove(first);
+    w.remove(second);
     EXPECT_THAT(w.trace, ElementsAre("ahead", "renew"));
     w.run();
     EXPECT_THAT(w.trace, ElementsAre("ahead", "renew"));
+    expect_granted(0);
+}
+
+TEST_F(AcquireHandover, NamesThatWereAskedForBeforeAnOutageGrantNothing) {
+    const auto first = enter('a'), second = enter('b');
+    w.fsm.start();
+    settle();
+    w.remove(first);
+    w.remove(second);
+    w.suspend();
+    w.reconnect();
+    w.trace.clear();
+    w.run();
+    EXPECT_THAT(w.trace, ::testing::Contains("renew"));
     expect_granted(0);
 }
 

@@ -251,6 +251,7 @@ public:
     bool reserve_node(const std::string&) override { return room; }
     bool may_watch(const std::string&) override { return watch_room; }
     void lease_committed(Instant) override { lease_fresh = !slow_lease; }
+    bool lease_is_fresh() const override { return lease_fresh; }
     bool begin_hold(const std::string& name, std::int64_t czxid) override {
         if (!lease_fresh) return false;
         holds.push_back({name, czxid});
