@@ -58,8 +58,8 @@ public:
     /// The latest known value. It is never older than one that this object has returned or written, and as new as the
     /// connected server has reported. Without a connection, it is the last known value. The first call of each session
     /// asks a server, and blocks for that. Later calls cost no request, because the node is watched. Throws Error:
-    /// unreachable (the deadline passed or a stop was requested, and no value is known), connection_lost,
-    /// no_permission, no_parent, closed.
+    /// unreachable (a server has to be asked, and the deadline passes or a stop is requested before the answer),
+    /// connection_lost, no_permission, no_parent, closed.
     VersionedValue get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
 
     /// Writes the value, whatever the node holds; makes a missing node. Blocks for one request and one round trip.

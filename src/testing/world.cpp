@@ -35,12 +35,22 @@ SimTime Actor::to_true(SimTime local) const noexcept {
     return guess;
 }
 
+SimTime Actor::runs_at(SimTime time) const noexcept {
+    for (const Pause& pause : pauses_) {
+        if (pause.from <= time && time < pause.to) time = pause.to;
+    }
+    return std::min(time, world_.now());
+}
+
 void Actor::pause() {
-    if (paused_++ == 0) world_.note(this, "paused");
+    if (paused_++ > 0) return;
+    pauses_.push_back({world_.now(), kForever});
+    world_.note(this, "paused");
 }
 
 void Actor::resume() {
     if (--paused_ > 0) return;
+    pauses_.back().to = world_.now();
     world_.note(this, "goes on");
     world_.unpark(*this);
 }
@@ -52,7 +62,7 @@ void Actor::pause_for(SimTime duration) {
 
 void Actor::pause_here(SimTime duration) {
     const SimTime until = world_.now() + duration;
-    ++paused_;
+    if (paused_++ == 0) pauses_.push_back({world_.now(), kForever});
     world_.note(this, "paused in its code", static_cast<std::uint64_t>(duration / kMilli));
     world_.stop_code(*this, until);
 }

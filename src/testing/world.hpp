@@ -42,6 +42,9 @@ public:
     /// The first true time at which local_now() >= local.
     SimTime to_true(SimTime local) const noexcept;
 
+    /// The first time from then on at which it ran. Now, if it has been paused since.
+    SimTime runs_at(SimTime time) const noexcept;
+
     void pause();  // nests
     void resume();
     void pause_for(SimTime duration);
@@ -56,6 +59,10 @@ private:
     const std::int64_t rate_ppm_;  // local seconds per true second, minus one, in millionths
     const SimTime offset_;
     int paused_ = 0;
+    struct Pause {
+        SimTime from, to;
+    };
+    std::vector<Pause> pauses_;            // the last one may go on
     const void* resuming_task_ = nullptr;  // runs before any other task of this actor: it may hold a mutex
     struct Parked {
         std::uint64_t order;

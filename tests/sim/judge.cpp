@@ -71,7 +71,8 @@ bool Judge::excused(const Held& held) {
     const auto node = deleted_.find(identity_of(held.grant->node()));
     const auto session = ended_sessions_.find(held.grant->session_id());
     // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
-    // What else the session has changed renews its lease until the next check goes out, after a sixth of the timeout.
+    // What else the session has changed renews its lease until the next check goes out: after a sixth of the timeout,
+    // or when the process goes on.
     const SimTime changed = last_change_of(held.grant->session_id());
     const SimTime lease = plan_.timeout_ms * kMilli * 2 / 3;
     const SimTime limit = lease + lease / 50;
@@ -82,7 +83,8 @@ bool Judge::excused(const Held& held) {
             if (each.zxid <= held.made) continue;
             // A check says that there is a node, not which one. That is read once, and on each new connection.
             const SimTime known = std::max(each.at, held.since) + plan_.timeout_ms * kMilli;
-            const SimTime renewed = std::max(each.at, std::min(changed, each.at + plan_.timeout_ms * kMilli / 6));
+            const SimTime checked = held.process->actor().runs_at(each.at + plan_.timeout_ms * kMilli / 6);
+            const SimTime renewed = std::max(each.at, std::min(changed, checked));
             until = std::min(until, each.made_again ? known : renewed + limit);
         }
     }
