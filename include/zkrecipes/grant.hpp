@@ -66,7 +66,7 @@ public:
     /// 0 for the first hold on its lock node, and larger for each later one on the same node, which has the same token
     /// (LockOptions::local_handovers, keep_for). The pair of token and this number grows with every holder.
     std::uint32_t handovers() const noexcept;
-    std::string node() const;             ///< absolute path of the lock node as the servers see it; "": empty
+    std::string node() const;  ///< absolute path of the lock node as the servers see it; "": empty
     /// All nodes of the hold: one for each member of a MultiLock, in the order of its members, or one for each lease.
     std::vector<std::string> nodes() const;
     std::int64_t session_id() const noexcept;

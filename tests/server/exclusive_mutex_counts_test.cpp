@@ -199,7 +199,7 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesTheNextTwoOfFiftyWaiters) {  // H2
         }
         EXPECT_LE(woken.size(), 2u) << to_string(trace());
         EXPECT_EQ(counts()[Opcode::remove], 1u);
-        EXPECT_LE(counts()[Opcode::multi], 1u);          // none, if the names came before the event
+        EXPECT_LE(counts()[Opcode::multi], 1u);  // none, if the names came before the event
         lists += counts()[Opcode::get_children2];
         EXPECT_LE(counts().writes(), 2u) << to_string(trace());
     }
