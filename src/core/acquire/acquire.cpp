@@ -19,6 +19,10 @@ void check_local(const LockOptions& options, const BaseName& base, const char* o
     if (options.keep_for.count() < 0 || options.local_turn.count() < 0) {
         throw Error(Errc::bad_option, operation, path, "keep_for or local_turn is negative");
     }
+    if (options.keep_for > kLongestDelay || options.local_turn > kLongestDelay) {
+        throw Error(Errc::bad_option, operation, path,
+                    "keep_for or local_turn is longer than a year; use at most 366 days");
+    }
     if ((keeps || options.local_handovers > 0) && !base.takes_local) {
         throw Error(Errc::unsupported, operation, path,
                     "local_handovers and keep_for are options of ExclusiveMutex and ReadWriteLock");

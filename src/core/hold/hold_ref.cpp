@@ -48,9 +48,13 @@ void HoldRef::end_hold_inside() {
 void HoldRef::delete_inside(std::function<void(bool)> gone) {
     if (auto action = std::exchange(before_delete_, nullptr)) action(*core_);
     core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
-                            gone = std::move(gone)](bool surely) {
+                            heir = std::weak_ptr<HoldHeir>(heir_), gone = std::move(gone)](bool surely) {
         if (surely) give_back_reservation(weak, incarnation, bytes);
         if (gone) gone(surely);
+        const auto there = heir.lock();  // it must not keep the session that waits for this
+        if (!there) return;
+        there->node_gone();
+        if (const auto core = weak.lock()) core->defer([there] {});
     });
     if (const auto heir = std::exchange(heir_, nullptr)) {
         heir->given_back(*this);

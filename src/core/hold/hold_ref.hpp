@@ -27,6 +27,8 @@ public:
     virtual bool take_over(HoldRef& share) = 0;
     /// The node is being deleted.
     virtual void given_back(HoldRef& share) = 0;
+    /// After given_back(): the node is gone, and with it what it took of the session's budget.
+    virtual void node_gone() {}
 };
 
 /// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to

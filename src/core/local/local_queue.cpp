@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/paths.hpp"
 #include "core/acquire/lock_delay.hpp"
 #include "core/operation/watch_budget.hpp"
 
@@ -55,6 +56,7 @@ std::shared_ptr<LocalQueue> LocalQueue::of(const std::shared_ptr<SessionCore>& c
 
 void LocalQueue::close() {
     fsm_.on_doubt();
+    cancel_timer();
     stop_watching();
     if (!core_->shared(key_)) core_->share(key_, {});
 }
@@ -146,9 +148,11 @@ void LocalQueue::held_by(const std::shared_ptr<HoldRef>& share) {
 void LocalQueue::watch_for_loss(const std::shared_ptr<HoldRef>& share) {
     front_ = &share->hold();
     front_hold_ = share->own_hold();
-    core_->on_loss(share->own_hold(), [weak = weak_from_this(), hold = front_] {
+    core_->on_loss(share->own_hold(), [weak = weak_from_this(), lost = front_hold_] {
         const auto self = weak.lock();
-        if (!self || self->front_ != hold) return;
+        const auto hold = lost.lock();
+        if (!self || !hold || self->front_ != hold.get()) return;
+        self->cancel_timer();
         self->front_ = nullptr;
         self->stop_watching();
         if (const auto kept = std::exchange(self->kept_, nullptr)) kept->discard_inside();
@@ -169,7 +173,7 @@ void LocalQueue::given_back(HoldRef& share) {
     if (front_ != &share.hold()) return;
     front_ = nullptr;
     stop_watching();
-    fsm_.on_hold_over();
+    fsm_.on_given_back();
 }
 
 std::shared_ptr<HoldRef> LocalQueue::successor_of(HoldRef& share) {
@@ -209,14 +213,18 @@ LocalQueue::MayTake LocalQueue::may_take_kept() {
     if (!others_known_) return MayTake::asked;
     granted_ = successor_of(*kept_);
     if (!granted_) return MayTake::no;
-    core_->cancel(std::exchange(kept_until_, 0));
+    cancel_timer();
     kept_.reset();
     front_hold_.reset();
     return MayTake::yes;
 }
 
-void LocalQueue::give_up_kept() {
+void LocalQueue::cancel_timer() {
     if (kept_until_ != 0) core_->cancel(std::exchange(kept_until_, 0));
+}
+
+void LocalQueue::give_up_kept() {
+    cancel_timer();
     front_ = nullptr;
     stop_watching();
     std::exchange(kept_, nullptr)->discard_inside();
@@ -228,7 +236,9 @@ void LocalQueue::watch_others() {
     SessionCore::WatchListener listener;
     listener.listed = [this](Rc rc, const std::vector<std::string>& names, const NodeStat&) {
         if (rc != Rc::ok) watch_ = 0;
-        others_known_ = rc == Rc::ok && names.size() == 1;
+        // An only child may be that of another client, if somebody has deleted our node.
+        others_known_ =
+            rc == Rc::ok && names.size() == 1 && front_ != nullptr && names.front() == base_name(front_->node());
         others_known_ ? fsm_.on_nobody_else() : fsm_.on_doubt();
     };
     listener.fired = [this](WatchEventType) {

@@ -55,6 +55,7 @@ private:
     // HoldHeir
     bool take_over(HoldRef& share) override;
     void given_back(HoldRef& share) override;
+    void node_gone() override { fsm_.on_room(); }
 
     // LocalQueuePort
     Instant now() const override { return core_->runtime().now(); }
@@ -82,6 +83,7 @@ private:
     /// Entered once, on the same node. Null: that must not be.
     std::shared_ptr<HoldRef> successor_of(HoldRef& share);
     void watch_others();
+    void cancel_timer();
     void stop_watching();
     void close();
 

@@ -13,7 +13,9 @@ void LocalQueueFsm::arrive(WaiterId waiter) {
 }
 
 void LocalQueueFsm::leave(WaiterId waiter) {
-    if (waiting_.erase(waiter) == 0 || !waiting_.empty() || !open_) return;
+    if (waiting_.erase(waiter) == 0 || !waiting_.empty()) return;
+    starved_ = false;
+    if (!open_) return;
     open_ = false;
     port_.close_place();
 }
@@ -39,6 +41,7 @@ bool LocalQueueFsm::take_kept() {
 void LocalQueueFsm::on_nobody_else() {
     if (waiting_.empty() || try_kept() != MayTake::yes) return;
     port_.grant(waiting_.extract(waiting_.begin()).value());
+    go_on();
 }
 
 void LocalQueueFsm::end_try(bool granted) {
@@ -104,6 +107,16 @@ bool LocalQueueFsm::take_over() {
 
 void LocalQueueFsm::on_hold_over() {
     held_ = kept_ = starved_ = false;
+    go_on();
+}
+
+void LocalQueueFsm::on_given_back() {
+    held_ = kept_ = false;
+    go_on();
+}
+
+void LocalQueueFsm::on_room() {
+    starved_ = false;
     go_on();
 }
 

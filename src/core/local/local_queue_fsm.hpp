@@ -83,8 +83,12 @@ public:
     // ---- the hold ----
     /// Its owner gives it back. True: the node is somebody else's, or is kept.
     bool take_over();
-    /// It was lost, or its node is being deleted.
+    /// It was lost.
     void on_hold_over();
+    /// Its node is being deleted; on_room() follows.
+    void on_given_back();
+    /// The session has room for a node again.
+    void on_room();
     /// Another contender is there, the time is over, or nothing is certain of the node: it is given back, at once or
     /// after the hold.
     void on_doubt();

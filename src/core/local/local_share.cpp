@@ -10,6 +10,10 @@ std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
     if (!one || joined_ >= terms.local_handovers) return nullptr;
     const auto& core = one->core();
     if (core->runtime().now() - since_ >= terms.local_turn) return nullptr;
+    for (const auto& each : inside_) {
+        const auto other = each.lock();
+        if (other && !core->may_go_on(*other->own_hold())) return nullptr;
+    }
     auto hold = core->join(one->own_hold());
     if (!hold) return nullptr;
     auto share = std::make_shared<HoldRef>(core, std::move(hold), one->reserved_bytes(), one->token());

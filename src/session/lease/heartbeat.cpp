@@ -110,6 +110,7 @@ void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
         if (mine == nullptr) return;
         if (rc == Rc::ok && stat.czxid == hold->czxid()) {
             const bool asked = data == kRevocationRequest;
+            mine->asked_to_give_way = mine->asked_to_give_way || asked;
             if (mine->told_of_revocation && asked) tell_of_revocation(mine->hold);
             return;
         }

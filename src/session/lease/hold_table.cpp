@@ -48,6 +48,18 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
     return out;
 }
 
+std::vector<HoldTable::HoldPtr> HoldTable::on_the_same_nodes(const Hold* hold) {
+    std::vector<HoldPtr> out;
+    const Entry* const entry = find(hold);
+    if (entry == nullptr) return out;
+    const Hold& same = *entry->hold;
+    for (const auto& [key, other] : entries_) {
+        const bool is = key != &same && other.hold->czxid() == same.czxid() && other.hold->nodes() == same.nodes();
+        if (is) out.push_back(other.hold);
+    }
+    return out;
+}
+
 HoldTable::Entry* HoldTable::find(const Hold* hold) {
     if (hold->tenure() == nullptr) return find_exactly(hold);
     Entry* const entry = find_exactly(hold->tenure()->holder);

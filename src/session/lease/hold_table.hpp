@@ -34,6 +34,7 @@ public:
         std::vector<WatchId> watches;  // one for each of its nodes; 0: none
         bool wants_watch = false;      // held long enough, or told_of_revocation
         bool told_of_revocation = false;
+        bool asked_to_give_way = false;  // the nodes are not for another hold any more
         bool ends_when_suspended = false;
         std::function<void()> on_loss{};  // under the session lock
     };
@@ -46,6 +47,8 @@ public:
     std::vector<HoldPtr> ending_when_suspended() const;
     /// Holds that are over although they were not taken out: a reader of held() has seen the end of the lease first.
     std::vector<HoldPtr> over() const;
+    /// The holds beside it that stand on the same nodes.
+    std::vector<HoldPtr> on_the_same_nodes(const Hold* hold);
     /// That of its successor, if it has one.
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }

@@ -102,7 +102,8 @@ HoldTable::Entry* LeaseKeeper::sure_entry(const Hold& hold) {
     if (!connection_.fsm().has_session() || !clock_.fresh(now)) return nullptr;
     HoldTable::Entry* const entry = holds_.find(&hold);
     // A fresh lease proves the session, and not that the node is still there.
-    return entry != nullptr && now - entry->checked < 2 * clock_.interval() ? entry : nullptr;
+    if (entry == nullptr || entry->asked_to_give_way) return nullptr;
+    return now - entry->checked < 2 * clock_.interval() ? entry : nullptr;
 }
 
 std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
@@ -177,10 +178,12 @@ void LeaseKeeper::on_time(Instant now) {
 void LeaseKeeper::lose(const Hold* hold, const char* why) {
     if (holds_.find(hold) == nullptr) return;
     // All that takes memory first: a hold that is taken out is told of.
+    const auto others = holds_.on_the_same_nodes(hold);
     std::vector<HoldTable::Entry> lost;
-    lost.reserve(1);
-    untold_.reserve(untold_.size() + 1);
+    lost.reserve(1 + others.size());
+    untold_.reserve(untold_.size() + 1 + others.size());
     lost.push_back(std::move(*holds_.remove(hold)));
+    for (const auto& other : others) lost.push_back(std::move(*holds_.remove(other.get())));
     report_lost(lost, why);
 }
 

@@ -42,6 +42,8 @@ public:
     /// is not fresh, no check of its nodes was committed for two intervals, it is bound to its owner, or it was asked
     /// to give way. Then nothing has changed.
     std::shared_ptr<Hold> pass_on(const std::shared_ptr<Hold>& hold);
+    /// Whether pass_on and join would do so now.
+    bool may_go_on(const Hold& hold) { return sure_entry(hold) != nullptr; }
     /// Begins one more hold on the same nodes, and leaves the first as it is. Null: as above.
     std::shared_ptr<Hold> join(const std::shared_ptr<Hold>& hold);
     /// Ends a hold on nodes that others hold by, too: they are not deleted.
