@@ -187,6 +187,17 @@ TEST_F(SessionFsmTest, SessionsThatExpireOneRightAfterTheOtherAreSlowedDown) {
     EXPECT_GT(fsm.wake_at(), kStart + 20ms);
 }
 
+TEST_F(SessionFsmTest, SessionsThatLivedLongAreMadeAgainAtOnceEachTime) {
+    fsm.start();
+    for (int i = 1; i <= 3; ++i) {
+        const Instant begin = kStart + i * 1h;
+        connect(i, begin);
+        say(ClientState::connecting, begin + 10s);
+        connect(i, begin + 10s);  // its life counts from the first connection
+        EXPECT_EQ(kinds(say(ClientState::expired, begin + 10500ms)).back(), Kind::open_handle) << i;
+    }
+}
+
 TEST_F(SessionFsmTest, ClosingTakesTwoStepsAndIsFinal) {
     fsm.start();
     connect();
