@@ -40,7 +40,7 @@ public:
     /// Ends it, and begins a hold on the same nodes for somebody else in this process. What is known of the nodes goes
     /// on with it: watches, when they were last checked, checks that are open. Null: it is not held any more, its lease
     /// is not fresh, no check of its nodes was committed for two intervals, it is bound to its owner, or it was asked
-    /// to give way. Then nothing has changed.
+    /// to give way. Then it may have ended, and end_hold is to follow.
     std::shared_ptr<Hold> pass_on(const std::shared_ptr<Hold>& hold);
     /// Whether pass_on and join would do so now.
     bool may_go_on(const Hold& hold) { return sure_entry(hold) != nullptr; }
