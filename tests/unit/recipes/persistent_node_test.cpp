@@ -47,9 +47,10 @@ protected:
             std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
         connect();
     }
+    /// The session writes to the log when it is closed.
     ~ServedNodeTest() override {
         runtime->while_running([this] { session.reset(); });
-    }  // while there is a log
+    }
     std::size_t logged(const std::string& text) const {
         const std::string all = log.str();
         std::size_t count = 0;
