@@ -100,14 +100,16 @@ bool endless;         /* a delete that never ends */
 #define IS(c, n) (number[c] == (n) || doomed[c] == (n) || ghost[c] == (n))
 #define THERE(n) (IS(0, n) || IS(1, n) || IS(2, n) || (n) == 255)
 #define ONE(n) ((n) != 0 -> 1 : 0)
-#define SMALLER(c, n) ((number[c] != 0 && number[c] < (n)) || (doomed[c] != 0 && doomed[c] < (n)) || (ghost[c] != 0 && ghost[c] < (n)))
 #ifdef SHARES
 #define EVENTS false
 #define WAITS(c) (number[c] != 0 && !holding[c])
 #else
 #define EVENTS true     /* a node that is first counts as its holder's, who may not know it yet */
-#define WAITS(c) (number[c] != 0 && !holding[c] && (SMALLER(0, number[c]) || SMALLER(1, number[c]) || SMALLER(2, number[c])))
+#define WAITS(c) (number[c] != 0 && !holding[c] && AHEAD(number[c]) != 0)
 #endif
+#define ONE_BELOW(m, n) ((m) != 0 && (m) < (n) -> 1 : 0)
+#define BELOW(c, n) (ONE_BELOW(number[c], n) + ONE_BELOW(doomed[c], n) + ONE_BELOW(ghost[c], n))
+#define AHEAD(n) (BELOW(0, n) + BELOW(1, n) + BELOW(2, n))
 #define NODES(c) (ONE(number[c]) + ONE(doomed[c]) + ONE(ghost[c]))
 
 /* The order, and who is looked at. */
@@ -242,8 +244,10 @@ waiting:
     if
     :: !THERE(watched) -> goto gone
     :: atomic { NO(ANYEVENT) && faults > 0 -> faults--; goto gone }     /* otherwise it is watched again */
-    :: atomic { EVENTS && !ready && !unordered && THERE(watched) && THERE(mine) ->    /* looks, and watches its own node */
-            look(); ready = before == 1 || NO(NEXT); goto waiting }
+    :: atomic { EVENTS && !ready && !unordered && THERE(watched) && THERE(mine) && (AHEAD(mine) == 1 || NO(NEXT)) ->
+            look();                                                     /* and watches its own node */
+            if :: before == 1 || NO(NEXT) -> ready = true :: else -> unordered = true fi;   /* once is enough */
+            goto waiting }
     :: ready && THERE(watched) && !THERE(mine) && !NO(OWNWATCH) && !unordered -> goto entering
     :: atomic { GIVES_UP -> forget(NO(LEFT)); goto over }
     :: atomic { faults > 0 -> faults--; ready = ready && NO(AWAY); unordered = true } ->    /* the connection breaks */

@@ -17,6 +17,7 @@
  *
  *   -DDOWNGRADES    P may change to a shared hold, whose node has a lower number than that of W
  *   -DANYCHECK      any check answered after the event counts, whenever it was handed over
+ *   -DNAMES         W does not know yet that it is next. It has asked for the names, and the event comes before them
  *   -DOWN           the node of P belongs to the session of W, and ends with it
  *   -DWITHOUT=NAME  without one of these defences:
  */
@@ -28,6 +29,8 @@
 #define MULTI 6         /* a tool deletes both nodes in one transaction */
 #define LEASE 7         /* a grant on a lease that has passed */
 #define ORDER 8         /* the event of the own node, which came before, is ignored */
+#define EARLIER 9       /* names that came before the event grant */
+#define MISSED 10       /* nobody looks whether the own node is among the names */
 
 #ifndef WITHOUT
 #define WITHOUT 0
@@ -44,11 +47,13 @@
 #define CHECK_FAILED 5
 #define READ_DONE 6
 #define LISTED 7
+#define NAMED 8
 
 /* Requests. */
 #define CHECK 1
 #define READ 2
 #define LIST 3
+#define NAMES_ALL 4
 
 byte without = WITHOUT;
 byte breaks = BREAKS;
@@ -74,6 +79,10 @@ byte epoch, grant_epoch;
 bool fresh = true, steady = true, noted, granted, proven, w_known_gone;
 byte beats = 1;         /* heartbeats before the grant */
 bool want, finished, asked, listing;
+#ifdef NAMES
+bool named, behind;     /* the names are on their way; ... and the event came before them */
+bool seen;              /* they came, and showed the own node */
+#endif
 
 #define NO(defence) (without == (defence))
 #ifdef ANYCHECK
@@ -164,6 +173,10 @@ end:
     :: atomic { up && outbox?[LIST, _] && VISIBLE(p_deleted) && (!VISIBLE(share) || VISIBLE(share_deleted)) ->
             outbox?LIST, tag; replied = applied[server];
             inbox!LISTED, tag; tag = 0 }
+#ifdef NAMES
+    :: atomic { up && outbox?[NAMES_ALL, _] -> outbox?NAMES_ALL, tag; replied = applied[server];
+            inbox!NAMED, tag * 2 + VISIBLE(w_deleted); tag = 0 }
+#endif
 
     /* The connection. */
     :: atomic { breaks > 0 && up -> breaks--; up = false; committed = 0; check_fine = false;
@@ -189,6 +202,9 @@ end:
     :: atomic { !finished && inbox?[CONNECTED, _] -> inbox?CONNECTED, tag;
             epoch++;
             steady = NO(SETWATCHES);
+#ifdef NAMES
+            noted = noted || behind; named = false; behind = false; seen = false;
+#endif
             if :: asked -> asked = false; want = true :: else fi;               /* the read is repeated */
             if :: listing -> hand_over(LIST) :: else fi;
             if
@@ -196,6 +212,21 @@ end:
             :: else -> hand_over(CHECK)
             fi;
             tag = 0 }
+#ifdef NAMES
+    :: atomic { !named && !seen && epoch == 0 && !noted && !finished && !granted -> named = true; hand_over(NAMES_ALL) }
+    :: atomic { !finished && inbox?[NAMED, _] -> inbox?NAMED, tag;
+            if
+            :: named && tag % 2 == 1 && !NO(MISSED) -> finished = true          /* the own node is gone */
+            :: named && (tag % 2 == 0 || NO(MISSED)) ->
+                if
+                :: behind && (fresh || NO(LEASE)) -> grant(); proven = true
+                :: behind && !fresh && !NO(LEASE) -> noted = true; hand_over(CHECK)
+                :: !behind -> seen = true
+                fi
+            :: !named
+            fi;
+            named = false; behind = false; tag = 0 }
+#endif
     :: atomic { beats > 0 && !finished && !granted -> beats--; hand_over(CHECK) }
     :: atomic { !finished && inbox?[P_GONE, _] -> inbox?P_GONE, tag;
 #ifdef DOWNGRADES
@@ -204,11 +235,19 @@ end:
             :: else -> listing = true; hand_over(LIST)
             fi
 #else
+#ifdef NAMES
+            if
+            :: named -> behind = true
+            :: !named && NO(EARLIER) && seen && fresh -> grant(); hand_over(CHECK)
+            :: !named && !(NO(EARLIER) && seen && fresh) -> noted = true; hand_over(CHECK)
+            fi
+#else
             if
             :: steady && (fresh || NO(LEASE)) -> grant(); hand_over(CHECK)
             :: steady && !fresh && !NO(LEASE) -> noted = true; hand_over(CHECK)
             :: !steady -> noted = !NO(DROPPED)
             fi
+#endif
 #endif
             }
     :: atomic { !finished && inbox?[LISTED, _] -> inbox?LISTED, tag;
@@ -244,6 +283,9 @@ init {
     atomic {
         last = 1; applied[0] = 1; applied[1] = 1;
         if :: fault = 0 :: fault = 1 :: fault = 2 fi;
+#ifdef NAMES
+        w_told = true;      /* nobody watches the own node */
+#endif
         run history(); run servers(); run library()
     };
     finished
