@@ -32,11 +32,13 @@ struct LockOptions {
     /// Zero: no delay. At most 366 days.
     std::chrono::milliseconds delay_after_loss{0};
     /// How often in one turn the lock may go from one holder of this session to the next without a request; the token
-    /// stays the same then. 0: never. ExclusiveMutex and exclusive holds of ReadWriteLock. See docs/recipes/local.md.
+    /// stays the same then. Of shared holds: how many may join one. 0: never. ExclusiveMutex and ReadWriteLock. See
+    /// docs/recipes/local.md.
     std::uint32_t local_handovers = 0;
     std::chrono::milliseconds local_turn{1000};  ///< after this time since its first grant a node is not handed over
     /// How long after its first grant a node may stay without a holder, for the next acquire in this session. It ends
-    /// as soon as another client wants the lock. Zero: not at all. Not with delay_after_loss. As local_handovers.
+    /// as soon as another client wants the lock. Zero: not at all. Not with delay_after_loss. ExclusiveMutex, and
+    /// exclusive holds of ReadWriteLock.
     std::chrono::milliseconds keep_for{0};
     Dialect dialect = Dialect::curator;  ///< a recipe that does not support it throws Errc::unsupported
 };

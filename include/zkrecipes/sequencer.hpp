@@ -78,7 +78,8 @@ ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Dead
 
 /// Ends the hold of another process, if that process has allowed it (Bearer::may_release): deletes its nodes, all of
 /// them or none. The process of the holder must live until then, because its hold ends with its session. The holder
-/// gets the hold reported as lost. Returns false if the hold was over already, or if its nodes do not match the token.
+/// gets the hold reported as lost. So do all who joined it (docs/recipes/local.md). Returns false if the hold was over
+/// already, or if its nodes do not match the token.
 ///
 /// Blocks for two round trips. Throws Error not_owner if the holder has not allowed it, and as still_held.
 ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());

@@ -136,7 +136,13 @@ void LocalQueue::grant(WaiterId id) {
 
 void LocalQueue::refuse(WaiterId id) { take_waiter(id).refused(*refusal_); }
 
-void LocalQueue::discard() { std::exchange(granted_, nullptr)->discard_inside(); }
+void LocalQueue::discard() { drop(std::exchange(granted_, nullptr)); }
+
+/// A hold that nobody has.
+void LocalQueue::drop(const std::shared_ptr<HoldRef>& share) {
+    share->set_heir(user_.lock());  // who is told when the node is gone
+    share->discard_inside();
+}
 
 // ---- the hold -----------------------------------------------------------------------------------------------------
 
@@ -155,7 +161,7 @@ void LocalQueue::watch_for_loss(const std::shared_ptr<HoldRef>& share) {
         self->cancel_timer();
         self->front_ = nullptr;
         self->stop_watching();
-        if (const auto kept = std::exchange(self->kept_, nullptr)) kept->discard_inside();
+        if (const auto kept = std::exchange(self->kept_, nullptr)) self->drop(kept);
         self->fsm_.on_hold_over();
         self->core_->defer([self] {});
     });
@@ -170,6 +176,7 @@ bool LocalQueue::take_over(HoldRef& share) {
 }
 
 void LocalQueue::given_back(HoldRef& share) {
+    fsm_.on_node_going();
     if (front_ != &share.hold()) return;
     front_ = nullptr;
     stop_watching();
@@ -201,6 +208,12 @@ bool LocalQueue::keep(Instant until) {
     kept_ = successor_of(*leaving_);
     if (!kept_) return false;
     watch_for_loss(kept_);
+    core_->on_asked_to_give_way(kept_->own_hold(), [weak = weak_from_this(), asked = front_] {
+        const auto self = weak.lock();
+        if (!self || self->front_ != asked) return;
+        self->fsm_.on_doubt();
+        self->core_->defer([self] {});
+    });
     kept_until_ = core_->at(until, [this] {
         kept_until_ = 0;
         fsm_.on_doubt();
@@ -227,7 +240,7 @@ void LocalQueue::give_up_kept() {
     cancel_timer();
     front_ = nullptr;
     stop_watching();
-    std::exchange(kept_, nullptr)->discard_inside();
+    drop(std::exchange(kept_, nullptr));
 }
 
 /// Whether there are others is known when the watch is set: until then the node is kept, and nobody may take it.

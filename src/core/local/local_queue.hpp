@@ -55,7 +55,7 @@ private:
     // HoldHeir
     bool take_over(HoldRef& share) override;
     void given_back(HoldRef& share) override;
-    void node_gone() override { fsm_.on_room(); }
+    void node_gone() override { fsm_.on_node_gone(); }
 
     // LocalQueuePort
     Instant now() const override { return core_->runtime().now(); }
@@ -80,6 +80,7 @@ private:
     LocalWaiter& take_waiter(WaiterId id);
     void held_by(const std::shared_ptr<HoldRef>& share);
     void watch_for_loss(const std::shared_ptr<HoldRef>& share);
+    void drop(const std::shared_ptr<HoldRef>& share);
     /// Entered once, on the same node. Null: that must not be.
     std::shared_ptr<HoldRef> successor_of(HoldRef& share);
     void watch_others();

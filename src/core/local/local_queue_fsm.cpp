@@ -67,10 +67,10 @@ void LocalQueueFsm::on_granted() {
     go_on();
 }
 
-void LocalQueueFsm::on_refused(bool later) {
+void LocalQueueFsm::on_refused(bool no_room) {
     open_ = false;
-    if (later && held_) {
-        starved_ = true;  // there is room when the hold is over
+    if (no_room && (held_ || going_ > 0)) {
+        starved_ = true;  // there is room when that node is gone
         return;
     }
     // What was refused is what they had all asked for. Those who came later have not been asked for yet.
@@ -93,10 +93,11 @@ bool LocalQueueFsm::take_over() {
     if (!held_ || open_) return false;
     if (!waiting_.empty()) {
         if (holds_ >= terms_.holds_per_turn || has_lasted(terms_.turn)) return false;
-        if (!port_.pass_on(*waiting_.begin())) return false;
-        ++holds_;
-        waiting_.erase(waiting_.begin());
-        return true;
+        auto first = waiting_.extract(waiting_.begin());
+        ++holds_;  // both before it is told, since then it may act
+        if (port_.pass_on(first.value())) return true;
+        waiting_.insert(std::move(first));
+        return false;
     }
     if (terms_.keep_for.count() == 0 || wanted_elsewhere_ || has_lasted(terms_.keep_for)) return false;
     if (!port_.keep(turn_began_ + terms_.keep_for)) return false;
@@ -115,7 +116,8 @@ void LocalQueueFsm::on_given_back() {
     go_on();
 }
 
-void LocalQueueFsm::on_room() {
+void LocalQueueFsm::on_node_gone() {
+    --going_;
     starved_ = false;
     go_on();
 }

@@ -26,7 +26,7 @@ public:
     virtual void grant(WaiterId waiter) = 0;  // the hold of on_granted, or the one that was kept
     virtual void refuse(WaiterId waiter) = 0;
     virtual void discard() = 0;  // the hold of on_granted: nobody wants it
-    /// The node that is given back goes to `waiter`. False: that must not be, and nothing has changed.
+    /// The node that is given back goes to `waiter`. False: that must not be, and `waiter` waits on.
     virtual bool pass_on(WaiterId waiter) = 0;
     /// The node that is given back stays. False: as above.
     virtual bool keep(Instant until) = 0;
@@ -77,18 +77,19 @@ public:
 
     // ---- the place ----
     void on_granted();
-    /// `later`: the session has no room for a second node.
-    void on_refused(bool later);
+    /// `no_room`: for one more node of this session.
+    void on_refused(bool no_room);
 
     // ---- the hold ----
     /// Its owner gives it back. True: the node is somebody else's, or is kept.
     bool take_over();
     /// It was lost.
     void on_hold_over();
-    /// Its node is being deleted; on_room() follows.
+    /// Its owner has given it back, and the node is not passed on.
     void on_given_back();
-    /// The session has room for a node again.
-    void on_room();
+    /// A node of this queue is being deleted; it is gone, and there is room for another one. In any order.
+    void on_node_going() noexcept { ++going_; }
+    void on_node_gone();
     /// Another contender is there, the time is over, or nothing is certain of the node: it is given back, at once or
     /// after the hold.
     void on_doubt();
@@ -106,7 +107,8 @@ private:
     std::set<WaiterId> waiting_;
     bool open_ = false;
     WaiterId opened_for_ = 0;  // the last who had arrived by then
-    bool starved_ = false;     // no room for a place while the hold has a node
+    bool starved_ = false;     // no room for a place while another node of this queue is there
+    int going_ = 0;            // nodes of this queue that are being deleted
     bool held_ = false;
     bool trying_ = false;
     bool kept_ = false;

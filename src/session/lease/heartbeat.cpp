@@ -111,6 +111,7 @@ void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
         if (rc == Rc::ok && stat.czxid == hold->czxid()) {
             const bool asked = data == kRevocationRequest;
             mine->asked_to_give_way = mine->asked_to_give_way || asked;
+            if (asked && mine->on_asked_to_give_way) lock_.post_locked(mine->on_asked_to_give_way);
             if (mine->told_of_revocation && asked) tell_of_revocation(mine->hold);
             return;
         }

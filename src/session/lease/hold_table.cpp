@@ -23,7 +23,7 @@ void HoldTable::pass_on(const Hold* hold, HoldPtr next) {
     if (young != young_.end() && young->serial == entry.serial) young->hold = next.get();
     node.key() = next.get();
     entry.hold = std::move(next);
-    entry.on_loss = nullptr;
+    entry.on_loss = entry.on_asked_to_give_way = nullptr;
     entries_.insert(std::move(node));
 }
 
@@ -51,13 +51,20 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
 std::vector<HoldTable::HoldPtr> HoldTable::on_the_same_nodes(const Hold* hold) {
     std::vector<HoldPtr> out;
     const Entry* const entry = find(hold);
-    if (entry == nullptr) return out;
+    if (entry == nullptr || !entry->shared) return out;
     const Hold& same = *entry->hold;
     for (const auto& [key, other] : entries_) {
         const bool is = key != &same && other.hold->czxid() == same.czxid() && other.hold->nodes() == same.nodes();
         if (is) out.push_back(other.hold);
     }
     return out;
+}
+
+void HoldTable::share_nodes(const Hold* hold, const Hold* another) {
+    Entry* const first = find(hold);
+    Entry* const second = find(another);
+    first->shared = second->shared = true;
+    second->checked = first->checked;
 }
 
 HoldTable::Entry* HoldTable::find(const Hold* hold) {

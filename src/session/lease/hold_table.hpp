@@ -36,7 +36,9 @@ public:
         bool told_of_revocation = false;
         bool asked_to_give_way = false;  // the nodes are not for another hold any more
         bool ends_when_suspended = false;
-        std::function<void()> on_loss{};  // under the session lock
+        bool shared = false;              // others may hold by the same nodes
+        std::function<void()> on_loss{};  // both under the session lock
+        std::function<void()> on_asked_to_give_way{};
     };
 
     void add(HoldPtr hold, Instant now);
@@ -49,6 +51,8 @@ public:
     std::vector<HoldPtr> over() const;
     /// The holds beside it that stand on the same nodes.
     std::vector<HoldPtr> on_the_same_nodes(const Hold* hold);
+    /// `another`, which was added, stands on the nodes of `hold`, beside it.
+    void share_nodes(const Hold* hold, const Hold* another);
     /// That of its successor, if it has one.
     Entry* find(const Hold* hold);
     bool empty() const noexcept { return entries_.empty(); }

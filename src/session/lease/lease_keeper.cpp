@@ -107,11 +107,9 @@ HoldTable::Entry* LeaseKeeper::sure_entry(const Hold& hold) {
 }
 
 std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
-    const HoldTable::Entry* entry = sure_entry(*hold);
-    if (entry == nullptr) return nullptr;
-    const Instant checked = entry->checked;
+    if (sure_entry(*hold) == nullptr) return nullptr;
     auto another = begin_hold(hold->nodes(), hold->czxid());
-    if (another) holds_.find(another.get())->checked = checked;
+    if (another) holds_.share_nodes(hold.get(), another.get());
     return another;
 }
 
@@ -141,6 +139,10 @@ void LeaseKeeper::on_loss(const std::shared_ptr<Hold>& hold, std::function<void(
     } else {
         lock_.post_locked(std::move(told));
     }
+}
+
+void LeaseKeeper::on_asked_to_give_way(const std::shared_ptr<Hold>& hold, std::function<void()> told) {
+    if (HoldTable::Entry* entry = holds_.find(hold.get())) entry->on_asked_to_give_way = std::move(told);
 }
 
 /// When what is held is lost, unless its lease is renewed before.

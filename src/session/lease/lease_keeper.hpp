@@ -50,6 +50,9 @@ public:
     void leave_node(const std::shared_ptr<Hold>& hold);
     /// Runs `told` once under the session lock, soon after the hold was lost; not after it was given back or passed on.
     void on_loss(const std::shared_ptr<Hold>& hold, std::function<void()> told);
+    /// Runs `told` under the session lock when a client is seen to ask for the node from now on; not after the hold was
+    /// passed on.
+    void on_asked_to_give_way(const std::shared_ptr<Hold>& hold, std::function<void()> told);
     /// The hold is lost, if it is not over: something has proved that its node is gone.
     void node_is_gone(const std::shared_ptr<Hold>& hold) { lose(hold.get(), "its node is gone"); }
     /// The contender with this own node is next, and holds on an event if the lease is fresh then: so heartbeats are

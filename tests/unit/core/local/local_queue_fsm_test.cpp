@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct LocalWorld final : LocalQueuePort {
     void discard() override { log("discard"); }
     bool pass_on(WaiterId waiter) override {
         if (may_pass_on) log("pass on to " + std::to_string(waiter));
+        if (when_told) when_told();
         return may_pass_on;
     }
     bool keep(Instant until) override {
@@ -50,6 +52,7 @@ struct LocalWorld final : LocalQueuePort {
     Instant kept_until{};
     bool may_pass_on = true, may_keep = true;
     MayTake may_take = MayTake::yes;
+    std::function<void()> when_told;
     std::vector<std::string> did;
     LocalQueueFsm fsm;
 };
@@ -294,6 +297,71 @@ TEST(LocalQueueFsmTest, ANodeIsNotKeptWhileSomebodyHereWaits) {
     w.fsm.arrive(2);
     EXPECT_FALSE(w.release());
     EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open"));
+}
+
+// ---- no room for another node ---------------------------------------------------------------------------------------
+
+TEST(LocalQueueFsmTest, AsLongAsANodeIsBeingDeletedThereWillBeRoom) {
+    LocalWorld w;
+    w.fsm.arrive(1);
+    w.fsm.on_granted();
+    w.fsm.on_node_going();
+    w.fsm.on_given_back();
+    w.fsm.arrive(2);
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open"));
+    w.fsm.on_node_gone();
+    EXPECT_THAT(w.take(), ElementsAre("open"));
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("refuse 2"));
+}
+
+TEST(LocalQueueFsmTest, ANodeMayBeGoneBeforeItIsSaidThatItGoes) {
+    LocalWorld w;
+    w.fsm.on_node_gone();
+    w.fsm.on_node_going();
+    w.fsm.arrive(1);
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("open", "refuse 1"));
+}
+
+TEST(LocalQueueFsmTest, WhoeverLeavesTakesTheLackOfRoomAlong) {
+    LocalWorld w;
+    w.fsm.arrive(1);
+    w.fsm.on_granted();
+    w.fsm.arrive(2);
+    w.fsm.on_refused(true);
+    w.fsm.leave(2);
+    w.take();
+    w.fsm.arrive(3);
+    EXPECT_THAT(w.take(), ElementsAre("open"));
+}
+
+TEST(LocalQueueFsmTest, WhoeverGetsTheNodeWaitsNoMoreWhenItIsTold) {
+    LocalWorld w({.holds_per_turn = 2, .turn = 1h});
+    w.fsm.arrive(1);
+    w.fsm.on_granted();
+    w.fsm.arrive(2);
+    bool again = true;
+    w.when_told = [&] {
+        EXPECT_EQ(w.fsm.waiting(), 0u);
+        w.fsm.arrive(3);
+        again = w.fsm.take_over();  // at once; the turn is over
+    };
+    EXPECT_TRUE(w.release());
+    EXPECT_FALSE(again);
+    EXPECT_EQ(w.fsm.waiting(), 1u);
+}
+
+TEST(LocalQueueFsmTest, ANodeThatMayNotGoOnLeavesTheOrderAsItWas) {
+    LocalWorld w({.holds_per_turn = 9, .turn = 1h});
+    for (WaiterId id : {1, 2, 3}) w.fsm.arrive(id);
+    w.fsm.on_granted();
+    w.may_pass_on = false;
+    EXPECT_FALSE(w.fsm.take_over());
+    w.fsm.on_given_back();
+    w.fsm.on_granted();
+    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open", "grant 2"));
 }
 
 }  // namespace

@@ -1,72 +1,20 @@
 // The waiters of one session for one lock: how many nodes they have, and how a node goes from one to the next.
-#include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/transaction.hpp>
 
 #include <gmock/gmock.h>
 
-#include "unit/recipes/served_fixture.hpp"
+#include "unit/core/local/local_queue_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-class LocalQueueTest : public ServedTest {
-protected:
-    LocalQueueTest() {
-        connect();
-        put("/l");
-    }
-    ~LocalQueueTest() override {
-        runtime->while_running([this] {
-            grants.clear();
-            mutex.reset();
-        });
-        serve();
-    }
-    void make_mutex(LockOptions of_lock = {}) { mutex.emplace(*session, "/l", std::move(of_lock)); }
-    static LockOptions handing_over(std::uint32_t times) {
-        LockOptions out;
-        out.local_handovers = times;
-        out.local_turn = 60s;
-        return out;
-    }
-    static LockOptions keeping(std::chrono::milliseconds time) {
-        LockOptions out;
-        out.keep_for = time;
-        return out;
-    }
-    /// Each that is granted goes to the end of `grants`.
-    void ask(int times, Deadline deadline = Deadline::never()) {
-        for (int i = 0; i < times; ++i) {
-            mutex->acquire_async(deadline, {}, [this](AcquireResult result) {
-                answers.push_back(result.error ? "error" : result.value ? "granted" : "not granted");
-                if (result.value) grants.push_back(std::move(result.value));
-            });
-        }
-        serve();
-    }
-    void release_first() {
-        grants.erase(grants.begin());
-        serve();
-    }
-    std::size_t nodes_of_lock() const { return children("/l").size(); }
-    std::vector<std::string> asked_now() {
-        serve();
-        return std::exchange(asked, {});
-    }
-
-    std::optional<ExclusiveMutex> mutex;
-    std::vector<Grant> grants;
-    std::vector<std::string> answers;
-};
 
 TEST_F(LocalQueueTest, ACrowdHasTwoNodesAndEveryHoldOneOfItsOwn) {
     make_mutex();
@@ -317,113 +265,64 @@ TEST_F(LocalQueueTest, AReleaseThatWaitsDeletesTheNode) {
     ASSERT_EQ(grants.size(), 1u);
 }
 
-// ---- a node that is kept --------------------------------------------------------------------------------------------
-
-TEST_F(LocalQueueTest, AKeptLockIsAcquiredAgainWithoutARequest) {
-    make_mutex(keeping(10s));
-    ask(1);
+TEST_F(LocalQueueTest, ANodeThatAnotherClientAsksForIsNotHandedOver) {
+    make_mutex(handing_over(9));
+    ask(2);
     const std::string node = grants.front().node();
-    release_first();
-    EXPECT_TRUE(nodes.contains(node));
-    asked.clear();
-    ask(1);
-    ASSERT_EQ(grants.size(), 1u);
-    EXPECT_EQ(grants.front().node(), node);
-    EXPECT_THAT(asked, IsEmpty());
-    release_first();
-    EXPECT_THAT(asked, IsEmpty());
-    for (int i = 0; i < 12; ++i) {
-        runtime->advance(1s);
-        serve();
-    }
-    EXPECT_EQ(nodes_of_lock(), 0u);
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(LocalQueueTest, AKeptLockIsGivenBackWhenAnotherClientWantsIt) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    release_first();
-    put("/l/_c_00000000-0000-4000-8000-00000000000f-lock-0000000099", "", 0x999);
+    runtime->advance(600ms);  // it is watched now
     serve();
-    EXPECT_FALSE(nodes.contains(node));
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(LocalQueueTest, AContenderThatCameDuringAHoldEndsTheKeeping) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    release_first();
-    ask(1);
-    ASSERT_EQ(grants.front().node(), node);
-    put("/l/_c_00000000-0000-4000-8000-00000000000f-lock-0000000099", "", 0x999);
+    write(node, std::string(internal::kRevocationRequest));
     serve();
-    EXPECT_TRUE(grants.front().held());
     release_first();
-    EXPECT_FALSE(nodes.contains(node));
-}
-
-TEST_F(LocalQueueTest, AKeptLockIsNotTakenBeforeItIsKnownThatNobodyElseIsThere) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    grants.clear();
-    runtime->run();  // the watch is on its way
-    mutex->acquire_async(Deadline::never(), {},
-                         [this](AcquireResult result) { grants.push_back(std::move(result.value)); });
-    runtime->run();
-    EXPECT_TRUE(grants.empty());
-    put("/l/_c_00000000-0000-4000-8000-000000000009-lock-0000000009", "", 0x999);
-    serve();
-    ASSERT_TRUE(grants.empty() || grants.front().node() != node);
-    EXPECT_FALSE(nodes.contains(node));
-}
-
-TEST_F(LocalQueueTest, WhoeverComesAtOnceGetsTheKeptLockWhenItIsKnownThatNobodyElseIsThere) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    grants.clear();
-    asked.clear();
-    ask(1);
-    ASSERT_EQ(grants.size(), 1u);
-    EXPECT_EQ(grants.front().node(), node);
-    EXPECT_THAT(asked, Not(Contains(HasSubstr("create"))));
-}
-
-TEST_F(LocalQueueTest, AKeptLockIsGivenBackWhenTheConnectionBreaks) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    release_first();
-    break_connection();
-    serve();
-    EXPECT_FALSE(nodes.contains(node));
-}
-
-TEST_F(LocalQueueTest, AKeptNodeThatAnOperatorDeletedIsNotTaken) {
-    make_mutex(keeping(10s));
-    ask(1);
-    const std::string node = grants.front().node();
-    release_first();
-    erase(node);
-    ask(1);
     ASSERT_EQ(grants.size(), 1u);
     EXPECT_NE(grants.front().node(), node);
-    EXPECT_TRUE(nodes.contains(grants.front().node()));
 }
 
-TEST_F(LocalQueueTest, AKeptLockIsGivenBackWhenNobodyHereCanTakeItAnyMore) {
-    make_mutex(keeping(10s));
+// ---- no room for a second node --------------------------------------------------------------------------------------
+
+TEST_F(LocalQueueTest, WithoutRoomForASecondNodeTheNextWaiterWaitsForTheFirst) {
+    make_mutex();
+    leave_room_for_one_node();
+    ask(3);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(answers.size(), 2u + static_cast<std::size_t>(i));
+        ASSERT_EQ(grants.size(), 1u);
+        release_first();
+    }
+    EXPECT_THAT(answers, Not(Contains("error")));
+}
+
+TEST_F(LocalQueueTest, WhileItsNodeIsBeingDeletedThereIsRoomSoon) {
+    make_mutex();
+    leave_room_for_one_node();
     ask(1);
-    const std::string node = grants.front().node();
-    release_first();
-    runtime->while_running([this] { mutex.reset(); });
+    grants.clear();
+    runtime->run();  // the delete is on its way
+    ask(1);
+    EXPECT_THAT(answers, Not(Contains("error")));
+    EXPECT_EQ(grants.size(), 1u);
+}
+
+TEST_F(LocalQueueTest, AWaiterThatFoundNoRoomLeavesNothingBehind) {
+    make_mutex();
+    leave_room_for_one_node();
+    ask(1);
+    ask(1, in(1s));  // no room
+    runtime->advance(1500ms);
     serve();
-    EXPECT_FALSE(nodes.contains(node));
-    EXPECT_EQ(leftovers(), "");
+    EXPECT_EQ(answers.back(), "not granted");
+    ask(1);
+    release_first();
+    EXPECT_THAT(answers, Not(Contains("error")));
+    EXPECT_EQ(grants.size(), 1u);
+}
+
+TEST_F(LocalQueueTest, WithoutAnyRoomItFails) {
+    make_mutex();
+    leave_room_for_one_node();
+    inside([this] { EXPECT_TRUE(core->reserve_ephemeral(900'000 - 4 - core->reserved_bytes())); });
+    ask(2);
+    EXPECT_THAT(answers, ElementsAre("granted", "error", "error"));
 }
 
 TEST_F(LocalQueueTest, OptionsThatDoNotGoTogetherAreRefused) {
@@ -432,6 +331,10 @@ TEST_F(LocalQueueTest, OptionsThatDoNotGoTogetherAreRefused) {
     EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l", both); }), Errc::bad_option);
     LockOptions negative = keeping(-1s);
     EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l", negative); }), Errc::bad_option);
+    EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l", keeping(367 * 24h)); }), Errc::bad_option);
+    LockOptions forever;
+    forever.local_turn = std::chrono::milliseconds::max();
+    EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l", forever); }), Errc::bad_option);
 }
 
 }  // namespace

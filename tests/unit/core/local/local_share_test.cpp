@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/hold/hold_ref.hpp"
 #include "unit/recipes/served_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -148,6 +149,24 @@ TEST_F(LocalShareTest, NobodyJoinsAShareThatASequencerWasMadeFrom) {
     const Sequencer sequencer(grants[0]);
     share();
     EXPECT_EQ(nodes_of_lock(), 2u);
+}
+
+TEST_F(LocalShareTest, NobodyJoinsBesideOneWhoseTextWasGivenAway) {
+    share();
+    share();
+    ASSERT_EQ(nodes_of_lock(), 1u);
+    const Sequencer sequencer(grants[0]);
+    share();
+    EXPECT_EQ(nodes_of_lock(), 2u);
+}
+
+TEST_F(LocalShareTest, OneRefusedCheckEndsAllWhoHoldByTheNode) {
+    share();
+    share(2);
+    nodes.erase(grants[0].node());  // no event comes
+    // One of them is found to have lost; what is known of the others is not asked for.
+    inside([this] { core->node_is_gone(internal::GrantAccess::share(grants[1])->own_hold()); });
+    for (const auto& grant : grants) EXPECT_FALSE(grant.held());
 }
 
 TEST_F(LocalShareTest, NobodyJoinsWhileNoServerAnswers) {
