@@ -41,6 +41,15 @@ struct Way {
     std::function<Grant(Deadline)> take;
 };
 
+/// Some sessions hand a lock over among their threads, some keep it, some do both or neither.
+LockOptions local_terms(const ActorOptions& actor, int index) {
+    LockOptions terms;
+    const int kind = actor.actor() + index;
+    if (kind % 2 == 0) terms.local_handovers = 3;
+    if (kind / 2 % 2 == 0) terms.keep_for = milliseconds(300);
+    return terms;
+}
+
 /// The ways of one recipe. The objects that they use live as long as they do.
 std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& options) {
     std::vector<Way> ways;
@@ -65,12 +74,15 @@ std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& op
     };
     switch (recipe) {
         case Recipe::exclusive_mutex:
-            for (int i = 0; i < kLocksEach; ++i) add(i, HoldMode::exclusive, ExclusiveMutex(session, path(i)), plainly);
+            for (int i = 0; i < kLocksEach; ++i) {
+                add(i, HoldMode::exclusive, ExclusiveMutex(session, path(i), local_terms(options, i)), plainly);
+            }
             break;
         case Recipe::read_write_lock:
             for (int i = 0; i < kLocksEach; ++i) {
-                add(i, HoldMode::exclusive, ReadWriteLock(session, path(i)), plainly);
-                add(i, HoldMode::shared, ReadWriteLock(session, path(i)), as_share);
+                const auto terms = local_terms(options, i);
+                add(i, HoldMode::exclusive, ReadWriteLock(session, path(i), terms), plainly);
+                add(i, HoldMode::shared, ReadWriteLock(session, path(i), terms), as_share);
             }
             break;
         case Recipe::semaphore:
@@ -111,7 +123,7 @@ std::vector<Way> ways_of(Recipe recipe, Session& session, const ActorOptions& op
     return ways;
 }
 
-/// One session, and for each recipe a thread that takes and gives back whatever it finds.
+/// One session, and for each recipe a thread, or several, that takes and gives back whatever it finds.
 class CrowdRole {
 public:
     CrowdRole(const ActorOptions& options, Board& board, Reply& reply)
@@ -130,8 +142,12 @@ public:
         reply_.say("connected");
         std::vector<std::jthread> threads;
         std::istringstream names(options_.text("recipes"));
-        for (std::string name; std::getline(names, name, ',');)
-            threads.emplace_back([this, &session, recipe = *recipe_named(name)] { work(session, recipe); });
+        for (std::string name; std::getline(names, name, ',');) {
+            const Recipe recipe = *recipe_named(name);
+            for (int i = 0; i < threads_of(recipe); ++i) {
+                threads.emplace_back([this, &session, recipe, i] { work(session, recipe, i); });
+            }
+        }
         std::string command;
         while (std::getline(std::cin, command) && command != "finish" && command != "quit") {
             if (command != "freeze") continue;
@@ -153,10 +169,15 @@ private:
         return options;
     }
 
-    void work(Session& session, Recipe recipe) {
+    /// Where threads of one session get a lock from each other, there are several.
+    static int threads_of(Recipe recipe) {
+        return recipe == Recipe::exclusive_mutex || recipe == Recipe::read_write_lock ? 3 : 1;
+    }
+
+    void work(Session& session, Recipe recipe, int thread) {
         try {
             std::mt19937_64 random(static_cast<std::uint64_t>(options_.number("seed")) * 64 +
-                                   static_cast<std::uint64_t>(recipe));
+                                   static_cast<std::uint64_t>(recipe) + static_cast<std::uint64_t>(kRecipes * thread));
             const auto ways = ways_of(recipe, session, options_);
             RegisterClient fenced(options_.text("register"));
             while (!finish_.stop_requested()) {
@@ -230,7 +251,8 @@ private:
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const Part& part = way.parts[std::min(i, way.parts.size() - 1)];
             const std::string node = nodes[i].substr(nodes[i].rfind('/') + 1);
-            entries.push_back(holds_.add(part.lock, now, grant->token(), node, belief, part.mode, grant->session_id()));
+            entries.push_back(holds_.add(part.lock, now, grant->token(), node, belief, part.mode, grant->session_id(),
+                                         grant->handovers()));
         }
         return entries;
     }

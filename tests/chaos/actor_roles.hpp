@@ -30,9 +30,10 @@ int run_writer(const ActorOptions& options, Board& board, Reply& reply);
 /// Commands and replies as for client.
 int run_naive(const ActorOptions& options, Board& board, Reply& reply);
 
-/// crowd: for each of `recipes` (by name, with commas) a thread that takes and gives back its locks in every way that
-/// the recipe has, with increments of the unfenced counters and of those behind the fenced `register`, until "finish";
-/// then once more in each way. Commands: freeze, finish. Says: connected, resumed, starved, error, done.
+/// crowd: for each of `recipes` (by name, with commas) a thread, or several, that takes and gives back its locks in
+/// every way that the recipe has, with increments of the unfenced counters and of those behind the fenced `register`,
+/// until "finish"; then once more in each way. Commands: freeze, finish. Says: connected, resumed, starved, error,
+/// done.
 int run_crowd(const ActorOptions& options, Board& board, Reply& reply);
 
 /// zklock: the same with processes of `zklock`, whose command is this program as run_command. Commands: freeze and thaw

@@ -31,6 +31,7 @@ Hold read_slot(const HoldSlot& slot) {
     hold.lock = slot.lock;
     hold.mode = static_cast<HoldMode>(slot.mode.load());
     hold.token = slot.token;
+    hold.handovers = slot.handovers;
     hold.session = slot.session;
     hold.node.assign(slot.node, strnlen(slot.node, sizeof(slot.node)));
     hold.last_true_at = slot.last_true_at;
@@ -76,7 +77,7 @@ Board::~Board() {
 }
 
 HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                          HoldMode mode, std::int64_t session) {
+                          HoldMode mode, std::int64_t session, std::int64_t handovers) {
     const int index = layout_->used.fetch_add(1);
     if (index >= kHolds || lock < 0 || lock >= kLocks) throw std::runtime_error("the board is full");
     HoldSlot& slot = layout_->holds[index];
@@ -84,6 +85,7 @@ HoldSlot& Board::add_hold(int actor, int lock, Stamp granted_at, std::int64_t to
     slot.lock = lock;
     slot.mode = static_cast<std::int32_t>(mode);
     slot.token = token;
+    slot.handovers = handovers;
     slot.session = session;
     std::strncpy(slot.node, node.c_str(), sizeof(slot.node) - 1);
     slot.last_true_at = granted_at;

@@ -15,7 +15,7 @@ namespace zkrecipes::chaos {
 /// that process was killed or is stopped.
 struct HoldSlot {
     std::atomic<std::int64_t> granted_at, last_true_at, first_false_at, lost_at, released_at, stopped_at, resumed_at;
-    std::atomic<std::int64_t> writes, last_write_at, token, session, fenced, refused;
+    std::atomic<std::int64_t> writes, last_write_at, token, handovers, session, fenced, refused;
     std::atomic<std::int32_t> actor, lock, mode, revivals, held_after_resume;
     char node[96];
 };
@@ -39,7 +39,7 @@ public:
 
     /// A new slot, already stamped as granted. Throws std::runtime_error when the board is full.
     HoldSlot& add_hold(int actor, int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                       HoldMode mode = HoldMode::exclusive, std::int64_t session = 0);
+                       HoldMode mode = HoldMode::exclusive, std::int64_t session = 0, std::int64_t handovers = 0);
 
     /// The unfenced counter of a lock. Read and write are two operations on purpose: two writers lose updates.
     std::int64_t read_counter(int lock) const noexcept;

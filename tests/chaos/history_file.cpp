@@ -57,6 +57,7 @@ private:
                                         {"mode", kModes[static_cast<int>(hold.mode)]},
                                         {"actor", hold.actor},
                                         {"token", hold.token},
+                                        {"handovers", hold.handovers},
                                         {"node", hold.node},
                                         {"session", hold.session},
                                         {"granted", at(hold.granted_at)},

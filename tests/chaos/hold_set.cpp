@@ -61,8 +61,9 @@ HoldSet::HoldSet(Board& board, int actor, Options options)
 HoldSet::~HoldSet() = default;
 
 std::shared_ptr<HoldSet::Entry> HoldSet::add(int lock, Stamp granted_at, std::int64_t token, const std::string& node,
-                                             Belief belief, HoldMode mode, std::int64_t session) {
-    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node, mode, session);
+                                             Belief belief, HoldMode mode, std::int64_t session,
+                                             std::int64_t handovers) {
+    HoldSlot& slot = board_.add_hold(actor_, lock, granted_at, token, node, mode, session, handovers);
     auto entry = std::make_shared<Entry>(slot, std::move(belief));
     const std::lock_guard lock_entries(mutex_);
     entries_.push_back(entry);

@@ -41,7 +41,8 @@ public:
 
     /// `granted_at` was read right after the grant was returned; session 0: unknown.
     std::shared_ptr<Entry> add(int lock, Stamp granted_at, std::int64_t token, const std::string& node, Belief belief,
-                               HoldMode mode = HoldMode::exclusive, std::int64_t session = 0);
+                               HoldMode mode = HoldMode::exclusive, std::int64_t session = 0,
+                               std::int64_t handovers = 0);
 
     /// One guarded write: only if held. True: written and counted as acknowledged.
     bool write(Entry& entry, std::int64_t value);

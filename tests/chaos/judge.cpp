@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace zkrecipes::chaos {
 
@@ -69,7 +70,7 @@ private:
                  describe(former) + " wrote " + ms(former.last_write_at - next.granted_at) + " after " +
                      describe(next) + " was granted");
         }
-        if (former.token >= next.token) {
+        if (!is_fenced(former, next)) {
             find(Violation::token_order, next.lock, describe(next) + " was granted after " + describe(former));
         }
     }
@@ -196,6 +197,10 @@ const char* to_string(Violation violation) noexcept {
         case Violation::not_first: return "not first in the queue";
     }
     return "?";
+}
+
+bool is_fenced(const Hold& former, const Hold& next) noexcept {
+    return std::pair(former.token, former.handovers) < std::pair(next.token, next.handovers);
 }
 
 std::int64_t sequence_of(const std::string& node) noexcept {

@@ -18,6 +18,7 @@ struct Hold {
     int lock = 0;                         // which lock; holds of different locks never conflict
     HoldMode mode = HoldMode::exclusive;  // judge() knows no other: round_judge.hpp does
     std::int64_t token = 0;               // czxid of the lock node
+    std::int64_t handovers = 0;           // of that node in its process, before this hold
     std::string node;                     // last component of its path; empty: unknown
     std::int64_t session = 0;             // that the node belongs to; 0: unknown
     Stamp granted_at = 0;                 // right after the grant was returned
@@ -64,7 +65,7 @@ enum class Violation {
     revived,         // held() answered true again
     stale_write,     // a write was allowed after another client had been granted the lock
     lost_update,     // the unfenced counter is not the number of acknowledged writes
-    token_order,     // a later grant has no larger token
+    token_order,     // a later grant has no larger token, nor a larger number of hand-overs of the same node
     not_first        // granted while an outsider went on seeing a node in front of it
 };
 const char* to_string(Violation violation) noexcept;
@@ -108,6 +109,9 @@ struct Verdict {
 /// Judges a recorded history; pure. A hold's own word is used only against it: what it claims as its belief is set
 /// against the grants of others and against what the outsider saw.
 Verdict judge(const History& history, const JudgeOptions& options = {});
+
+/// Whether the fencing token of `former`, or the number of its hand-over, is smaller.
+bool is_fenced(const Hold& former, const Hold& next) noexcept;
 
 /// The sequence number at the end of a lock node's name; -1: none.
 std::int64_t sequence_of(const std::string& node) noexcept;

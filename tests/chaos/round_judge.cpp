@@ -27,6 +27,8 @@ public:
             const bool plain = check_excuses(holds);
             verdict_.locks[lock].plain_judged = plain;
             if (plain) check_counter(lock, holds);
+            // What began after that on the same node: its owner could not know yet.
+            std::erase_if(holds, [](const Hold& hold) { return hold.granted_at == 0; });
             std::sort(holds.begin(), holds.end(),
                       [](const Hold& a, const Hold& b) { return a.granted_at < b.granted_at; });
             kind_of(lock) == LockKind::one ? check_alone(lock, holds) : check_together(lock, holds);
@@ -90,6 +92,7 @@ private:
                 }
                 plain = plain && hold.last_write_at <= at;
                 end_at(hold, at);
+                if (hold.granted_at > excuse.at && knows(excuse, hold)) hold.granted_at = 0;
             }
             // The dead say nothing any more, also not when they ended.
             const bool dead = record_.killed.count(hold.actor) + record_.commands.count(hold.actor) != 0;
@@ -118,10 +121,11 @@ private:
     // next: where sessions are unknown (a command of zklock) it is excused, and not accused.
     static constexpr Stamp kReach = from_ms(1000);
 
+    static bool knows(const Excuse& excuse, const Hold& hold) {
+        return excuse.lock >= 0 || (hold.session != 0 && excuse.session != 0);
+    }
     static bool is_surely_about(const Excuse& excuse, const Hold& hold) {
-        if (!excuse.surely) return false;
-        const bool known = excuse.lock >= 0 || (hold.session != 0 && excuse.session != 0);
-        return known || hold.granted_at <= excuse.at;
+        return excuse.surely && (knows(excuse, hold) || hold.granted_at <= excuse.at);
     }
 
     static void end_at(Hold& hold, Stamp at) {
@@ -181,7 +185,7 @@ private:
         }
         if (former.last_write_at > next.granted_at)
             find(Violation::stale_write, lock, who + ": the former wrote after the grant to the latter");
-        if (former.token >= next.token) find(Violation::token_order, lock, who + " were granted in this order");
+        if (!is_fenced(former, next)) find(Violation::token_order, lock, who + " were granted in this order");
     }
 
     void check_leases(int lock, const std::vector<Hold>& holds) {

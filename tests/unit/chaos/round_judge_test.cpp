@@ -71,6 +71,25 @@ TEST(RoundJudgeTest, TwoWhoHoldAloneAreAnOverlap) {
     EXPECT_THAT(violations(recorded({held(kMutex, 1, 0, 10), held(kMutex, 2, 5, 20)})), Contains(Violation::overlap));
 }
 
+TEST(RoundJudgeTest, HoldsOfOneNodeAreToldApartByTheirNumber) {
+    Hold next = held(kMutex, 1, 10, 20);
+    EXPECT_THAT(violations(recorded({held(kMutex, 1, 0, 10), next})), Contains(Violation::token_order));
+    next.handovers = 1;
+    EXPECT_THAT(violations(recorded({held(kMutex, 1, 0, 10), next})), IsEmpty());
+}
+
+TEST(RoundJudgeTest, WhatBeginsOnANodeThatWasDeletedByForceIsNotInTheOrder) {
+    Hold late = held(kMutex, 1, 30, 31);
+    late.handovers = 1;
+    auto record = recorded({held(kMutex, 1, 0, 10), held(kMutex, 2, 20, 29), late});
+    EXPECT_THAT(violations(record), Contains(Violation::token_order));
+    record.excuses.push_back({kMutex, "node-1", -1, on(15)});
+    EXPECT_THAT(violations(record), IsEmpty());
+    record.holds.back().last_true_at = on(9000);
+    record.holds.back().released_at = on(9001);
+    EXPECT_THAT(violations(record), Contains(Violation::outlived_node));
+}
+
 TEST(RoundJudgeTest, AWriterBesideAReaderIsAnOverlapEitherWay) {
     const auto reader_first = recorded({held(kReadWrite, 1, 0, 10, HoldMode::shared), held(kReadWrite, 2, 5, 20)});
     EXPECT_THAT(violations(reader_first), Contains(Violation::overlap));
