@@ -140,10 +140,10 @@ void AcquireOp::make_directory(Ticket ticket) {
 }
 
 void AcquireOp::list(Ticket ticket) {
-    core_->children(queue_->spec.directory,
-                    answered([this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                        fsm_->on_children(ticket, rc, names);
-                    }));
+    core_->list(queue_->spec.directory,
+                answered([this, ticket](Rc rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                    fsm_->on_children(ticket, rc, names);
+                }));
 }
 
 void AcquireOp::sync(Ticket ticket) {

@@ -92,6 +92,28 @@ void Requests::children(const std::string& path, Done<std::vector<std::string>, 
     connection_.client()->children(path, watch, answer_to(std::move(done), RequestKind::read));
 }
 
+void Requests::list(const std::string& path, ListDone done) {
+    Lists& lists = lists_[path];
+    if (lists.on_the_way >= kListsAtOnce) return lists.waiting.push_back(std::move(done));
+    send_list(path, {std::move(done)});
+}
+
+void Requests::send_list(const std::string& path, std::vector<ListDone> done) {
+    children(path, [this, path, done = std::move(done)](Rc rc, const std::vector<std::string>& names,
+                                                        const NodeStat& stat, Instant sent_at) {
+        const auto lists = lists_.find(path);
+        --lists->second.on_the_way;
+        auto waiting = std::exchange(lists->second.waiting, {});
+        if (!waiting.empty()) {
+            send_list(path, std::move(waiting));
+        } else if (lists->second.on_the_way == 0) {
+            lists_.erase(lists);
+        }
+        for (const auto& each : done) each(rc, names, stat, sent_at);
+    });
+    ++lists_[path].on_the_way;  // no answer comes from inside the request
+}
+
 void Requests::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
     connection_.client()->multi(std::move(ops), answer_to(std::move(done), RequestKind::write));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ public:
     void get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch = false);
     void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
     void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch = false);
+    /// As children. But if kListsAtOnce of this path are on the way, whoever asks is answered by the next one, which is
+    /// sent when one of those is answered: so it shows all that each of them had sent before it asked.
+    void list(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
     /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.
@@ -89,6 +93,13 @@ private:
         std::uint64_t number;
         std::uint64_t connection;
     };
+    using ListDone = Done<std::vector<std::string>, const NodeStat&>;
+    struct Lists {
+        std::size_t on_the_way = 0;
+        std::vector<ListDone> waiting;
+    };
+    static constexpr std::size_t kListsAtOnce = 8;
+    void send_list(const std::string& path, std::vector<ListDone> done);
     Rc on_answer(const Sent& sent, Rc rc);
     template <class Callback>
     auto answer_to(Callback done, RequestKind kind);
@@ -105,6 +116,7 @@ private:
     std::uint64_t handed_over_ = 0;  // requests
     std::uint64_t connections_ = 0;
     std::optional<std::uint64_t> seen_at_;  // seen_by_event() came behind this request, and nothing was answered since
+    std::map<std::string, Lists> lists_;    // by path
     std::uint64_t behind_ = 0;              // the connection on which reads that are older than it may be outdated
 };
 

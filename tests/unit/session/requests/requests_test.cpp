@@ -1,4 +1,4 @@
-// What a session asks after a watch event was relied on, and the connection has broken.
+// What a session asks after a watch event was relied on, and the connection has broken; and lists that many share.
 #include "support/session_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -117,6 +117,66 @@ TEST_F(RequestsTest, WithoutAnEventSuchAReadIsAnsweredAsItIs) {
     runtime->run();
     read.answer(Reply{});
     EXPECT_THAT(told, ElementsAre("/data: ok"));
+}
+
+// ---- lists of one directory -----------------------------------------------------------------------------------------
+
+class ListsTest : public RequestsTest {
+protected:
+    void list(int times, const std::string& path = "/l") {
+        for (int i = 0; i < times; ++i) {
+            inside([&] {
+                core->list(path, [this, number = ++asked](Rc rc, const std::vector<std::string>& names, const NodeStat&,
+                                                          Instant) {
+                    told.push_back(std::to_string(number) + ": " + (names.empty() ? to_string(rc) : names.front()));
+                });
+            });
+        }
+    }
+    void answer_list(const std::string& name) {
+        Request request = client().take("children");
+        ASSERT_TRUE(request.answer);
+        Reply reply;
+        reply.names = {name};
+        request.answer(reply);
+        runtime->run();
+    }
+    int asked = 0;
+};
+
+TEST_F(ListsTest, AFewAreAskedAtOnce) {
+    list(8);
+    list(1, "/other");
+    EXPECT_EQ(client().open.size(), 9u);
+}
+
+TEST_F(ListsTest, ManyShareTheNextOneWhichIsSentAfterTheyHaveAsked) {
+    list(100);
+    EXPECT_EQ(client().open.size(), 8u);
+    answer_list("before");
+    EXPECT_THAT(told, ElementsAre("1: before")) << "the others have asked after that list was sent";
+    EXPECT_EQ(client().open.size(), 8u);
+    list(1);
+    told.clear();
+    for (int i = 0; i < 7; ++i) answer_list("before");
+    ASSERT_EQ(client().open.size(), 2u) << "one for 92 of them, and one for the last";
+    told.clear();
+    answer_list("behind");
+    EXPECT_EQ(told.size(), 92u);
+    EXPECT_EQ(told.front(), "9: behind");
+    answer_list("last");
+    EXPECT_EQ(told.back(), "101: last");
+    EXPECT_THAT(client().open, IsEmpty());
+    list(9);
+    EXPECT_EQ(client().open.size(), 8u) << "as in the beginning";
+}
+
+TEST_F(ListsTest, WhoeverWaitsForOneIsToldThatTheConnectionBroke) {
+    list(10);
+    client().disconnect();  // which answers what is open
+    runtime->run();
+    EXPECT_EQ(told.size(), 10u);
+    EXPECT_EQ(told.back(), "10: connection lost");
 }
 
 }  // namespace
