@@ -75,9 +75,14 @@ Lock LockRegistryOf<Lock>::get(std::string_view key) {
     internal::check_usable(impl_ ? impl_->cores.front().get() : nullptr, "LockRegistry", "get", path());
     auto& self = *impl_;
     std::string name(key);
-    std::unordered_map<std::string, Lock> unused;  // outlives the mutex
+    {
+        const std::lock_guard guard(self.mutex);
+        if (const auto found = self.locks.find(name); found != self.locks.end()) return found->second.same();
+    }
+    // Both without the mutex: they take the lock of the session, under which a retry policy may come here.
+    auto lock = Lock::in(self.core_of(name), self.path_of(name), self.options);
+    std::unordered_map<std::string, Lock> unused;
     const std::lock_guard guard(self.mutex);
-    if (const auto found = self.locks.find(name); found != self.locks.end()) return found->second.same();
     if (self.locks.size() >= self.tidy_at) {
         for (auto at = self.locks.begin(); at != self.locks.end();) {
             const auto next = std::next(at);
@@ -86,8 +91,7 @@ Lock LockRegistryOf<Lock>::get(std::string_view key) {
         }
         self.tidy_at = std::max(self.kFewest, 2 * self.locks.size());
     }
-    auto lock = Lock::in(self.core_of(name), self.path_of(name), self.options);
-    return self.locks.emplace(std::move(name), std::move(lock)).first->second.same();
+    return self.locks.try_emplace(std::move(name), std::move(lock)).first->second.same();
 }
 
 template <class Lock>

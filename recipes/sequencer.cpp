@@ -114,7 +114,8 @@ const char* to_string(HoldMode mode) noexcept {
     return "?";
 }
 
-Sequencer::Sequencer(const Grant& grant, Bearer bearer) : token_(grant.token()), bearer_(bearer) {
+Sequencer::Sequencer(const Grant& grant, Bearer bearer)
+    : token_(grant.token()), handovers_(grant.handovers()), bearer_(bearer) {
     constexpr const char* operation = "Sequencer";
     const auto& share = GrantAccess::share(grant);
     if (!share) {
@@ -140,13 +141,14 @@ Sequencer Sequencer::parse(std::string_view text) {
     auto& what = std::get<internal::SequencerText>(parsed);
     Sequencer out;
     out.token_ = what.token;
+    out.handovers_ = what.handovers;
     out.bearer_ = what.may_release ? Bearer::may_release : Bearer::may_check;
     out.nodes_ = std::move(what.nodes);
     return out;
 }
 
 std::string Sequencer::text() const {
-    return internal::write_sequencer({token_, bearer_ == Bearer::may_release, nodes_});
+    return internal::write_sequencer({token_, handovers_, bearer_ == Bearer::may_release, nodes_});
 }
 
 HoldMode Sequencer::mode() const noexcept {

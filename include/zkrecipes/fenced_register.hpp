@@ -90,6 +90,10 @@ public:
     }
 
     struct Highest {
+        Highest() = default;
+        /// All three: without its hand-overs a token would let in those who held by the same node before.
+        Highest(FencingToken of_exclusive, FencingToken of_shared, std::uint32_t with_exclusive)
+            : exclusive(of_exclusive), shared(of_shared), handovers(with_exclusive) {}
         FencingToken exclusive = 0;  ///< 0: none
         FencingToken shared = 0;
         std::uint32_t handovers = 0;  ///< with `exclusive`

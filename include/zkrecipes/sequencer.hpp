@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +27,10 @@ ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 /// compare its token with the largest one seen (FencedRegister). A sequencer is only a value and holds no lock itself.
 /// After it was moved from, it describes no hold: functions that need its nodes throw Error lock_lost.
 ///
-/// Text: "zkr1:<token in hex>:<node>,<node>…". A node is one letter for its mode (x, s, l) and its path as the servers
-/// see it, with every byte except letters, digits and "/", "_", "-", "." written as %XX. With Bearer::may_release it
-/// begins with "zkr1r:". There is exactly one text for each hold.
+/// Text: "zkr1:<token in hex>:<node>,<node>…", with ".<handovers in hex>" behind the token if that is not 0. A node is
+/// one letter for its mode (x, s, l) and its path as the servers see it, with every byte except letters, digits and
+/// "/", "_", "-", "." written as %XX. With Bearer::may_release it begins with "zkr1r:". There is exactly one text for
+/// each hold.
 class ZKRECIPES_API Sequencer {
 public:
     struct Node {
@@ -49,6 +51,7 @@ public:
 
     std::string text() const;
     FencingToken token() const noexcept { return token_; }
+    std::uint32_t handovers() const noexcept { return handovers_; }  ///< as Grant::handovers()
     /// `lease` if all nodes are leases, `shared` if all are shared, otherwise `exclusive`.
     HoldMode mode() const noexcept;
     Bearer bearer() const noexcept { return bearer_; }
@@ -63,6 +66,7 @@ private:
     Sequencer() = default;
 
     FencingToken token_ = 0;
+    std::uint32_t handovers_ = 0;
     Bearer bearer_ = Bearer::may_check;
     std::vector<Node> nodes_;
 };

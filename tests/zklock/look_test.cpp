@@ -207,6 +207,16 @@ TEST_F(ZklockLookTest, HoldEndsWithASignalOrWithTheLock) {
     EXPECT_THAT(lost.err(), HasSubstr("is gone"));
 }
 
+TEST_F(ZklockLookTest, BreakRemovesTheLastOneFirst) {
+    const auto holder = hold_with_command({});
+    const auto waiter = start({lock(), "touch", scratch_ / "ran"});
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const Outcome broken = zklock({"break", "--all", "--yes", "--connect", connect_string(), lock()});
+    EXPECT_EQ(broken.code, 0);
+    const auto removed = broken.out.substr(broken.out.find("\nremoved "));
+    EXPECT_LT(removed.find("-lock-0000000001"), removed.find("-lock-0000000000")) << broken.out;
+}
+
 TEST_F(ZklockLookTest, NothingOfZklocksOwnBecomesStdin) {
     ZklockProcess::Setup secret;
     secret.input = "digest:u:p\n";

@@ -181,8 +181,9 @@ void AcquireOp::is_next(const std::string& name) {
 void AcquireOp::unwatch() {
     if (!next_.empty()) core_->no_longer_next(std::exchange(next_, {}));
     if (hold_ != nullptr) {
-        // Granted on the event: what changed the directory is told in a moment, and the own node will be deleted by us.
-        for (auto* watch : {&directory_, &own_}) core_->watch_table().abandon(std::exchange(*watch, 0));
+        // Granted on the event: what changed the directory is told in a moment. An end of the own node is the hold's.
+        core_->watch_table().abandon(std::exchange(directory_, 0));
+        if (own_ != 0) core_->take_watch(hold_, std::exchange(own_, 0));
     }
     for (auto* watch : {&watch_, &second_, &directory_, &own_}) replace(*watch, 0);
 }

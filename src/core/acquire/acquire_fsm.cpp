@@ -390,8 +390,9 @@ void AcquireFsm::is_next(Ahead by) {
 }
 
 void AcquireFsm::on_own_fired(Ticket ticket, WatchEventType type) {
-    if (!at(ticket, Ahead::own) && !at(ticket, Ahead::own_asked)) return;
-    type == WatchEventType::deleted ? own_node_missing() : send_own_watch();
+    // Whoever has deleted it, and also after an outage: a server that knows of its create has told.
+    if (current(ticket, Step::waiting) && type == WatchEventType::deleted) return own_node_missing();
+    if (at(ticket, Ahead::own) || at(ticket, Ahead::own_asked)) send_own_watch();
 }
 
 // ---- the predecessor has gone -------------------------------------------------------------------------------------

@@ -87,7 +87,12 @@ std::shared_ptr<Acquisition> LocalQueue::make_try(Acquisition::Done done) {
 }
 
 void LocalQueue::end_try(const std::shared_ptr<HoldRef>& share) {
-    if (share) held_by(share);
+    if (share) {
+        // What this session had is gone then, whether it was told or not.
+        fsm_.on_doubt();
+        end_hold_before();
+        held_by(share);
+    }
     fsm_.end_try(share != nullptr);
 }
 
@@ -128,10 +133,14 @@ void LocalQueue::on_place(std::uint64_t number, AcquireAnswer answer) {
 
 void LocalQueue::grant(WaiterId id) {
     const auto share = std::exchange(granted_, nullptr);
-    // The node of the hold before it is gone then. Its owner may not have been told yet.
-    if (const auto before = front_hold_.lock()) core_->node_is_gone(before);
+    end_hold_before();
     held_by(share);
     take_waiter(id).granted(share);
+}
+
+/// Another one has been granted: its node is gone. Its owner may not have been told yet.
+void LocalQueue::end_hold_before() {
+    if (const auto before = front_hold_.lock()) core_->node_is_gone(before);
 }
 
 void LocalQueue::refuse(WaiterId id) { take_waiter(id).refused(*refusal_); }
@@ -156,8 +165,9 @@ void LocalQueue::watch_for_loss(const std::shared_ptr<HoldRef>& share) {
     front_hold_ = share->own_hold();
     core_->on_loss(share->own_hold(), [weak = weak_from_this(), lost = front_hold_] {
         const auto self = weak.lock();
-        const auto hold = lost.lock();
-        if (!self || !hold || self->front_ != hold.get()) return;
+        // The hold itself may be no more, if nobody has it.
+        const bool other = !self || lost.owner_before(self->front_hold_) || self->front_hold_.owner_before(lost);
+        if (other || self->front_ == nullptr) return;
         self->cancel_timer();
         self->front_ = nullptr;
         self->stop_watching();
@@ -248,7 +258,7 @@ void LocalQueue::watch_others() {
     // By raw pointer: nothing is called after unwatch(), which comes before the end of this object.
     SessionCore::WatchListener listener;
     listener.listed = [this](Rc rc, const std::vector<std::string>& names, const NodeStat&) {
-        if (rc != Rc::ok) watch_ = 0;
+        if (rc != Rc::ok) core_->unwatch(std::exchange(watch_, 0));  // also one that waits for a directory
         // An only child may be that of another client, if somebody has deleted our node.
         others_known_ =
             rc == Rc::ok && names.size() == 1 && front_ != nullptr && names.front() == base_name(front_->node());

@@ -80,6 +80,7 @@ private:
     LocalWaiter& take_waiter(WaiterId id);
     void held_by(const std::shared_ptr<HoldRef>& share);
     void watch_for_loss(const std::shared_ptr<HoldRef>& share);
+    void end_hold_before();
     void drop(const std::shared_ptr<HoldRef>& share);
     /// Entered once, on the same node. Null: that must not be.
     std::shared_ptr<HoldRef> successor_of(HoldRef& share);

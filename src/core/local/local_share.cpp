@@ -7,7 +7,7 @@ namespace zkrecipes::internal {
 
 std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
     const auto one = inside_.empty() ? nullptr : inside_.back().lock();
-    if (!one || joined_ >= terms.local_handovers) return nullptr;
+    if (!one || closed_ || joined_ >= terms.local_handovers) return nullptr;
     const auto& core = one->core();
     if (core->runtime().now() - since_ >= terms.local_turn) return nullptr;
     for (const auto& each : inside_) {
@@ -26,6 +26,7 @@ std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
 bool SharedNode::stays(HoldRef& share) {
     std::erase_if(inside_, [&share](const auto& each) { return each.lock().get() == &share; });
     if (inside_.empty()) return false;
+    if (!share.core()->may_go_on(*share.own_hold())) closed_ = true;  // something of its owner may still come
     share.core()->leave_node(share.own_hold());
     return true;
 }

@@ -27,6 +27,7 @@ private:
 
     const Instant since_;  // the first of them holds
     std::uint32_t joined_ = 0;
+    bool closed_ = false;                         // nobody may join any more
     std::vector<std::weak_ptr<HoldRef>> inside_;  // each has this object as its heir; expired: it stays for ever
 };
 

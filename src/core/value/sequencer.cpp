@@ -60,7 +60,7 @@ public:
     }
     std::size_t at() const { return at_; }
 
-    /// 0: not a token as hex_of writes it.
+    /// 0: not a number above 0 as hex_of writes it.
     std::int64_t token() {
         std::int64_t value = 0;
         const char* const begin = text_.data() + at_;
@@ -125,6 +125,7 @@ std::string write_sequencer(const SequencerText& what) {
     std::string out(kBegin);
     if (what.may_release) out.push_back(kMayRelease);
     out.append(":").append(hex_of(what.token));
+    if (what.handovers != 0) out.append(".").append(hex_of(what.handovers));
     char separator = ':';
     for (const auto& node : what.nodes) {
         out.push_back(std::exchange(separator, ','));
@@ -146,6 +147,13 @@ std::variant<SequencerText, SequencerProblem> parse_sequencer(std::string_view t
     if (!reader.take(':')) return problem("a colon is missing");
     out.token = reader.token();
     if (out.token == 0) return problem("not a token: hexadecimal, in small letters, above 0, without leading zeros");
+    if (reader.take('.')) {
+        const std::int64_t handovers = reader.token();
+        out.handovers = static_cast<std::uint32_t>(handovers);
+        if (handovers == 0 || out.handovers != handovers) {
+            return problem("not a number of hand-overs: hexadecimal, as the token, and below 2^32");
+        }
+    }
     if (!reader.take(':')) return problem("a colon is missing");
     do {
         if (out.nodes.size() == Sequencer::max_nodes) {

@@ -104,6 +104,19 @@ void LeaseKeeper::watch_own_nodes(const HoldPtr& hold) {
 void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
     HoldTable::Entry* entry = holds_.find(hold.get());
     if (entry == nullptr || entry->watches[index] != 0 || !connection_.connected()) return;
+    // Over the budget: only the heartbeat looks after it.
+    entry->watches[index] = watches_.watch_node(hold->nodes()[index], listener_of_own_node(hold, index));
+    if (entry->watches[index] == 0) entry->wants_watch = false;
+}
+
+void LeaseKeeper::take_watch(const HoldPtr& hold, WatchId watch) {
+    HoldTable::Entry* entry = holds_.find(hold.get());
+    if (entry == nullptr) return watches_.unwatch(watch);
+    watches_.watch_table().hand_over(watch, listener_of_own_node(hold, 0));
+    entry->watches[0] = watch;
+}
+
+WatchListener LeaseKeeper::listener_of_own_node(const HoldPtr& hold, std::size_t index) {
     WatchListener listener;
     listener.ready = [this, hold, index](Rc rc, const std::string& data, const NodeStat& stat) {
         HoldTable::Entry* mine = holds_.find(hold.get());
@@ -132,9 +145,7 @@ void LeaseKeeper::watch_own_node(const HoldPtr& hold, std::size_t index) {
         else
             watch_own_node(hold, index);
     };
-    // Over the budget: only the heartbeat looks after it.
-    entry->watches[index] = watches_.watch_node(hold->nodes()[index], std::move(listener));
-    if (entry->watches[index] == 0) entry->wants_watch = false;
+    return listener;
 }
 
 void LeaseKeeper::watch_revocation(const HoldPtr& hold) {

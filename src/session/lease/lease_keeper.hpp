@@ -53,6 +53,8 @@ public:
     /// Runs `told` under the session lock when a client is seen to ask for the node from now on; not after the hold was
     /// passed on.
     void on_asked_to_give_way(const std::shared_ptr<Hold>& hold, std::function<void()> told);
+    /// `watch` on the node of this hold tells the session from now on. The hold has one node, and no watch yet.
+    void take_watch(const std::shared_ptr<Hold>& hold, WatchId watch);
     /// The hold is lost, if it is not over: something has proved that its node is gone.
     void node_is_gone(const std::shared_ptr<Hold>& hold) { lose(hold.get(), "its node is gone"); }
     /// The contender with this own node is next, and holds on an event if the lease is fresh then: so heartbeats are
@@ -108,6 +110,7 @@ private:
     void on_checked(const std::vector<HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
     void watch_own_nodes(const HoldPtr& hold);
     void watch_own_node(const HoldPtr& hold, std::size_t index);
+    WatchListener listener_of_own_node(const HoldPtr& hold, std::size_t index);
     void tell_of_revocation(const HoldPtr& hold);
 
     SessionLock& lock_;

@@ -48,17 +48,23 @@ Rc Requests::on_answer(const Sent& sent, Rc rc) {
     port_.on_touch(sent.at, now, sent.kind == RequestKind::urgent);
     before_connect_ = std::max(before_connect_, sent.at);
     const bool of_this_connection = sent.connection == connections_;
-    if (seen_at_ && of_this_connection && sent.number > *seen_at_) seen_at_.reset();
-    // It went out on this connection all the same, before we knew of it and so in front of catch_up().
-    if (sent.kind == RequestKind::read && !of_this_connection && behind_ == connections_) return Rc::connection_loss;
+    if (of_this_connection && sent.kind == RequestKind::urgent) catching_up_ = false;
+    if (seen_at_ && of_this_connection && !catching_up_ && sent.number > *seen_at_) seen_at_.reset();
+    // It went out on this connection all the same, before we knew of it and so in front of catch_up(). Or that request
+    // itself was not executed.
+    const bool may_be_old = !of_this_connection || catching_up_;
+    if (sent.kind == RequestKind::read && may_be_old && behind_ == connections_) return Rc::connection_loss;
     return rc;
 }
 
 void Requests::catch_up() {
     if (!seen_at_) return;
     behind_ = connections_;
-    // It is committed also where it is refused.
-    heartbeat({"/"}, {});
+    catching_up_ = true;
+    // It is committed also where it is refused. But a busy server may not have executed it.
+    heartbeat({"/"}, [this, connection = connections_](Rc, const std::vector<MultiResult>&, Instant) {
+        if (catching_up_ && connection == connections_ && connection_.connected()) catch_up();
+    });
 }
 
 void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,

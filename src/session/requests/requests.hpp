@@ -75,6 +75,7 @@ public:
     void on_connected(Instant now) {
         last_request_ = now;
         ++connections_;
+        catching_up_ = false;
     }
     /// The connection or the handle is gone: no answer is late any more.
     void expect_nothing() { stalled_reply_probe_.forget(); }
@@ -117,6 +118,7 @@ private:
     std::uint64_t connections_ = 0;
     std::optional<std::uint64_t> seen_at_;  // seen_by_event() came behind this request, and nothing was answered since
     std::map<std::string, Lists> lists_;    // by path
+    bool catching_up_ = false;              // no committed request of this connection was answered since catch_up()
     std::uint64_t behind_ = 0;              // the connection on which reads that are older than it may be outdated
 };
 

@@ -84,6 +84,12 @@ void WatchTable::settle(Entries::iterator found) {
     entries_.erase(found);
 }
 
+void WatchTable::hand_over(WatchId id, WatchListener listener) {
+    if (const auto found = listeners_.find(id); found != listeners_.end()) {
+        std::swap(found->second.listener, listener);  // what the former one owns ends with this call
+    }
+}
+
 WatchListener WatchTable::take(WatchId id) {
     auto node = listeners_.extract(id);
     return node.empty() ? WatchListener{} : std::move(node.mapped().listener);

@@ -57,7 +57,9 @@ public:
     WatchId add(const std::string& path, WatchListener listener, WatchKind kind = WatchKind::node);
     /// Neither function of the listener is called from now on. Harmless with an unknown id.
     void remove(WatchId id) { drop(id, true); }
-    /// The same where the node is about to be deleted by us, which uses up the watch without a further request.
+    /// From now on another listener is told of this watch. `ready` is called only if it was not yet.
+    void hand_over(WatchId id, WatchListener listener);
+    /// As remove, where the node is about to be deleted by us, which uses up the watch without a further request.
     void abandon(WatchId id) { drop(id, false); }
 
     void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <ranges>
 #include <zkrecipes/inspect.hpp>
 
 #include "zklock/command_line/connection.hpp"
@@ -75,7 +76,8 @@ int break_command(const Options& options, Console& console) {
     } else if (!options.quiet) {
         print(shown(victims));
     }
-    for (const Participant& victim : victims) {
+    // The last first: otherwise whoever is next would be granted the lock before it is removed itself.
+    for (const Participant& victim : victims | std::views::reverse) {
         // Removes exactly the node that was shown, not the present holder.
         const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
         if (!options.quiet) print((removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n");

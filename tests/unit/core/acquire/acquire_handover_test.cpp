@@ -199,6 +199,22 @@ TEST_F(AcquireHandover, AnOwnNodeThatWentInAnOutageIsNotHeld) {
     expect_granted(0);
 }
 
+TEST_F(AcquireHandover, AnOwnNodeThatWentInAnOutageIsMadeAnew) {
+    const auto holder = enter('a');
+    w.fsm.start();
+    settle();
+    w.suspend();
+    const auto node = w.fsm.node();
+    w.reconnect();
+    w.remove(node);  // as it is told after the reconnect
+    settle();
+    EXPECT_EQ(w.created, 2);
+    EXPECT_NE(w.fsm.node(), node);
+    EXPECT_TRUE(w.fsm.is_waiting());
+    end_of(holder);
+    EXPECT_EQ(w.ended, Ended::granted);
+}
+
 TEST_F(AcquireHandover, TheOwnSessionIsNotHandedOverToByAnEvent) {
     w.owner_of_others = w.session;
     const auto holder = enter('a');

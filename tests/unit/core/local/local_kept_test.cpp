@@ -157,6 +157,61 @@ TEST_F(LocalKeptTest, AnOnlyNodeThatIsAnotherClientsIsAContender) {
     EXPECT_THAT(asked, Contains("remove " + node));
 }
 
+TEST_F(LocalKeptTest, WithoutItsDirectoryNothingIsKeptNorWatched) {
+    make_mutex(keeping(10s));
+    ask(1);
+    nodes.erase(grants.front().node());  // by an operator, and no event has come yet
+    nodes.erase("/l");
+    release_first();
+    runtime->while_running([this] { mutex.reset(); });
+    EXPECT_EQ(leftovers(), "");
+    put("/l");
+    serve();
+}
+
+TEST_F(LocalKeptTest, AGrantToATryEndsWhatTheSessionHadBefore) {
+    for (const bool keeps : {true, false}) {
+        make_mutex(keeps ? keeping(10s) : LockOptions{});
+        const auto call = [this](Deadline deadline) {
+            mutex->acquire_async(deadline, {},
+                                 [this](AcquireResult result) { grants.push_back(std::move(result.value)); });
+            runtime->run();
+        };
+        call(Deadline::passed());  // its list is on its way
+        call(Deadline::never());
+        answer(client().take());  // so it creates a node behind that of the other call
+        runtime->run();
+        while (grants.empty()) {
+            answer(client().take());
+            runtime->run();
+        }
+        Grant first = std::move(grants.front());
+        grants.clear();
+        const std::string node = first.node();
+        if (keeps) {
+            first.release();
+            runtime->run();
+        }
+        nodes.erase(node);  // by an operator, and no event comes
+        serve();
+        ASSERT_EQ(grants.size(), 1u);
+        EXPECT_NE(grants.front().node(), node);
+        EXPECT_FALSE(first.held());
+        ask(1);
+        EXPECT_EQ(grants.size(), 1u) << "it waits";
+        EXPECT_TRUE(grants.front().held());
+        release_first();
+        EXPECT_EQ(grants.size(), 1u);
+        grants.clear();
+        first.release();
+        serve();
+        runtime->while_running([this] { mutex.reset(); });
+        serve();
+        EXPECT_EQ(nodes_of_lock(), 0u);
+        EXPECT_EQ(leftovers(), "");
+    }
+}
+
 TEST_F(LocalKeptTest, AKeptNodeThatAnotherClientAsksForIsGivenBack) {
     for (const bool is_watched : {true, false}) {
         make_mutex(keeping(10s));

@@ -278,6 +278,19 @@ TEST_F(LocalQueueTest, ANodeThatAnotherClientAsksForIsNotHandedOver) {
     EXPECT_NE(grants.front().node(), node);
 }
 
+TEST_F(LocalQueueTest, AfterALossOfAHoldThatNobodyHasTheNextIsServed) {
+    ExclusiveMutex other(*session, "/l", handing_over(9));
+    EXPECT_EQ(served([&] {
+                  ExclusiveMutex forgotten(*session, "/l", handing_over(9));
+                  forgotten.lock();
+              }),
+              "ok");
+    next_session();
+    make_mutex(handing_over(9));
+    ask(1);
+    EXPECT_EQ(grants.size(), 1u);
+}
+
 // ---- no room for a second node --------------------------------------------------------------------------------------
 
 TEST_F(LocalQueueTest, WithoutRoomForASecondNodeTheNextWaiterWaitsForTheFirst) {

@@ -160,6 +160,16 @@ TEST_F(LocalShareTest, NobodyJoinsBesideOneWhoseTextWasGivenAway) {
     EXPECT_EQ(nodes_of_lock(), 2u);
 }
 
+TEST_F(LocalShareTest, NobodyJoinsAfterOneWhoseTextWasGivenAway) {
+    share();
+    share();
+    const Sequencer sequencer(grants[0]);
+    release(0);
+    share();
+    ASSERT_EQ(grants.size(), 2u);
+    EXPECT_EQ(nodes_of_lock(), 2u);
+}
+
 TEST_F(LocalShareTest, OneRefusedCheckEndsAllWhoHoldByTheNode) {
     share();
     share(2);

@@ -52,7 +52,7 @@ TEST(SequencerTest, PathsOfAnyBytesBecomeOneWordOfPlainCharacters) {
     const std::string path =
         "/l\xC3\xB6"
         "ck s,:%/a/x-lock-0000000001";
-    const auto text = write_sequencer({1, false, {{path, HoldMode::exclusive}}});
+    const auto text = write_sequencer({1, 0, false, {{path, HoldMode::exclusive}}});
     EXPECT_EQ(text, "zkr1:1:x/l%C3%B6ck%20s%2C%3A%25/a/x-lock-0000000001");
     EXPECT_EQ(Sequencer::parse(text).nodes()[0].path, path);
 }
@@ -94,9 +94,22 @@ TEST(SequencerTest, WhatIsNotExactlyTheTextIsRefusedWithThePlaceAndTheReason) {
     }
 }
 
+TEST(SequencerTest, TheNumberOfHandOversStandsBehindTheToken) {
+    const std::string node = ":x" + std::string(kMutexNode);
+    const auto sequencer = Sequencer::parse("zkr1:10000002b.1f" + node);
+    EXPECT_EQ(sequencer.token(), 0x10000002b);
+    EXPECT_EQ(sequencer.handovers(), 31u);
+    EXPECT_EQ(sequencer.text(), "zkr1:10000002b.1f" + node);
+    EXPECT_EQ(Sequencer::parse("zkr1:10000002b.ffffffff" + node).handovers(), 0xffffffffu);
+    for (const char* number : {".0", ".", ".01", ".1F", ".100000000", ".-1", "."}) {
+        EXPECT_TRUE(std::holds_alternative<SequencerProblem>(parse_sequencer("zkr1:10000002b" + (number + node))))
+            << number;
+    }
+}
+
 TEST(SequencerTest, WhateverIsTakenIsWrittenAgainAsItWas) {
     std::minstd_rand random(1);
-    const std::string good = "zkr1r:10000002b:x" + kMutexNode + ",s" + kShareNode + ",l" + kLeaseNode;
+    const std::string good = "zkr1r:10000002b.2a:x" + kMutexNode + ",s" + kShareNode + ",l" + kLeaseNode;
     int taken = 0;
     for (int i = 0; i < 20'000; ++i) {
         std::string text = good;
@@ -183,8 +196,8 @@ TEST(FencedRegisterTest, RunsTellWhatCameOfIt) {
     EXPECT_EQ(fence.highest("a").exclusive, 4);
     EXPECT_EQ(fence.highest("a").shared, 3);
     EXPECT_EQ(fence.highest("b").exclusive, 0);
-    fence.remember("b", {.exclusive = 5, .shared = 6});
-    fence.remember("b", {.exclusive = 1, .shared = 1});
+    fence.remember("b", {5, 6, 0});
+    fence.remember("b", {1, 1, 0});
     EXPECT_FALSE(fence.admit_exclusive("b", 5));
     EXPECT_TRUE(fence.admit_exclusive("b", 6));
 }

@@ -65,6 +65,24 @@ TEST_F(RequestsTest, AfterAnEventACommittedRequestComesFirstOnTheNextConnection)
     EXPECT_EQ(client().open.at(0).path, "/l/n");
 }
 
+TEST_F(RequestsTest, UntilACommittedRequestIsExecutedReadsAreLost) {
+    event();
+    reconnect();
+    get("/data");
+    remove("/node");
+    answer("multi", Rc::throttled);
+    ASSERT_EQ(client().open.size(), 3u) << "it is sent again";
+    answer("get");
+    answer("remove");
+    EXPECT_THAT(told, ElementsAre("/data: connection lost", "/node: ok"));
+    commit_heartbeats();
+    get("/data");
+    answer("get");
+    EXPECT_EQ(told.back(), "/data: ok");
+    reconnect();
+    EXPECT_THAT(client().open, IsEmpty());
+}
+
 TEST_F(RequestsTest, AnAnswerToWhatWasAskedAfterTheEventIsAsNewAsTheEvent) {
     event();
     get("/data");
@@ -92,6 +110,7 @@ TEST_F(RequestsTest, AReadThatWentOutBeforeTheReconnectWasKnownIsLost) {
     read.answer(Reply{});
     write.answer(Reply{});
     EXPECT_THAT(told, ElementsAre("/data: connection lost", "/node: ok"));
+    commit_heartbeats();  // answers come in order
     get("/data");
     answer("get");
     EXPECT_THAT(told, ElementsAre("/data: connection lost", "/node: ok", "/data: ok"));

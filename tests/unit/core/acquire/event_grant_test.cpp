@@ -1,0 +1,66 @@
+// A grant on the event that the predecessor has gone, in a whole session: what is known of the own node afterwards.
+#include <zkrecipes/exclusive_mutex.hpp>
+
+#include <gmock/gmock.h>
+
+#include "unit/recipes/served_fixture.hpp"
+
+namespace zkrecipes::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class EventGrantTest : public ServedTest {
+protected:
+    EventGrantTest() {
+        connect();
+        put("/l");
+        put(predecessor, "", 0x999);
+        nodes["/l"].next_number = 1;
+        mutex.emplace(*session, "/l");
+        mutex->acquire_async(Deadline::never(), {}, [this](AcquireResult result) { grant = std::move(result.value); });
+        serve();
+        asked.clear();
+        erase(predecessor);
+        runtime->run();
+    }
+    ~EventGrantTest() override {
+        runtime->while_running([this] {
+            grant.release();
+            mutex.reset();
+        });
+        serve();
+    }
+    const std::string predecessor = "/l/_c_00000000-0000-4000-8000-00000000000a-lock-0000000000";
+    std::optional<ExclusiveMutex> mutex;
+    Grant grant;
+};
+
+TEST_F(EventGrantTest, NothingIsAskedFor) {
+    EXPECT_TRUE(grant.held());
+    serve();
+    EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(EventGrantTest, TheWatchOnTheOwnNodeGoesOnForTheHold) {
+    erase(grant.node());
+    runtime->run();
+    EXPECT_FALSE(grant.held());
+    EXPECT_TRUE(grant.lost().stop_requested());
+}
+
+TEST_F(EventGrantTest, ALongHoldAsksForNoOtherWatch) {
+    runtime->advance(700ms);
+    serve();
+    EXPECT_THAT(asked, Not(Contains(HasSubstr("get"))));
+    grant.release();
+    serve();
+    EXPECT_EQ(leftovers(), "");
+}
+
+}  // namespace
+}  // namespace zkrecipes::testing
