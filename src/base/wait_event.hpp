@@ -41,6 +41,14 @@ public:
         set_ = true;
         changed_.notify_all();
     }
+    /// The same, by somebody who keeps this object until it returns: the waiter need not wait for the mutex again.
+    void set_and_keep() noexcept {
+        {
+            const std::lock_guard lock(mutex_);
+            set_ = true;
+        }
+        changed_.notify_all();
+    }
     void wait() {
         std::unique_lock lock(mutex_);
         while (!set_) changed_.wait(lock);

@@ -34,7 +34,7 @@ public:
     bool over() const noexcept { return over_; }
     /// *lock held*
     void answer(SessionCore& core) {
-        core.defer([self = shared_from_this()] { self->event_.set(); });
+        core.defer([self = shared_from_this()] { self->event_.set_and_keep(); });
         answered_ = over_ = true;
         core.remove_observer(*this);
     }
