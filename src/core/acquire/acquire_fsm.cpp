@@ -297,6 +297,9 @@ void AcquireFsm::send_watch() {
     was_away_ = behind_event_ = false;
     ahead_ = Ahead::none;
     port_.watch(next_ticket(), predecessor_);
+    if (!spec_.fast_handover || second_.empty()) return;
+    ahead_ = Ahead::second;
+    port_.watch_second(ticket_, second_);
 }
 
 void AcquireFsm::on_watching(Ticket ticket, Rc rc, std::int64_t owner) {
@@ -324,11 +327,9 @@ void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
 
 /// The predecessor, of the session `owner`, is watched.
 void AcquireFsm::prepare(std::int64_t owner) {
-    if (!spec_.fast_handover || owner == node_session_) return;
-    if (only_predecessor_) return send_own_watch();
-    if (second_.empty()) return;
-    ahead_ = Ahead::second;
-    port_.watch_second(ticket_, second_);
+    const bool other_session = owner != node_session_;
+    if (!other_session) ahead_ = Ahead::none;
+    if (spec_.fast_handover && other_session && only_predecessor_) send_own_watch();
 }
 
 void AcquireFsm::on_second(Ticket ticket, Rc rc) {
