@@ -291,6 +291,20 @@ TEST_F(LocalQueueTest, AfterALossOfAHoldThatNobodyHasTheNextIsServed) {
     EXPECT_EQ(grants.size(), 1u);
 }
 
+TEST_F(LocalQueueTest, DifferentOptionsHavePlacesOfTheirOwn) {
+    make_mutex();
+    ask(2);
+    EXPECT_EQ(nodes_of_lock(), 2u);
+    LockOptions guarded;
+    guarded.acl = Acl::creator_all();
+    ExclusiveMutex other(*session, "/l", guarded);
+    other.acquire_async(in(5s), {}, [](AcquireResult) {});
+    serve();
+    EXPECT_EQ(nodes_of_lock(), 3u);
+    runtime->advance(6s);
+    serve();
+}
+
 // ---- no room for a second node --------------------------------------------------------------------------------------
 
 TEST_F(LocalQueueTest, WithoutRoomForASecondNodeTheNextWaiterWaitsForTheFirst) {

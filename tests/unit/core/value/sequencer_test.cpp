@@ -186,6 +186,20 @@ TEST(FencedRegisterTest, ADowngradedShareIsRefusedAfterAWriterWithTheSameToken) 
     EXPECT_TRUE(restarted.admit_exclusive("a", 101));
 }
 
+TEST(FencedRegisterTest, HoldersOfOneNodeAreToldApartByTheirNumber) {
+    FencedRegister fence;
+    EXPECT_TRUE(fence.admit_exclusive("a", {100, 0}));
+    EXPECT_TRUE(fence.admit_exclusive("a", {100, 2}));
+    EXPECT_TRUE(fence.admit_exclusive("a", {100, 2})) << "the same hold";
+    EXPECT_FALSE(fence.admit_exclusive("a", {100, 1})) << "it gave the lock back in its process, and writes late";
+    FencedRegister restarted;
+    restarted.remember("a", fence.highest("a"));
+    EXPECT_FALSE(restarted.admit_exclusive("a", {100, 1}));
+    EXPECT_TRUE(restarted.admit_exclusive("a", {100, 2}));
+    EXPECT_TRUE(restarted.admit_exclusive("a", {101, 0})) << "the next node";
+    EXPECT_FALSE(restarted.admit_exclusive("a", {100, 9}));
+}
+
 TEST(FencedRegisterTest, RunsTellWhatCameOfIt) {
     FencedRegister fence;
     EXPECT_EQ(fence.run_exclusive("a", 2, [] { return 42; }), 42);
