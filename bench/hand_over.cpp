@@ -120,7 +120,8 @@ void count_hand_overs(benchmark::State& state, Place& place, int sessions) {
         const bool shown = what.find("heartbeats") != std::string::npos || median(row.floor) > 0 || row.ours[0] > 0.005;
         if (shown) add(state, std::move(row));
     };
-    add_row("requests", [](const HandOverRequests& requests) { return requests.total(); });
+    add_row("requests, p50", [](const HandOverRequests& requests) { return requests.usual; });
+    add_row("requests, mean", [](const HandOverRequests& requests) { return requests.total(); });
     for (std::size_t i = 0; i < static_cast<std::size_t>(Purpose::count); ++i) {
         const auto purpose = static_cast<Purpose>(i);
         add_row("  " + std::string(to_string(purpose)), [purpose](const auto& requests) { return requests[purpose]; });

@@ -72,9 +72,12 @@ double HandOverRequests::total() const {
 HandOverRequests requests_of_hand_overs(const std::vector<Record>& trace, const std::string& directory) {
     HandOverRequests sum;
     std::map<std::int64_t, Hold> sessions;
-    const auto add = [&sum](const Hold& hold) {
+    std::vector<double> totals;
+    const auto add = [&](const Hold& hold) {
         if (!hold.counts()) return;
         ++sum.holds;
+        totals.push_back(std::accumulate(hold.requests.begin(), hold.requests.end(), 0) -
+                         hold.requests[static_cast<std::size_t>(Purpose::heartbeat)]);
         for (std::size_t i = 0; i < hold.requests.size(); ++i) sum.by_purpose[i] += hold.requests[i];
     };
     for (const Record& record : trace) {
@@ -97,6 +100,8 @@ HandOverRequests requests_of_hand_overs(const std::vector<Record>& trace, const 
     }
     for (const auto& [session, hold] : sessions) add(hold);
     for (double& each : sum.by_purpose) each /= std::max(sum.holds, 1);
+    std::sort(totals.begin(), totals.end());
+    if (!totals.empty()) sum.usual = totals[totals.size() / 2];
     return sum;
 }
 

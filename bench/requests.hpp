@@ -27,6 +27,7 @@ std::string_view to_string(Purpose purpose);
 struct HandOverRequests {
     std::array<double, static_cast<std::size_t>(Purpose::count)> by_purpose{};
     int holds = 0;
+    double usual = 0;  // the median of all but heartbeats
 
     double operator[](Purpose purpose) const { return by_purpose[static_cast<std::size_t>(purpose)]; }
     /// All but heartbeats.
