@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -45,13 +44,23 @@ std::string user_name(uid_t uid) {
     return uid == known ? name : "uid " + std::to_string(uid);
 }
 
-std::string utc(std::chrono::system_clock::time_point at) {
-    const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
-    std::tm parts{};
-    gmtime_r(&seconds, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
+/// "2026-01-02T03:04:05Z". Not by strftime, which takes as long as all else that an acquire does before it sends.
+void append_utc(std::string& out, std::chrono::system_clock::time_point at) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
+    const auto day = std::chrono::floor<std::chrono::days>(seconds);
+    const std::chrono::year_month_day date(day);
+    const std::chrono::hh_mm_ss time(seconds - day);
+    const auto append = [&out](long number, int digits, char after) {
+        char text[4];
+        for (int i = digits; i-- > 0; number /= 10) text[i] = static_cast<char>('0' + number % 10);
+        out.append(text, static_cast<std::size_t>(digits)).push_back(after);
+    };
+    append(static_cast<int>(date.year()), 4, '-');
+    append(static_cast<unsigned>(date.month()), 2, '-');
+    append(static_cast<unsigned>(date.day()), 2, 'T');
+    append(time.hours().count(), 2, ':');
+    append(time.minutes().count(), 2, ':');
+    append(time.seconds().count(), 2, 'Z');
 }
 
 /// Length of the UTF-8 character at the front; 0: none.
@@ -168,10 +177,17 @@ Payload::Payload(const LockOptions& options, std::string_view operation, std::st
 }
 
 std::string Payload::at(std::chrono::system_clock::time_point since, std::size_t waiting) const {
-    std::string out = before_since_ + utc(since) + '"';
-    const std::string number = waiting == 0 ? "" : ",\"waiting\":" + std::to_string(waiting);
-    if (out.size() + number.size() + after_since_.size() <= kMaxPayload) out += number;
-    return out + after_since_;
+    std::string out;
+    out.reserve(kMaxPayload);
+    out += before_since_;
+    append_utc(out, since);
+    out += '"';
+    if (waiting != 0) {
+        const std::string number = ",\"waiting\":" + std::to_string(waiting);
+        if (out.size() + number.size() + after_since_.size() <= kMaxPayload) out += number;
+    }
+    out += after_since_;
+    return out;
 }
 
 void read_id(std::string data, Participant& participant) {
