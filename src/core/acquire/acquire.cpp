@@ -207,7 +207,9 @@ bool AcquireOp::look_ahead(Ticket ticket) {
 
 void AcquireOp::watch_own(Ticket ticket, const std::string& name) {
     SessionCore::WatchListener listener;
-    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat&) { fsm_->on_own_watched(ticket, rc); };
+    listener.ready = [this, ticket](Rc rc, const std::string&, const NodeStat& stat) {
+        fsm_->on_own_watched(ticket, rc, stat);
+    };
     listener.fired = [this, ticket](WatchEventType type) { fsm_->on_own_fired(ticket, type); };
     replace(own_, core_->watch_node(path_of(name), std::move(listener)));
 }

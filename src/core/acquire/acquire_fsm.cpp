@@ -378,10 +378,11 @@ void AcquireFsm::send_own_watch() {
     port_.watch_own(ticket_, node_);
 }
 
-void AcquireFsm::on_own_watched(Ticket ticket, Rc rc) {
+void AcquireFsm::on_own_watched(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!at(ticket, Ahead::own_asked)) return;
     ahead_ = Ahead::none;
-    if (rc == Rc::no_node) return own_node_missing();
+    const bool made_again = rc == Rc::ok && stat.czxid != czxid_;  // by somebody else, under our name
+    if (rc == Rc::no_node || made_again) return own_node_missing();
     if (rc == Rc::ok) is_next(Ahead::own);
 }
 

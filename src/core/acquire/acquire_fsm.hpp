@@ -134,7 +134,7 @@ public:
     void on_second_fired(Ticket ticket, WatchEventType type);
     void on_looked_ahead(Ticket ticket, Rc rc, const std::vector<std::string>& names);
     void on_directory_fired(Ticket ticket);
-    void on_own_watched(Ticket ticket, Rc rc);
+    void on_own_watched(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_own_fired(Ticket ticket, WatchEventType type);
 
     bool is_waiting() const noexcept { return is_idle(); }

@@ -199,6 +199,23 @@ TEST_F(AcquireHandover, AnOwnNodeThatWentInAnOutageIsNotHeld) {
     expect_granted(0);
 }
 
+TEST_F(AcquireHandover, AnOwnNodeThatSomebodyElseHasMadeAgainIsNotReliedOn) {
+    const auto holder = enter('a');
+    std::string node;
+    w.before_watch = [&] {
+        node = w.fsm.node();
+        w.children[node] = {w.kOther, ++w.zxid};
+    };
+    w.fsm.start();
+    settle();
+    EXPECT_EQ(w.created, 2);
+    end_of(holder);
+    EXPECT_NE(w.ended, Ended::granted) << "the stranger's node is before the new one";
+    w.remove(node);
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+}
+
 TEST_F(AcquireHandover, AnOwnNodeThatWentInAnOutageIsMadeAnew) {
     const auto holder = enter('a');
     w.fsm.start();

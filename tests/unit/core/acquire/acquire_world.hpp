@@ -235,7 +235,9 @@ public:
         send([this, t, name](bool, Rc rc) {
             if (rc == Rc::ok && !children.contains(name)) rc = Rc::no_node;
             if (rc == Rc::ok) own = {name, t};
-            fsm.on_own_watched(t, rc);
+            NodeStat stat;
+            if (rc == Rc::ok) stat.czxid = children.at(name).czxid;
+            fsm.on_own_watched(t, rc, stat);
         });
     }
     void is_next(const std::string& name) override { next = name; }
