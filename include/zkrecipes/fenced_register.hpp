@@ -19,8 +19,8 @@
 
 namespace zkrecipes {
 
-/// What a holder shows to a FencedRegister: its token, and Grant::handovers() where LockOptions::local_handovers or
-/// keep_for is set.
+/// What an exclusive holder presents to a FencedRegister: Grant::token(), and Grant::handovers(). The second number is
+/// needed only if the lock has LockOptions::local_handovers or keep_for.
 struct Fence {
     Fence(FencingToken token_of_grant, std::uint32_t handovers_of_grant = 0)  // NOLINT: most have but a token
         : token(token_of_grant), handovers(handovers_of_grant) {}
@@ -32,10 +32,10 @@ struct Fence {
 /// Remembers the largest fencing tokens that a server has seen, for each of its resources. It admits the present holder
 /// and refuses former holders. Needs no ZooKeeper and no clock. Header-only.
 ///
-/// An exclusive holder is admitted unless a larger token was admitted before. A shared holder is admitted unless an
-/// exclusive holder with the same or a larger token was admitted before. So no former holder can act after a later one.
-/// This includes a downgrade: when its shared hold was admitted, its exclusive hold is refused. The tokens of a
-/// semaphore have no order: do not use them here.
+/// An exclusive holder is admitted unless a larger token was admitted before, or the same exclusive token with more
+/// hand-overs. A shared holder is admitted unless an exclusive holder with the same or a larger token was admitted
+/// before. So no former holder can act after a later one. This includes a downgrade: once the shared hold is admitted,
+/// the exclusive hold that it came from is refused. The tokens of a semaphore have no order: do not use them here.
 ///
 /// Safe for concurrent use by threads. The function that is passed to run_exclusive or run_shared runs while its
 /// resource is locked, so no later holder can be admitted between the check of the token and the function. It must be
@@ -91,12 +91,13 @@ public:
 
     struct Highest {
         Highest() = default;
-        /// All three: without its hand-overs a token would let in those who held by the same node before.
+        /// Needs all three numbers: without the hand-overs, the register would admit earlier holders that had the same
+        /// lock node, and so the same token.
         Highest(FencingToken of_exclusive, FencingToken of_shared, std::uint32_t with_exclusive)
             : exclusive(of_exclusive), shared(of_shared), handovers(with_exclusive) {}
         FencingToken exclusive = 0;  ///< 0: none
         FencingToken shared = 0;
-        std::uint32_t handovers = 0;  ///< with `exclusive`
+        std::uint32_t handovers = 0;  ///< of the holder with the token `exclusive`
     };
     /// The largest tokens that were admitted.
     Highest highest(std::string_view resource) const {

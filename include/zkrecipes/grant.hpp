@@ -18,9 +18,10 @@ class HoldRef;
 struct GrantAccess;
 }  // namespace internal
 
-/// Grows with every later holder of the same lock, but for holders to which the lock was handed over inside a process
-/// (LockOptions::local_handovers, keep_for). A resource that remembers the largest token it has seen can refuse a
-/// former holder. It is the zxid of the transaction that created the lock node.
+/// Grows with every later lock node of the same lock. A resource that remembers the largest token it has seen can
+/// refuse a former holder. The token is the zxid of the transaction that created the lock node (after a downgrade: that
+/// of the exclusive node plus one). So holders with the same lock node, which are in one process, have the same token.
+/// See LockOptions::local_handovers, LockOptions::keep_for and Grant::handovers().
 using FencingToken = std::int64_t;
 
 /// A hold: of a lock, of one or more leases of a semaphore, or of a leadership. Move-only. The destructor releases it.
@@ -63,8 +64,9 @@ public:
     std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
-    /// 0 for the first hold on its lock node, and larger for each later one on the same node, which has the same token
-    /// (LockOptions::local_handovers, keep_for). The pair of token and this number grows with every holder.
+    /// Tells exclusive holds with the same lock node, and so with the same token, apart (LockOptions::local_handovers,
+    /// keep_for). It is 0 for the first of them, and larger for each later one. So the pair of token and this number
+    /// grows with every exclusive holder. 0 for a shared hold.
     std::uint32_t handovers() const noexcept;
     std::string node() const;  ///< absolute path of the lock node as the servers see it; "": empty
     /// All nodes of the hold: one for each member of a MultiLock, in the order of its members, or one for each lease.
@@ -72,13 +74,15 @@ public:
     std::int64_t session_id() const noexcept;
 
     /// Releases the lock. Does not block and does not fail: while no server answers, the session keeps trying until the
-    /// node or the session is gone. Does nothing if the grant is empty.
+    /// node or the session is gone. With LockOptions::local_handovers or keep_for, the node may stay for the next
+    /// holder of this session. Does nothing if the grant is empty.
     void release() noexcept;
 
     /// Releases the lock and blocks until the servers have confirmed it. Returns false if the deadline passes before
     /// (the session then keeps trying), or if the session ends before. Returns true at once if the grant is empty, or
-    /// if other re-entrant grants still hold the lock. Throws Error only where the library must not be used: closed in
-    /// a child made by fork(); would_deadlock in a retry policy, where it releases the lock all the same.
+    /// if other re-entrant grants or joined shared holds still hold the lock. Throws Error only where the library must
+    /// not be used: closed in a child made by fork(); would_deadlock in a retry policy, where it releases the lock all
+    /// the same.
     bool release_and_wait(Deadline deadline = Deadline::never());
 
 private:

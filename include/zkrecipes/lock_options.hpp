@@ -31,14 +31,16 @@ struct LockOptions {
     /// tokens. All clients of the lock must set the same delay. ExclusiveMutex only; see docs/recipes/lock_delay.md.
     /// Zero: no delay. At most 366 days.
     std::chrono::milliseconds delay_after_loss{0};
-    /// How often in one turn the lock may go from one holder of this session to the next without a request; the token
-    /// stays the same then. Of shared holds: how many may join one. 0: never. ExclusiveMutex and ReadWriteLock. See
-    /// docs/recipes/local.md.
+    /// Exclusive holds: how many calls of this session may hold the lock one after the other by the same lock node,
+    /// including the first one. The lock goes from one to the next without a request, and they have the same token. 0
+    /// and 1: every hold has its own node. Shared holds: how many calls may join the first one on its node. 0: none.
+    /// For ExclusiveMutex and ReadWriteLock. See docs/recipes/local.md.
     std::uint32_t local_handovers = 0;
-    std::chrono::milliseconds local_turn{1000};  ///< after this time since its first grant a node is not handed over
-    /// How long after its first grant a node may stay without a holder, for the next acquire in this session. It ends
-    /// as soon as another client wants the lock. Zero: not at all. Not with delay_after_loss. ExclusiveMutex, and
-    /// exclusive holds of ReadWriteLock.
+    /// A lock node is handed over, and shared holds join it, only until this time after the node was granted.
+    std::chrono::milliseconds local_turn{1000};
+    /// After a release, the session may keep the lock node for its next acquire, until this time after the node was
+    /// granted. It deletes the node earlier if another contender creates a node. Zero: it keeps no node. Not together
+    /// with delay_after_loss. For ExclusiveMutex, and for exclusive holds of ReadWriteLock. See docs/recipes/local.md.
     std::chrono::milliseconds keep_for{0};
     Dialect dialect = Dialect::curator;  ///< a recipe that does not support it throws Errc::unsupported
 };
@@ -58,8 +60,8 @@ struct Participant {
     std::string user;
     std::string name;
     std::map<std::string, std::string> labels;
-    /// How many more calls of the same session waited when the node was made: a session has one place in the queue of a
-    /// lock, whatever number of its calls wait.
+    /// How many further calls of the same session waited for the lock when the session took this place in the queue. A
+    /// session has one place for all its calls that wait with equal LockOptions. See docs/recipes/local.md.
     std::uint64_t waiting = 0;
     bool revocation_requested = false;  ///< a request to release the lock has replaced the node's data
     std::string raw;                    ///< the node's data, unparsed

@@ -27,8 +27,8 @@ ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 /// compare its token with the largest one seen (FencedRegister). A sequencer is only a value and holds no lock itself.
 /// After it was moved from, it describes no hold: functions that need its nodes throw Error lock_lost.
 ///
-/// Text: "zkr1:<token in hex>:<node>,<node>…", with ".<handovers in hex>" behind the token if that is not 0. A node is
-/// one letter for its mode (x, s, l) and its path as the servers see it, with every byte except letters, digits and
+/// Text: "zkr1:<token in hex>:<node>,<node>…". If handovers() is not 0, ".<handovers in hex>" follows the token. A node
+/// is one letter for its mode (x, s, l) and its path as the servers see it, with every byte except letters, digits and
 /// "/", "_", "-", "." written as %XX. With Bearer::may_release it begins with "zkr1r:". There is exactly one text for
 /// each hold.
 class ZKRECIPES_API Sequencer {
@@ -72,7 +72,8 @@ private:
 };
 
 /// Whether exactly this hold existed when the servers were asked: at one point of ZooKeeper's own history all its nodes
-/// existed, and they were those made with its token. The answer needs a majority of the servers, so a server that is
+/// existed, and they were those made with its token. If shared holds have joined this one, the answer is true until the
+/// last of them is released (docs/recipes/local.md). The answer needs a majority of the servers, so a server that is
 /// cut off cannot answer with an old state. The hold may be over when the answer arrives. So use a Transaction or a
 /// FencedRegister for writes that a former holder must not make.
 ///
@@ -81,9 +82,9 @@ private:
 ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
 
 /// Ends the hold of another process, if that process has allowed it (Bearer::may_release): deletes its nodes, all of
-/// them or none. The process of the holder must live until then, because its hold ends with its session. The holder
-/// gets the hold reported as lost. So do all who joined it (docs/recipes/local.md). Returns false if the hold was over
-/// already, or if its nodes do not match the token.
+/// them or none. The process of the holder must live until then, because its hold ends with its session. The process of
+/// the holder sees the hold as lost. The same is true for shared holds that have joined it (docs/recipes/local.md).
+/// Returns false if the hold was over already, or if its nodes do not match the token.
 ///
 /// Blocks for two round trips. Throws Error not_owner if the holder has not allowed it, and as still_held.
 ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
