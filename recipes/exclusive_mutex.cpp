@@ -7,13 +7,16 @@
 // Nodes of a ReadWriteLock on the same path are contenders, too.
 //
 // Steps (src/core/acquire/acquire_fsm.cpp runs them):
+//   0. The calls of a session line up for one place in the queue (src/core/local/).
 //   1. Create the own node, and send exists(<path>) directly after it. If the directory has one child, and its last
 //      change was that create, the lock is held. One round trip.
 //   2. Otherwise list <path>. If no contender has a lower number, the lock is held. Only the numbers decide (by
 //      serial arithmetic), not the text before them. Children that are no lock nodes do not count.
 //   3. Otherwise watch the predecessor: the nearest contender with a lower number. So a release wakes one waiter.
-//   4. When the predecessor is gone: if it was the only contender before us, check the own node by a committed write;
-//      if the node exists, the lock is held. Otherwise go back to 2 and send that check along.
+//      Meanwhile learn when the predecessor is the only contender before us, and watch the own node then.
+//   4. When the predecessor is gone: if all of that was known, the lock is held at once. If only the predecessor was
+//      before us, check the own node by a committed write; if the node exists, the lock is held. Otherwise go back to
+//      2 and send that check along.
 //   5. Release: delete the own node. The caller does not wait; the session makes sure that it happens.
 //   With LockOptions::delay_after_loss there are further steps between 1, 2 or 4 and the grant, and before 5:
 //   src/core/acquire/lock_delay_fsm.hpp.
