@@ -59,12 +59,11 @@ public:
     void succeeded_by(Hold& next);
     /// While it is bound, its nodes guard something of its owner that may come later than its end, so nobody else may
     /// go on with them. For ever, if it is never unbound. Anywhere.
-    void bind_to_owner() const noexcept {
-        bonds_.fetch_add(1, std::memory_order_acq_rel);
-        std::atomic_thread_fence(std::memory_order_seq_cst);  // held() is asked afterwards; see pass_on
-    }
+    void bind_to_owner() const noexcept { bonds_.fetch_add(1, std::memory_order_acq_rel); }
     void unbind() const noexcept { bonds_.fetch_sub(1, std::memory_order_acq_rel); }
     bool bound_to_owner() const noexcept { return bonds_.load(std::memory_order_acquire) != 0; }
+    /// The same. Whoever binds it after that sees what the caller did before, for example mark_ended().
+    bool was_bound_to_owner() const noexcept { return bonds_.fetch_add(0, std::memory_order_acq_rel) != 0; }
     void request_stop() noexcept { lost_source_.request_stop(); }
     void request_revocation() noexcept { revocation_source_.request_stop(); }
 

@@ -124,8 +124,7 @@ std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
     if (sure_entry(*hold) == nullptr) return nullptr;
     // It ends first: whoever binds it at this moment, under the lock of another session, sees one or the other.
     hold->mark_ended();
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (hold->bound_to_owner()) return nullptr;
+    if (hold->was_bound_to_owner()) return nullptr;
     auto next = std::make_shared<Hold>(lock_.shared_runtime(), view_, hold->nodes(), hold->czxid(), hold->session_id(),
                                        hold->incarnation());
     hold->succeeded_by(*next);
