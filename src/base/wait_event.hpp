@@ -36,17 +36,10 @@ class WaitEvent {
 public:
     /// Where fibers work.
     void set() noexcept {
-        // Notify under the mutex: the waiter's frame owns this object and may be gone right after wait() returns.
+        // Notify under the mutex: the waiter's frame owns this object and may be gone right after wait() returns, and
+        // so may the waiter's thread, with that by which Boost.Fiber wakes it.
         const std::lock_guard lock(mutex_);
         set_ = true;
-        changed_.notify_all();
-    }
-    /// The same, by somebody who keeps this object until it returns: the waiter need not wait for the mutex again.
-    void set_and_keep() noexcept {
-        {
-            const std::lock_guard lock(mutex_);
-            set_ = true;
-        }
         changed_.notify_all();
     }
     void wait() {

@@ -34,7 +34,7 @@ public:
     bool over() const noexcept { return over_; }
     /// *lock held*
     void answer(SessionCore& core) {
-        core.defer([self = shared_from_this()] { self->event_.set_and_keep(); });
+        core.defer([self = shared_from_this()] { self->event_.set(); });
         answered_ = over_ = true;
         core.remove_observer(*this);
     }
