@@ -50,7 +50,7 @@ void measure(Csv& table, int locks) {
     clients->open(server->connect_string(), sessions, kTimeout);
     const int client_before = kib_of(clients->pid(), "VmRSS");
     const double acquired = clients->acquire(locks);
-    seconds_until("each lock node is watched", [&] { return server->watch_count() >= locks; });
+    seconds_until("each lock node is watched", [&] { return mntr(*server, {"zk_watch_count"}) >= locks; });
     const double client_kib = kib_of(clients->pid(), "VmRSS") - client_before;
     const auto held = live_heap(*server);
     std::optional<double> found;
