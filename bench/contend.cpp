@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "bench/table.hpp"
+#include "bench/median.hpp"
 
 namespace zkrecipes::bench {
 

@@ -2,17 +2,21 @@
 
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 namespace zkrecipes::bench {
 
-Place::Place(int servers) {
+Place::Place(int servers, testenv::ServerOptions options) {
     if (servers == 1) {
-        server_ = std::make_unique<testenv::ZkServer>();
+        server_ = std::make_unique<testenv::ZkServer>(std::move(options));
         gates_.emplace_back(server_->endpoint());
         servers_.push_back(server_->connect_string());
         return;
     }
-    ensemble_ = std::make_unique<testenv::ZkEnsemble>(servers);
+    testenv::EnsembleOptions members;
+    members.servers = servers;
+    members.server = std::move(options);
+    ensemble_ = std::make_unique<testenv::ZkEnsemble>(std::move(members));
     for (int i = 0; i < servers; ++i) {
         gates_.emplace_back(ensemble_->member(i).endpoint());
         servers_.push_back(ensemble_->connect_string(i));

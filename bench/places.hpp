@@ -15,7 +15,7 @@ namespace zkrecipes::bench {
 /// number, for every side alike.
 class Place {
 public:
-    explicit Place(int servers);
+    explicit Place(int servers, testenv::ServerOptions options = {});
     /// The servers that ZKRECIPES_BENCH_HOSTS names, without gates; otherwise one server of our own.
     static Place& to_time();
     static Place& one_server();  ///< our own, as long as the program runs

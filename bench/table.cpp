@@ -40,13 +40,6 @@ void print_line(const std::string& what, const std::string& floor, const std::st
 
 }  // namespace
 
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 void add(benchmark::State& state, Row row) {
     const std::string name = row.what + ", " + row.unit;
     if (!row.floor.empty()) state.counters[name + ", floor"] = median(row.floor);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/median.hpp"
+
 namespace zkrecipes::bench {
 
 /// One line of the table: what was measured for each side, one value per paired run. A side without values was not
@@ -18,8 +20,6 @@ struct Row {
     std::vector<double> curator;
     std::string instead_of_ours{};  ///< why there are no values of ours
 };
-
-double median(std::vector<double> values);
 
 /// Prints one line for each row, below the name of its benchmark: the medians, and of the ratios of the pairs the
 /// median and the range.

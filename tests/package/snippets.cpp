@@ -10,11 +10,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <mutex>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <unistd.h>
@@ -149,3 +151,11 @@ void multi_lock() {
     }
     // [/multi_lock]
 }
+
+// [ensemble_of]
+std::uint32_t ensemble_of(std::string_view key, std::uint32_t ensembles) {
+    std::uint32_t hash = 2166136261;  // FNV-1a
+    for (const unsigned char byte : key) hash = (hash ^ byte) * 16777619;
+    return hash % ensembles;
+}
+// [/ensemble_of]
