@@ -58,6 +58,20 @@ public:
         if (!changed) return std::nullopt;
         return CounterChange{rule->before(), rule->after(), *changed};
     }
+    void change_async(const std::shared_ptr<NumberChange>& rule, const char* operation, Deadline deadline,
+                      std::stop_token stop, std::function<void(CounterResult)> done) const {
+        check_callable(done, operation, path());
+        core->throw_if_closed(operation, path());
+        change_later(core, place, rule, operation, deadline, std::move(stop),
+                     [rule, done = std::move(done)](const ValueUpdateAnswer& answer) {
+                         using How = ValueUpdateAnswer::How;
+                         std::optional<CounterChange> change;
+                         if (answer.how == How::changed || answer.how == How::unchanged) {
+                             change = {rule->before(), rule->after(), answer.how == How::changed};
+                         }
+                         done(to_result(change, answer.error));
+                     });
+    }
     std::shared_ptr<NumberChange> rule(NumberChange::Kind kind, std::int64_t operand, std::int64_t expected = 0) const {
         return std::make_shared<NumberChange>(kind, format, operand, expected);
     }
@@ -67,8 +81,25 @@ public:
                std::stop_token stop) const {
         const auto changed = change_blocking(core, place, rule, operation, deadline, std::move(stop));
         if (changed) return *changed;
-        throw Error(Errc::unreachable, operation, place->user_path,
-                    "the deadline passed or it was stopped before anything was sent; nothing was written");
+        throw not_sent(operation);
+    }
+    void write_async(const std::shared_ptr<ValueUpdateRule>& rule, const char* operation, Deadline deadline,
+                     std::stop_token stop, std::function<void(Result<bool>)> done) const {
+        check_callable(done, operation, path());
+        core->throw_if_closed(operation, path());
+        change_later(core, place, rule, operation, deadline, std::move(stop),
+                     [unsent = not_sent(operation), done = std::move(done)](ValueUpdateAnswer answer) {
+                         using How = ValueUpdateAnswer::How;
+                         if (answer.how == How::nothing) answer.error = unsent;
+                         done(to_result(answer.how == How::changed, answer.error));
+                     });
+    }
+    Error not_sent(const char* operation) const {
+        return {Errc::unreachable, operation, place->user_path,
+                "the deadline passed or it was stopped before anything was sent; nothing was written"};
+    }
+    Steps<std::int64_t> read(const char* operation, Fresh fresh) const {
+        return number_in(read_content(core, operation, path(), fresh, nullptr), operation, place, format);
     }
     std::string data_of(std::int64_t number, const char* operation) const {
         if (format.fits(number)) return format.write(number);
@@ -82,6 +113,16 @@ public:
     const std::shared_ptr<SessionCore> core;
     const NumberFormat format;
     const std::shared_ptr<const ValuePlace> place;
+
+private:
+    static Steps<std::int64_t> number_in(Steps<std::optional<NodeContent>> read, const char* operation,
+                                         std::shared_ptr<const ValuePlace> place, NumberFormat format) {
+        const auto content = co_await std::move(read);
+        if (!content) co_return 0;
+        const auto number = format.read(content->data);
+        if (!number) throw Error(Errc::bad_data, operation, place->user_path, format.problem(content->data));
+        co_return *number;
+    }
 };
 
 }  // namespace internal
@@ -89,7 +130,6 @@ public:
 using internal::AtomicCounterImpl;
 using internal::NumberChange;
 using internal::SessionAccess;
-using internal::ValueUpdateAnswer;
 
 AtomicCounter::AtomicCounter(Session& session, std::string path, CounterOptions options)
     : impl_(std::make_shared<AtomicCounterImpl>(SessionAccess::core(session), path, std::move(options))) {}
@@ -99,13 +139,14 @@ AtomicCounter::~AtomicCounter() = default;
 
 std::int64_t AtomicCounter::get(Fresh fresh, Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "get");
-    constexpr const char* operation = "get";
-    const auto content =
-        internal::read_content(impl->core, operation, path(), fresh, nullptr, deadline, std::move(stop));
-    if (!content) return 0;
-    const auto number = impl->format.read(content->data);
-    if (!number) throw Error(Errc::bad_data, operation, impl->place->user_path, impl->format.problem(content->data));
-    return *number;
+    return impl->read("get", fresh).get(deadline, std::move(stop));
+}
+
+void AtomicCounter::get_async(Fresh fresh, Deadline deadline, std::stop_token stop,
+                              std::function<void(Result<std::int64_t>)> done) {
+    constexpr const char* operation = "get_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, path(), impl->read(operation, fresh), deadline, std::move(stop), std::move(done));
 }
 
 // Without a deadline and a stop there is always an answer.
@@ -130,17 +171,18 @@ std::optional<CounterChange> AtomicCounter::try_add_until(std::int64_t delta, De
 
 void AtomicCounter::add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                               std::function<void(CounterResult)> done) {
-    const auto impl = internal::usable(impl_, "add_async");
     constexpr const char* operation = "add_async";
-    internal::check_callable(done, operation, path());
-    impl->core->throw_if_closed(operation, path());
-    const auto rule = impl->rule(NumberChange::Kind::add, delta);
-    change_later(impl->core, impl->place, rule, operation, deadline, std::move(stop),
-                 [rule, done = std::move(done)](const ValueUpdateAnswer& answer) {
-                     std::optional<CounterChange> change;
-                     if (answer.how == ValueUpdateAnswer::How::changed) change = {rule->before(), rule->after(), true};
-                     done(internal::to_result(change, answer.error));
-                 });
+    const auto impl = internal::usable(impl_, operation);
+    impl->change_async(impl->rule(NumberChange::Kind::add, delta), operation, deadline, std::move(stop),
+                       std::move(done));
+}
+
+void AtomicCounter::subtract_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
+                                   std::function<void(CounterResult)> done) {
+    constexpr const char* operation = "subtract_async";
+    const auto impl = internal::usable(impl_, operation);
+    impl->change_async(impl->rule(NumberChange::Kind::subtract, delta), operation, deadline, std::move(stop),
+                       std::move(done));
 }
 
 std::optional<CounterChange> AtomicCounter::compare_and_set(std::int64_t expected, std::int64_t next, Deadline deadline,
@@ -150,9 +192,25 @@ std::optional<CounterChange> AtomicCounter::compare_and_set(std::int64_t expecte
                         std::move(stop));
 }
 
+void AtomicCounter::compare_and_set_async(std::int64_t expected, std::int64_t next, Deadline deadline,
+                                          std::stop_token stop, std::function<void(CounterResult)> done) {
+    constexpr const char* operation = "compare_and_set_async";
+    const auto impl = internal::usable(impl_, operation);
+    impl->change_async(impl->rule(NumberChange::Kind::compare, next, expected), operation, deadline, std::move(stop),
+                       std::move(done));
+}
+
 std::optional<CounterChange> AtomicCounter::exchange(std::int64_t next, Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "exchange");
     return impl->change(impl->rule(NumberChange::Kind::exchange, next), "exchange", deadline, std::move(stop));
+}
+
+void AtomicCounter::exchange_async(std::int64_t next, Deadline deadline, std::stop_token stop,
+                                   std::function<void(CounterResult)> done) {
+    constexpr const char* operation = "exchange_async";
+    const auto impl = internal::usable(impl_, operation);
+    impl->change_async(impl->rule(NumberChange::Kind::exchange, next), operation, deadline, std::move(stop),
+                       std::move(done));
 }
 
 void AtomicCounter::force_set(std::int64_t number, Deadline deadline, std::stop_token stop) {
@@ -167,6 +225,22 @@ bool AtomicCounter::initialize(std::int64_t number, Deadline deadline, std::stop
     constexpr const char* operation = "initialize";
     return impl->write(std::make_shared<internal::CreateOnly>(impl->data_of(number, operation)), operation, deadline,
                        std::move(stop));
+}
+
+void AtomicCounter::force_set_async(std::int64_t number, Deadline deadline, std::stop_token stop,
+                                    std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "force_set_async");
+    constexpr const char* operation = "force_set_async";
+    impl->write_async(std::make_shared<internal::Overwrite>(impl->data_of(number, operation)), operation, deadline,
+                      std::move(stop), std::move(done));
+}
+
+void AtomicCounter::initialize_async(std::int64_t number, Deadline deadline, std::stop_token stop,
+                                     std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "initialize_async");
+    constexpr const char* operation = "initialize_async";
+    impl->write_async(std::make_shared<internal::CreateOnly>(impl->data_of(number, operation)), operation, deadline,
+                      std::move(stop), std::move(done));
 }
 
 const std::string& AtomicCounter::path() const noexcept { return internal::path_of(impl_); }

@@ -17,7 +17,7 @@
 #include "base/paths.hpp"
 #include "core/acquire/acquire_fsm.hpp"
 #include "core/node/double_barrier.hpp"
-#include "core/operation/read_op.hpp"
+#include "core/operation/steps.hpp"
 #include "session/usable.hpp"
 
 namespace zkrecipes {
@@ -27,20 +27,18 @@ namespace {
 /// Closes or opens. Both may be done twice.
 class BarrierWriter final : public ReadOp {
 public:
-    BarrierWriter(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const BarrierPlace> place)
-        : ReadOp(std::move(core), operation, place->user_path), place_(std::move(place)) {}
+    BarrierWriter(std::shared_ptr<SessionCore> core, const char* operation, std::shared_ptr<const BarrierPlace> place,
+                  bool closes)
+        : ReadOp(std::move(core), operation, place->user_path), place_(std::move(place)), closes_(closes) {}
 
-    void close(Deadline deadline) { run(true, deadline); }
-    void open(Deadline deadline) { run(false, deadline); }
-
-private:
-    void run(bool closes, Deadline deadline) {
-        closes_ = closes;
-        if (ReadOp::run(deadline) == Outcome::done) return;
+    void must_be_written(Outcome outcome) const {
+        if (outcome == Outcome::done) return;
         if (!sent_) throw Error(Errc::unreachable, operation_, user_path_, "no server answered in the time allowed");
         throw Error(Errc::outcome_unknown, operation_, user_path_,
-                    "the deadline passed before the answer came; do it again, or look whether the node is there");
+                    "it ended before the answer came; do it again, or look whether the node is there");
     }
+
+private:
     void begin() override {
         sent_ = true;
         closes_ ? create() : remove();
@@ -72,10 +70,16 @@ private:
 
     static constexpr int kParentsInARow = 8;
     const std::shared_ptr<const BarrierPlace> place_;
-    bool closes_ = true;
+    const bool closes_;
     bool sent_ = false;
     int parents_made_ = 0;
 };
+
+Steps<bool> run(std::shared_ptr<BarrierWriter> writer) {
+    const auto outcome = co_await EndOf{writer};
+    writer->must_be_written(outcome);
+    co_return true;
+}
 
 class BarrierWaiter final : public ReadOp {
 public:
@@ -116,6 +120,10 @@ public:
     BarrierImpl(std::shared_ptr<SessionCore> session, const std::string& path, BarrierOptions options)
         : core(std::move(session)), place(make_barrier_place(*core, "Barrier", path, std::move(options))) {}
 
+    Steps<bool> write(const char* operation, bool closes) const {
+        return run(std::make_shared<BarrierWriter>(core, operation, place, closes));
+    }
+
     static constexpr const char* kName = "Barrier";
     const std::string& path() const noexcept { return place->user_path; }
 
@@ -126,7 +134,6 @@ public:
 }  // namespace internal
 
 using internal::BarrierWaiter;
-using internal::BarrierWriter;
 using internal::SessionAccess;
 
 Barrier::Barrier(Session& session, std::string path, BarrierOptions options)
@@ -137,12 +144,26 @@ Barrier::~Barrier() = default;
 
 void Barrier::set(Deadline deadline) {
     const auto impl = internal::usable(impl_, "set");
-    std::make_shared<BarrierWriter>(impl->core, "set", impl->place)->close(deadline);
+    impl->write("set", true).get(deadline);
+}
+
+void Barrier::set_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
+    constexpr const char* operation = "set_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), impl->write(operation, true), deadline, std::move(stop),
+              std::move(done));
 }
 
 void Barrier::remove(Deadline deadline) {
     const auto impl = internal::usable(impl_, "remove");
-    std::make_shared<BarrierWriter>(impl->core, "remove", impl->place)->open(deadline);
+    impl->write("remove", false).get(deadline);
+}
+
+void Barrier::remove_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done) {
+    constexpr const char* operation = "remove_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), impl->write(operation, false), deadline, std::move(stop),
+              std::move(done));
 }
 
 bool Barrier::wait(Deadline deadline, std::stop_token stop) {

@@ -54,6 +54,9 @@ public:
         };
     }
     std::shared_ptr<HoldRef> current_hold() const { return holders.of_caller(); }
+    auto participants(const char* operation) const {
+        return read_participants(core, operation, path(), queue->spec.directory);
+    }
 
     static constexpr const char* kName = "ExclusiveMutex";
     const std::string& path() const noexcept { return queue->user_path; }
@@ -120,8 +123,15 @@ std::stop_token ExclusiveMutex::lost() const noexcept { return lost_of(current_h
 
 std::vector<Participant> ExclusiveMutex::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
-    return internal::read_queue(impl->core, "participants", impl->path(), impl->queue->spec.directory, deadline, false)
-        .participants;
+    return impl->participants("participants").get(deadline);
+}
+
+void ExclusiveMutex::participants_async(Deadline deadline, std::stop_token stop,
+                                        std::function<void(Result<std::vector<Participant>>)> done) {
+    constexpr const char* operation = "participants_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), impl->participants(operation), deadline, std::move(stop),
+              std::move(done));
 }
 
 const std::string& ExclusiveMutex::path() const noexcept { return internal::path_of(impl_); }

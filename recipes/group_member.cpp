@@ -35,7 +35,12 @@ public:
         return watch_group(core, operation, user_path, directory, std::move(observer));
     }
     GroupMembers members(Deadline deadline) const {
-        return read_group(core, "members", user_path, directory, deadline);
+        return read_group(core, "members", user_path, directory).get(deadline);
+    }
+    void members_async(Deadline deadline, std::stop_token stop, std::function<void(Result<GroupMembers>)> done) const {
+        constexpr const char* operation = "members_async";
+        run_later(core, operation, user_path, read_group(core, operation, user_path, directory), deadline,
+                  std::move(stop), std::move(done));
     }
 
     static constexpr const char* kName = "Group";
@@ -93,6 +98,11 @@ GroupMembers Group::members(Deadline deadline) {
     return impl->members(deadline);
 }
 
+void Group::members_async(Deadline deadline, std::stop_token stop, std::function<void(Result<GroupMembers>)> done) {
+    const auto impl = internal::usable(impl_, "members_async");
+    impl->members_async(deadline, std::move(stop), std::move(done));
+}
+
 Subscription Group::observe(Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     return impl->observe(std::move(observer));
@@ -116,6 +126,12 @@ GroupMember::~GroupMember() { leave(); }
 bool GroupMember::wait_joined(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "wait_joined");
     return impl->node->wait_present(*impl->core, "wait_joined", deadline, std::move(stop));
+}
+
+void GroupMember::wait_joined_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "wait_joined_async");
+    impl->node->wait_later(impl->core, "wait_joined_async", internal::PersistentNodeOp::Until::present, deadline,
+                           std::move(stop), std::move(done));
 }
 
 void GroupMember::set_payload(std::string payload) {
@@ -144,6 +160,12 @@ GroupMembers GroupMember::members(Deadline deadline) {
     return impl->group.members(deadline);
 }
 
+void GroupMember::members_async(Deadline deadline, std::stop_token stop,
+                                std::function<void(Result<GroupMembers>)> done) {
+    const auto impl = internal::usable(impl_, "members_async");
+    impl->group.members_async(deadline, std::move(stop), std::move(done));
+}
+
 Subscription GroupMember::observe(Group::Observer observer) {
     const auto impl = internal::usable(impl_, "observe");
     return impl->group.observe(std::move(observer));
@@ -156,6 +178,13 @@ void GroupMember::leave() noexcept {
 bool GroupMember::leave_and_wait(Deadline deadline) {
     const auto impl = internal::usable(impl_, "leave_and_wait");
     return impl->node->close_and_wait(*impl->core, deadline);
+}
+
+void GroupMember::leave_and_wait_async(Deadline deadline, std::stop_token stop,
+                                       std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "leave_and_wait_async");
+    impl->node->wait_later(impl->core, "leave_and_wait_async", internal::PersistentNodeOp::Until::gone, deadline,
+                           std::move(stop), std::move(done));
 }
 
 const std::string& GroupMember::path() const noexcept { return internal::path_of(impl_); }

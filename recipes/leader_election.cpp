@@ -78,6 +78,11 @@ public:
         return Grant(acquire_blocking(core, candidacy(operation), deadline, std::move(stop)));
     }
 
+    auto leader(const char* operation) const { return read_leader(core, operation, path(), queue->spec.directory); }
+    auto candidates(const char* operation) const {
+        return read_candidates(core, operation, path(), queue->spec.directory);
+    }
+
     void run(const LeaderElection::Lead& lead, const std::stop_token& stop) {
         if (running_.exchange(true)) {
             throw Error(Errc::bad_option, "run", queue->user_path,
@@ -177,12 +182,26 @@ bool LeaderElection::resign() noexcept {
 
 std::optional<Participant> LeaderElection::leader(Deadline deadline) {
     const auto impl = internal::usable(impl_, "leader");
-    return read_leader(impl->core, "leader", path(), impl->queue->spec.directory, deadline);
+    return impl->leader("leader").get(deadline);
+}
+
+void LeaderElection::leader_async(Deadline deadline, std::stop_token stop,
+                                  std::function<void(Result<std::optional<Participant>>)> done) {
+    constexpr const char* operation = "leader_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, path(), impl->leader(operation), deadline, std::move(stop), std::move(done));
 }
 
 std::vector<Participant> LeaderElection::candidates(Deadline deadline) {
     const auto impl = internal::usable(impl_, "candidates");
-    return read_candidates(impl->core, "candidates", path(), impl->queue->spec.directory, deadline);
+    return impl->candidates("candidates").get(deadline);
+}
+
+void LeaderElection::candidates_async(Deadline deadline, std::stop_token stop,
+                                      std::function<void(Result<std::vector<Participant>>)> done) {
+    constexpr const char* operation = "candidates_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, path(), impl->candidates(operation), deadline, std::move(stop), std::move(done));
 }
 
 Subscription LeaderElection::observe(Observer observer) {

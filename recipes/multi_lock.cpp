@@ -134,6 +134,19 @@ public:
     const ReentrantLock holders;
 };
 
+namespace {
+
+Steps<std::vector<LockView>> read_members(std::shared_ptr<MultiLockImpl> impl, const char* operation) {
+    std::vector<LockView> views;
+    for (std::size_t i = 0; i < impl->members.size(); ++i) {
+        auto view = co_await read_queue(impl->core, operation, impl->members[i].path,
+                                        impl->queue->spec.members[i].directory, false);
+        views.push_back(std::move(view));
+    }
+    co_return views;
+}
+
+}  // namespace
 }  // namespace internal
 
 using internal::MultiLockImpl;
@@ -192,12 +205,15 @@ std::stop_token MultiLock::lost() const noexcept { return lost_of(current_hold(i
 
 std::vector<LockView> MultiLock::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
-    std::vector<LockView> views;
-    for (std::size_t i = 0; i < impl->members.size(); ++i) {
-        views.push_back(internal::read_queue(impl->core, "participants", impl->members[i].path,
-                                             impl->queue->spec.members[i].directory, deadline, false));
-    }
-    return views;
+    return internal::read_members(impl, "participants").get(deadline);
+}
+
+void MultiLock::participants_async(Deadline deadline, std::stop_token stop,
+                                   std::function<void(Result<std::vector<LockView>>)> done) {
+    constexpr const char* operation = "participants_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), internal::read_members(impl, operation), deadline, std::move(stop),
+              std::move(done));
 }
 
 const std::vector<MultiLock::Member>& MultiLock::members() const noexcept {

@@ -82,6 +82,13 @@ bool PersistentNode::wait_present(Deadline deadline, std::stop_token stop) {
     return impl->op->wait_present(*impl->core, "wait_present", deadline, std::move(stop));
 }
 
+void PersistentNode::wait_present_async(Deadline deadline, std::stop_token stop,
+                                        std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "wait_present_async");
+    impl->op->wait_later(impl->core, "wait_present_async", internal::PersistentNodeOp::Until::present, deadline,
+                         std::move(stop), std::move(done));
+}
+
 void PersistentNode::set_data(std::string data) {
     const auto impl = internal::usable(impl_, "set_data");
     impl->op->set_data(*impl->core, "set_data", std::move(data));
@@ -110,6 +117,13 @@ void PersistentNode::close() noexcept {
 bool PersistentNode::close_and_wait(Deadline deadline) {
     const auto impl = internal::usable(impl_, "close_and_wait");
     return impl->op->close_and_wait(*impl->core, deadline);
+}
+
+void PersistentNode::close_and_wait_async(Deadline deadline, std::stop_token stop,
+                                          std::function<void(Result<bool>)> done) {
+    const auto impl = internal::usable(impl_, "close_and_wait_async");
+    impl->op->wait_later(impl->core, "close_and_wait_async", internal::PersistentNodeOp::Until::gone, deadline,
+                         std::move(stop), std::move(done));
 }
 
 const std::string& PersistentNode::path() const noexcept { return internal::path_of(impl_); }

@@ -88,6 +88,9 @@ public:
         auto share = exclusive.holders.of_caller();
         return share ? share : shared.holders.of_caller();
     }
+    auto participants(const char* operation) const {
+        return read_participants(core, operation, path(), exclusive.queue->spec.directory);
+    }
     bool unused() const noexcept { return exclusive.holders.unused() && shared.holders.unused(); }
 
     static constexpr const char* kName = "ReadWriteLock";
@@ -222,9 +225,15 @@ std::stop_token ReadWriteLock::lost() const noexcept { return lost_of(current_ho
 
 std::vector<Participant> ReadWriteLock::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
-    return internal::read_queue(impl->core, "participants", impl->path(), impl->exclusive.queue->spec.directory,
-                                deadline, false)
-        .participants;
+    return impl->participants("participants").get(deadline);
+}
+
+void ReadWriteLock::participants_async(Deadline deadline, std::stop_token stop,
+                                       std::function<void(Result<std::vector<Participant>>)> done) {
+    constexpr const char* operation = "participants_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), impl->participants(operation), deadline, std::move(stop),
+              std::move(done));
 }
 
 const std::string& ReadWriteLock::path() const noexcept { return internal::path_of(impl_); }

@@ -96,17 +96,40 @@ void Semaphore::acquire_async(std::int32_t count, Deadline deadline, std::stop_t
 
 std::int32_t Semaphore::leases(Deadline deadline) {
     const auto impl = internal::usable(impl_, "leases");
-    return read_terms(impl->core, impl->place, "leases", deadline);
+    return read_terms(impl->core, impl->place, "leases").get(deadline);
+}
+
+void Semaphore::leases_async(Deadline deadline, std::stop_token stop, std::function<void(Result<std::int32_t>)> done) {
+    constexpr const char* operation = "leases_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), read_terms(impl->core, impl->place, operation), deadline,
+              std::move(stop), std::move(done));
 }
 
 void Semaphore::set_leases(std::int32_t leases, Deadline deadline) {
     const auto impl = internal::usable(impl_, "set_leases");
-    write_terms(impl->core, impl->place, leases, "set_leases", deadline);
+    write_terms(impl->core, impl->place, leases, "set_leases").get(deadline);
+}
+
+void Semaphore::set_leases_async(std::int32_t leases, Deadline deadline, std::stop_token stop,
+                                 std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "set_leases_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), write_terms(impl->core, impl->place, leases, operation), deadline,
+              std::move(stop), std::move(done));
 }
 
 std::vector<Participant> Semaphore::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
-    return read_semaphore(impl->core, *impl->place, "participants", deadline);
+    return read_semaphore(impl->core, impl->place, "participants").get(deadline);
+}
+
+void Semaphore::participants_async(Deadline deadline, std::stop_token stop,
+                                   std::function<void(Result<std::vector<Participant>>)> done) {
+    constexpr const char* operation = "participants_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), read_semaphore(impl->core, impl->place, operation), deadline,
+              std::move(stop), std::move(done));
 }
 
 const std::string& Semaphore::path() const noexcept { return internal::path_of(impl_); }

@@ -120,7 +120,15 @@ std::stop_token SemaphoreMutex::lost() const noexcept { return lost_of(current_h
 
 std::vector<Participant> SemaphoreMutex::participants(Deadline deadline) {
     const auto impl = internal::usable(impl_, "participants");
-    return read_semaphore(impl->core, *impl->place, "participants", deadline);
+    return read_semaphore(impl->core, impl->place, "participants").get(deadline);
+}
+
+void SemaphoreMutex::participants_async(Deadline deadline, std::stop_token stop,
+                                        std::function<void(Result<std::vector<Participant>>)> done) {
+    constexpr const char* operation = "participants_async";
+    const auto impl = internal::usable(impl_, operation);
+    run_later(impl->core, operation, impl->path(), read_semaphore(impl->core, impl->place, operation), deadline,
+              std::move(stop), std::move(done));
 }
 
 const std::string& SemaphoreMutex::path() const noexcept { return internal::path_of(impl_); }

@@ -15,7 +15,7 @@
 
 #include "base/paths.hpp"
 #include "core/hold/hold_ref.hpp"
-#include "core/operation/read_op.hpp"
+#include "core/operation/steps.hpp"
 #include "core/value/sequencer.hpp"
 
 namespace zkrecipes {
@@ -88,22 +88,32 @@ private:
     bool deleted_ = false;
 };
 
-bool visit(Session& session, const char* operation, const Sequencer& sequencer, HoldVisitor::Purpose purpose,
-           Deadline deadline) {
+Steps<bool> visit(std::shared_ptr<HoldVisitor> visitor) {
+    co_await visitor;
+    co_return visitor->answer;
+}
+
+Steps<bool> look(Session& session, const char* operation, const Sequencer& sequencer) {
     check_names_a_hold(sequencer, operation);
-    const auto visitor = std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer, purpose);
-    if (visitor->run(deadline) == ReadOp::Outcome::timed_out) {
-        throw Error(Errc::unreachable, operation, sequencer.nodes().front().path,
-                    "the deadline passed before a server answered");
+    return visit(
+        std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer, HoldVisitor::Purpose::look));
+}
+
+Steps<bool> release(Session& session, const char* operation, const Sequencer& sequencer) {
+    check_names_a_hold(sequencer, operation);
+    if (sequencer.bearer() != Sequencer::Bearer::may_release) {
+        throw Error(Errc::not_owner, operation, sequencer.nodes().front().path,
+                    "its holder did not ask for that; let it make the sequencer with Bearer::may_release");
     }
-    return visitor->answer;
+    return visit(std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer,
+                                               HoldVisitor::Purpose::release));
 }
 
 }  // namespace
 }  // namespace internal
 
 using internal::GrantAccess;
-using internal::HoldVisitor;
+using internal::SessionAccess;
 
 const char* to_string(HoldMode mode) noexcept {
     switch (mode) {
@@ -165,17 +175,27 @@ std::string Sequencer::directory() const {
 }
 
 bool still_held(Session& session, const Sequencer& sequencer, Deadline deadline) {
-    return internal::visit(session, "still_held", sequencer, HoldVisitor::Purpose::look, deadline);
+    return internal::look(session, "still_held", sequencer).get(deadline);
+}
+
+void still_held_async(Session& session, const Sequencer& sequencer, Deadline deadline, std::stop_token stop,
+                      std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "still_held_async";
+    auto call = internal::look(session, operation, sequencer);
+    run_later(SessionAccess::core(session), operation, sequencer.nodes().front().path, std::move(call), deadline,
+              std::move(stop), std::move(done));
 }
 
 bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline) {
-    constexpr const char* operation = "release_held";
-    internal::check_names_a_hold(sequencer, operation);
-    if (sequencer.bearer() != Sequencer::Bearer::may_release) {
-        throw Error(Errc::not_owner, operation, sequencer.nodes().front().path,
-                    "its holder did not ask for that; let it make the sequencer with Bearer::may_release");
-    }
-    return internal::visit(session, operation, sequencer, HoldVisitor::Purpose::release, deadline);
+    return internal::release(session, "release_held", sequencer).get(deadline);
+}
+
+void release_held_async(Session& session, const Sequencer& sequencer, Deadline deadline, std::stop_token stop,
+                        std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "release_held_async";
+    auto call = internal::release(session, operation, sequencer);
+    run_later(SessionAccess::core(session), operation, sequencer.nodes().front().path, std::move(call), deadline,
+              std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes

@@ -21,6 +21,11 @@ std::optional<VersionedCount> count_of(const VersionedValue& value, std::int32_t
     return VersionedCount{*count, value.version};
 }
 
+Error no_count(const char* operation, const std::string& path, const VersionedValue& value) {
+    return {Errc::bad_data, operation, path,
+            "the node holds " + std::to_string(value.value.size()) + " bytes, and a count has 4: it is no count"};
+}
+
 }  // namespace
 
 SharedCount::SharedCount(Session& session, std::string path, std::int32_t seed, SharedValueOptions options)
@@ -29,8 +34,17 @@ SharedCount::SharedCount(Session& session, std::string path, std::int32_t seed, 
 VersionedCount SharedCount::get(Deadline deadline, std::stop_token stop) {
     const auto value = value_.get(deadline, std::move(stop));
     if (const auto count = count_of(value, seed_)) return *count;
-    throw Error(Errc::bad_data, "get", path(),
-                "the node holds " + std::to_string(value.value.size()) + " bytes, and a count has 4: it is no count");
+    throw no_count("get", path(), value);
+}
+
+void SharedCount::get_async(Deadline deadline, std::stop_token stop, std::function<void(Result<VersionedCount>)> done) {
+    internal::check_callable(done, "get_async", path());
+    value_.get_async(deadline, std::move(stop),
+                     [done = std::move(done), seed = seed_, path = path()](const Result<VersionedValue>& value) {
+                         if (value.error) return done({{}, value.error});
+                         if (const auto count = count_of(value.value, seed)) return done({*count, nullptr});
+                         done({{}, std::make_exception_ptr(no_count("get_async", path, value.value))});
+                     });
 }
 
 void SharedCount::set(std::int32_t count, Deadline deadline, std::stop_token stop) {

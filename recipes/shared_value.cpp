@@ -93,11 +93,7 @@ public:
             if (auto value = known(operation)) return *std::move(value);
             const auto rule = std::make_shared<FindOrCreate>(seed);
             try {
-                const auto ended =
-                    change_blocking(core, place, rule, operation, deadline, stop,
-                                    [rule, session = core.get(), follower = follower](ValueUpdateAnswer::How how) {
-                                        if (is_known(how)) follower->saw(*session, rule->latest());
-                                    });
+                const auto ended = change_blocking(core, place, rule, operation, deadline, stop, tells_of_latest(rule));
                 if (ended) return rule->value();
                 break;
             } catch (const Error& error) {
@@ -106,8 +102,32 @@ public:
                 if (stop.stop_requested() || deadline.is_passed(core->runtime().steady_now())) break;
             }
         }
-        throw Error(Errc::unreachable, operation, place->user_path,
-                    "the deadline passed or it was stopped before a server answered");
+        throw not_answered(operation);
+    }
+    /// The same without blocking.
+    static void get_later(const std::shared_ptr<const SharedValueImpl>& self, Deadline deadline,
+                          const std::stop_token& stop, const std::function<void(Result<VersionedValue>)>& done) {
+        constexpr const char* operation = "get_async";
+        if (auto value = self->known(operation)) {
+            return self->core->notify([done, result = VersionedValue{std::move(value->data), value->version}] {
+                done({result, nullptr});
+            });
+        }
+        const auto rule = std::make_shared<FindOrCreate>(self->seed);
+        change_later(
+            self->core, self->place, rule, operation, deadline, stop,
+            [self, rule, deadline, stop, done](const ValueUpdateAnswer& answer) {
+                if (is_known(answer.how)) {
+                    auto found = rule->value();
+                    return done({{std::move(found.data), found.version}, nullptr});
+                }
+                const bool again = answer.error && answer.error->errc() == Errc::outcome_unknown &&
+                                   !stop.stop_requested() && !deadline.is_passed(self->core->runtime().steady_now());
+                if (again) return get_again(self, deadline, stop, done);
+                const bool says_why = answer.error && answer.error->errc() != Errc::outcome_unknown;
+                done({{}, std::make_exception_ptr(says_why ? *answer.error : self->not_answered(operation))});
+            },
+            self->tells_of_latest(rule));
     }
 
     template <class Rule>
@@ -149,6 +169,25 @@ public:
     const std::shared_ptr<const ValuePlace> place;
     const std::string seed;
     const std::shared_ptr<ValueFollower> follower = std::make_shared<ValueFollower>();  // under the session lock
+
+private:
+    ValueUpdateEnded tells_of_latest(const std::shared_ptr<FindOrCreate>& rule) const {
+        return [rule, session = core.get(), follower = follower](ValueUpdateAnswer::How how) {
+            if (is_known(how)) follower->saw(*session, rule->latest());
+        };
+    }
+    Error not_answered(const char* operation) const {
+        return {Errc::unreachable, operation, place->user_path,
+                "the deadline passed or it was stopped before a server answered"};
+    }
+    static void get_again(const std::shared_ptr<const SharedValueImpl>& self, Deadline deadline,
+                          const std::stop_token& stop, const std::function<void(Result<VersionedValue>)>& done) {
+        try {
+            get_later(self, deadline, stop, done);
+        } catch (...) {  // closed meanwhile
+            done({{}, std::current_exception()});
+        }
+    }
 };
 
 }  // namespace internal
@@ -169,6 +208,13 @@ VersionedValue SharedValue::get(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "get");
     auto found = impl->get(deadline, stop);
     return {std::move(found.data), found.version};
+}
+
+void SharedValue::get_async(Deadline deadline, std::stop_token stop, std::function<void(Result<VersionedValue>)> done) {
+    constexpr const char* operation = "get_async";
+    const auto impl = internal::usable(impl_, operation);
+    internal::check_callable(done, operation, path());
+    SharedValueImpl::get_later(impl, deadline, stop, done);
 }
 
 void SharedValue::set(std::string value, Deadline deadline, std::stop_token stop) {

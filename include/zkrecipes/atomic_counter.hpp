@@ -76,6 +76,9 @@ public:
     /// Blocks for one round trip. Throws Error: bad_data (the node holds something else), unreachable (the deadline
     /// passed or a stop was requested), connection_lost, no_permission, closed.
     std::int64_t get(Fresh fresh = Fresh::no, Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking; called back as add_async.
+    void get_async(Fresh fresh, Deadline deadline, std::stop_token stop,
+                   std::function<void(Result<std::int64_t>)> done);
 
     /// Block until the number is changed. Throw Error; nothing was written, except with outcome_unknown:
     ///   bad_option       the result does not fit
@@ -101,6 +104,8 @@ public:
     /// callback is logged.
     void add_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
                    std::function<void(CounterResult)> done);
+    void subtract_async(std::int64_t delta, Deadline deadline, std::stop_token stop,
+                        std::function<void(CounterResult)> done);
     /// Writes `next` if the number is `expected`; otherwise `changed` is false. As try_add_until.
     [[nodiscard]] std::optional<CounterChange> compare_and_set(std::int64_t expected, std::int64_t next,
                                                                Deadline deadline = Deadline::never(),
@@ -108,6 +113,11 @@ public:
     /// Writes `next` and returns the number before. As try_add_until.
     std::optional<CounterChange> exchange(std::int64_t next, Deadline deadline = Deadline::never(),
                                           std::stop_token stop = {});
+    /// The same without blocking; called back as add_async.
+    void compare_and_set_async(std::int64_t expected, std::int64_t next, Deadline deadline, std::stop_token stop,
+                               std::function<void(CounterResult)> done);
+    void exchange_async(std::int64_t next, Deadline deadline, std::stop_token stop,
+                        std::function<void(CounterResult)> done);
 
     /// Writes the number, whatever the node holds. One request. Blocks. Throws as add(), and unreachable if the
     /// deadline passes or a stop is requested before anything was sent.
@@ -115,6 +125,11 @@ public:
     /// Makes the node with this number. Returns false if it exists already, with any data. One request. Blocks. Throws
     /// as force_set().
     bool initialize(std::int64_t number, Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking; the value of force_set_async is true. Called back as add_async.
+    void force_set_async(std::int64_t number, Deadline deadline, std::stop_token stop,
+                         std::function<void(Result<bool>)> done);
+    void initialize_async(std::int64_t number, Deadline deadline, std::stop_token stop,
+                          std::function<void(Result<bool>)> done);
 
     const std::string& path() const noexcept;
 

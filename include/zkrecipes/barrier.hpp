@@ -47,6 +47,10 @@ public:
     /// Opens the barrier. It is no error if it is open already. Blocks. Throws as set(), and not_empty if the node has
     /// children.
     void remove(Deadline deadline = Deadline::never());
+    /// The same without blocking; the value is true. A stop has the same effect as a deadline. Called back as
+    /// wait_async.
+    void set_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
+    void remove_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
 
     /// Blocks until the barrier is open, or was open for a moment. Returns false if the deadline passes or a stop is
     /// requested before. Throws Error: connection_lost (the retry policy gave up), closed, no_permission, and others of

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -84,6 +85,10 @@ public:
     /// not be used: closed in a child made by fork(); would_deadlock in a retry policy, where it releases the lock all
     /// the same.
     bool release_and_wait(Deadline deadline = Deadline::never());
+    /// The same without blocking: `done` is called exactly once, on the session's notifier thread; for an empty grant,
+    /// at once by the calling thread. A stop ends the wait, as the deadline does. Also throws Error bad_option for an
+    /// empty callback. An exception thrown by the callback is logged.
+    void release_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
 private:
     friend struct internal::GrantAccess;

@@ -11,6 +11,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/persistent_node.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -39,6 +40,10 @@ public:
     /// Reads the members: one list, and one read for each member. If an access list forbids reading a payload, it is
     /// empty. Blocks. Throws Error (unreachable: the deadline passed first).
     GroupMembers members(Deadline deadline = Deadline::never());
+    /// The same without blocking: `done` is called exactly once, on the session's notifier thread. A stop before the
+    /// answer is unreachable, too. If the call cannot be started, throws immediately: closed; bad_option for an empty
+    /// callback. An exception thrown by the callback is logged.
+    void members_async(Deadline deadline, std::stop_token stop, std::function<void(Result<GroupMembers>)> done);
 
     /// Calls `observer` on the session's notifier thread with the members, and then after each change of the members or
     /// their payloads. It continues in later sessions, until the subscription ends or the session is closed. A slow
@@ -75,6 +80,8 @@ public:
     /// Blocks until the servers have confirmed membership and payload. Returns false if the deadline passes or a stop
     /// is requested before. Throws as PersistentNode::wait_present.
     bool wait_joined(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// As PersistentNode::wait_present_async.
+    void wait_joined_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     /// Does not block; see PersistentNode::set_data. Throws Error too_large; closed.
     void set_payload(std::string payload);
@@ -84,7 +91,9 @@ public:
     /// As PersistentNode::watch_state.
     [[nodiscard]] Subscription watch_state(PersistentNode::Listener listener);
 
-    GroupMembers members(Deadline deadline = Deadline::never());   ///< as Group::members
+    GroupMembers members(Deadline deadline = Deadline::never());  ///< as Group::members
+    /// As Group::members_async.
+    void members_async(Deadline deadline, std::stop_token stop, std::function<void(Result<GroupMembers>)> done);
     [[nodiscard]] Subscription observe(Group::Observer observer);  ///< as Group::observe
 
     /// Leaves the group, also if this member has not joined yet. Does not block.
@@ -92,6 +101,8 @@ public:
     /// Leaves the group and blocks until the servers have confirmed it. Returns false if the deadline passes before;
     /// the session keeps trying.
     bool leave_and_wait(Deadline deadline = Deadline::never());
+    /// As PersistentNode::close_and_wait_async.
+    void leave_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     const std::string& path() const noexcept;  ///< of the group
     const std::string& id() const noexcept;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -11,6 +12,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/lock_options.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/session.hpp>
 
 namespace zkrecipes {
@@ -71,5 +73,27 @@ ZKRECIPES_API bool request_revocation(Session& session, const Participant& parti
 /// Curator or kazoo do not notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock, and
 /// bad_data if the node's data has changed since it was read; a request to release the lock is not such a change.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
+
+/// What find_locks_async() finds.
+struct FoundLocks {
+    std::vector<LockView> locks;
+    std::vector<std::string> unreadable;  ///< paths that an access list forbids to read
+};
+
+/// The same without blocking: `done` is called exactly once, on the session's notifier thread, with what the blocking
+/// form returns or throws. Except for wait_until_free_async, a stop before the answer is unreachable. A filter without
+/// fields matches every contender. If a call cannot be started, it throws immediately: closed; bad_path; bad_option for
+/// an empty callback. An exception thrown by the callback is logged.
+ZKRECIPES_API void inspect_lock_async(Session& session, const std::string& path, bool up_to_date, Deadline deadline,
+                                      std::stop_token stop, std::function<void(Result<LockView>)> done);
+ZKRECIPES_API void find_locks_async(Session& session, const std::string& prefix, ParticipantFilter filter,
+                                    Deadline deadline, std::stop_token stop,
+                                    std::function<void(Result<FoundLocks>)> done);
+ZKRECIPES_API void wait_until_free_async(Session& session, const std::string& path, Deadline deadline,
+                                         std::stop_token stop, std::function<void(Result<bool>)> done);
+ZKRECIPES_API void request_revocation_async(Session& session, const Participant& participant, Deadline deadline,
+                                            std::stop_token stop, std::function<void(Result<bool>)> done);
+ZKRECIPES_API void remove_participant_async(Session& session, const Participant& participant, Deadline deadline,
+                                            std::stop_token stop, std::function<void(Result<bool>)> done);
 
 }  // namespace zkrecipes

@@ -97,6 +97,11 @@ public:
     /// All candidates, the leader first, in the order in which they will lead. The field `id` is the id that each has
     /// chosen. Blocks. Throws as leader().
     std::vector<Participant> candidates(Deadline deadline = Deadline::never());
+    /// The same without blocking. Called back as campaign_async; a stop before the answer is unreachable, too.
+    void leader_async(Deadline deadline, std::stop_token stop,
+                      std::function<void(Result<std::optional<Participant>>)> done);
+    void candidates_async(Deadline deadline, std::stop_token stop,
+                          std::function<void(Result<std::vector<Participant>>)> done);
 
     /// Calls `observer` on the session's notifier thread with the leader (empty: there is none), and then after each
     /// change. It continues in later sessions, until the subscription ends or the session is closed. A slow observer

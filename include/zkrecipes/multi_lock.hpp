@@ -104,6 +104,9 @@ public:
     /// The holders and the waiters of each member, in the order of members(). Blocks for two round trips or more for
     /// each member. Throws Error (unreachable: the deadline of the whole call passed first).
     std::vector<LockView> participants(Deadline deadline = Deadline::never());
+    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    void participants_async(Deadline deadline, std::stop_token stop,
+                            std::function<void(Result<std::vector<LockView>>)> done);
 
     /// Each path once, in the order in which they were given.
     const std::vector<Member>& members() const noexcept;

@@ -9,6 +9,7 @@
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/session_options.hpp>
 
@@ -55,6 +56,10 @@ public:
     /// requested before; the session keeps trying. Throws Error: closed, or the reason why the servers refuse the node
     /// (no_permission, no_parent, quota_exceeded, budget_exceeded …); in the latter case the session keeps trying, too.
     bool wait_present(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking: `done` is called exactly once, on the session's notifier thread. If the call cannot
+    /// be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the callback is
+    /// logged.
+    void wait_present_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     /// Changes the data of the node, now and whenever the node is made again. If several changes follow quickly,
     /// perhaps only the last one is written. If another client writes into the node, its data stays until the next
@@ -72,6 +77,8 @@ public:
     /// Deletes the node for good and blocks until the servers have confirmed it, or its session is over. Returns false
     /// if the deadline passes before; the session keeps trying, and the node ends with the session at the latest.
     bool close_and_wait(Deadline deadline = Deadline::never());
+    /// The same without blocking. A stop ends the wait, as the deadline does. Called back as wait_present_async.
+    void close_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     const std::string& path() const noexcept;
 

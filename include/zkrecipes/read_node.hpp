@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -9,6 +10,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/grant.hpp>
+#include <zkrecipes/result.hpp>
 
 namespace zkrecipes {
 
@@ -43,5 +45,13 @@ ZKRECIPES_API std::optional<NodeContent> read_node(Session& session, const std::
 /// it: one round trip, and one write that changes nothing. Throws Error as above; lock_lost if the hold is over.
 ZKRECIPES_API std::optional<NodeContent> read_node(Session& session, const std::string& path, const Grant& within,
                                                    Deadline deadline = Deadline::never(), std::stop_token stop = {});
+
+/// The same without blocking: `done` is called exactly once, on the session's notifier thread. If the call cannot be
+/// started, they throw immediately: closed; bad_path; lock_lost for an empty grant; bad_option for an empty callback.
+/// An exception thrown by the callback is logged.
+ZKRECIPES_API void read_node_async(Session& session, const std::string& path, Fresh fresh, Deadline deadline,
+                                   std::stop_token stop, std::function<void(Result<std::optional<NodeContent>>)> done);
+ZKRECIPES_API void read_node_async(Session& session, const std::string& path, const Grant& within, Deadline deadline,
+                                   std::stop_token stop, std::function<void(Result<std::optional<NodeContent>>)> done);
 
 }  // namespace zkrecipes

@@ -73,10 +73,18 @@ public:
     /// trips. Throws Error (unreachable: the deadline passed first; the number may have been changed or not, see
     /// leases()).
     void set_leases(std::int32_t leases, Deadline deadline = Deadline::never());
+    /// The same without blocking; the value of set_leases_async is true. Called back as acquire_async; a stop before
+    /// the answer is unreachable, too.
+    void leases_async(Deadline deadline, std::stop_token stop, std::function<void(Result<std::int32_t>)> done);
+    void set_leases_async(std::int32_t leases, Deadline deadline, std::stop_token stop,
+                          std::function<void(Result<bool>)> done);
 
     /// The holders, one entry for each lease, oldest first; then the waiters, in the order of the queue. Blocks for
     /// four round trips or more. Throws Error (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
+    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    void participants_async(Deadline deadline, std::stop_token stop,
+                            std::function<void(Result<std::vector<Participant>>)> done);
 
     const std::string& path() const noexcept;
 

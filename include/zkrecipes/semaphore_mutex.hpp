@@ -75,6 +75,9 @@ public:
     /// The holder, then the waiters, in the order of the queue. Blocks for four round trips or more. Throws Error
     /// (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
+    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    void participants_async(Deadline deadline, std::stop_token stop,
+                            std::function<void(Result<std::vector<Participant>>)> done);
 
     const std::string& path() const noexcept;
 

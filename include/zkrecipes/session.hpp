@@ -11,6 +11,7 @@
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/export.hpp>
+#include <zkrecipes/result.hpp>
 #include <zkrecipes/session_options.hpp>
 
 namespace zkrecipes {
@@ -90,6 +91,9 @@ public:
     /// Blocks until connected. Returns false if the deadline passes or a stop is requested before. Throws Error:
     /// `closed`, or `auth_failed` with the reason.
     bool wait_connected(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking: `done` is called exactly once, on the notifier thread. If the call cannot be started,
+    /// throws immediately: closed; bad_option for an empty callback. An exception thrown by the callback is logged.
+    void wait_connected_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     SessionState state() const noexcept;  ///< Does not block.
     SessionInfo info() const;             ///< Does not block.

@@ -34,6 +34,7 @@ public:
 
     /// As SharedValue. get() also throws Error bad_data if the node does not hold a number of four bytes.
     VersionedCount get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    void get_async(Deadline deadline, std::stop_token stop, std::function<void(Result<VersionedCount>)> done);
     void set(std::int32_t count, Deadline deadline = Deadline::never(), std::stop_token stop = {});
     [[nodiscard]] bool try_set(std::int32_t version, std::int32_t count, Deadline deadline = Deadline::never(),
                                std::stop_token stop = {});

@@ -61,6 +61,8 @@ public:
     /// unreachable (a server has to be asked, and the deadline passes or a stop is requested before the answer),
     /// connection_lost, no_permission, no_parent, closed.
     VersionedValue get(Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking; called back as set_async.
+    void get_async(Deadline deadline, std::stop_token stop, std::function<void(Result<VersionedValue>)> done);
 
     /// Writes the value, whatever the node holds; makes a missing node. Blocks for one request and one round trip.
     /// Throws Error; nothing was written, except with outcome_unknown:

@@ -225,11 +225,14 @@ private:
     const std::int32_t wanted_;  // 0: read only
 };
 
-std::int32_t run_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                       std::int32_t wanted, const char* operation, Deadline deadline) {
-    const auto op = std::make_shared<TermsOp>(core, operation, place, wanted);
-    op->run_or_throw(deadline);
-    return op->limit;
+Steps<bool> run(std::shared_ptr<TermsOp> op) {
+    co_await op;
+    co_return true;
+}
+
+Steps<std::int32_t> run_for_limit(std::shared_ptr<TermsOp> op) {
+    co_await op;
+    co_return op->limit;
 }
 
 }  // namespace
@@ -261,29 +264,28 @@ MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
     };
 }
 
-std::int32_t read_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                        const char* operation, Deadline deadline) {
-    return run_terms(core, place, 0, operation, deadline);
+Steps<std::int32_t> read_terms(const std::shared_ptr<SessionCore>& core,
+                               const std::shared_ptr<const SemaphorePlace>& place, const char* operation) {
+    return run_for_limit(std::make_shared<TermsOp>(core, operation, place, 0));
 }
 
-void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                 std::int32_t limit, const char* operation, Deadline deadline) {
+Steps<bool> write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
+                        std::int32_t limit, const char* operation) {
     if (limit < 1) {
         throw Error(Errc::bad_option, operation, place->queue->user_path,
                     std::to_string(limit) + " leases: a semaphore has at least one");
     }
-    run_terms(core, place, limit, operation, deadline);
+    return run(std::make_shared<TermsOp>(core, operation, place, limit));
 }
 
-std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
-                                        const char* operation, Deadline deadline) {
-    const auto& path = place.queue->user_path;
+Steps<std::vector<Participant>> read_semaphore(std::shared_ptr<SessionCore> core,
+                                               std::shared_ptr<const SemaphorePlace> place, const char* operation) {
+    const auto& path = place->queue->user_path;
     // The queue first: a contender that gets its leases in between is seen twice rather than not at all.
     auto waiting =
-        read_queue(core, operation, join_path(path, kSemaphoreQueue), place.queue->spec.directory, deadline, false)
-            .participants;
-    return with_waiters(read_leases(core, operation, join_path(path, kSemaphoreLeases), place.leases, deadline),
-                        std::move(waiting));
+        co_await read_queue(core, operation, join_path(path, kSemaphoreQueue), place->queue->spec.directory, false);
+    auto leases = co_await read_leases(core, operation, join_path(path, kSemaphoreLeases), place->leases);
+    co_return with_waiters(std::move(leases.participants), std::move(waiting.participants));
 }
 
 }  // namespace zkrecipes::internal

@@ -35,15 +35,15 @@ MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
                                   const std::shared_ptr<const SemaphorePlace>& place, const char* operation,
                                   std::int32_t wanted);
 
-/// The number agreed on; that of the object while there is none. Blocks; throws Error.
-std::int32_t read_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                        const char* operation, Deadline deadline);
-/// Writes it, and wakes who waits for a lease. Blocks; throws Error.
-void write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
-                 std::int32_t limit, const char* operation, Deadline deadline);
+/// The number agreed on; that of the object while there is none.
+Steps<std::int32_t> read_terms(const std::shared_ptr<SessionCore>& core,
+                               const std::shared_ptr<const SemaphorePlace>& place, const char* operation);
+/// Writes it, and wakes who waits for a lease. True. Throws Error bad_option.
+Steps<bool> write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
+                        std::int32_t limit, const char* operation);
 
-/// The leases, oldest first, then those who wait, in the order of the queue. Blocks; throws Error.
-std::vector<Participant> read_semaphore(const std::shared_ptr<SessionCore>& core, const SemaphorePlace& place,
-                                        const char* operation, Deadline deadline);
+/// The leases, oldest first, then those who wait, in the order of the queue.
+Steps<std::vector<Participant>> read_semaphore(std::shared_ptr<SessionCore> core,
+                                               std::shared_ptr<const SemaphorePlace> place, const char* operation);
 
 }  // namespace zkrecipes::internal

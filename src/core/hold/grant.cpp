@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/hold/hold_ref.hpp"
+#include "core/operation/to_result.hpp"
 
 namespace zkrecipes {
 
@@ -40,6 +41,15 @@ void Grant::release() noexcept {
 bool Grant::release_and_wait(Deadline deadline) {
     const auto share = std::exchange(share_, nullptr);
     return !share || share->leave_and_wait(deadline);
+}
+
+void Grant::release_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done) {
+    internal::check_callable(done, "release_and_wait_async", node());
+    if (const auto share = std::exchange(share_, nullptr)) {
+        share->leave_later(deadline, std::move(stop), std::move(done));
+    } else {
+        done({true, nullptr});
+    }
 }
 
 }  // namespace zkrecipes

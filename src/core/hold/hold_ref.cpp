@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/operation/wait.hpp"
+#include "core/operation/waiting.hpp"
 
 namespace zkrecipes::internal {
 
@@ -103,6 +103,38 @@ bool HoldRef::leave_and_wait(Deadline deadline) {
         });
     });
     return wait->wait() && wait->gone;
+}
+
+class HoldRef::Leaving final : public Waiting {
+public:
+    Leaving(std::shared_ptr<HoldRef> share, Patience patience, Done done)
+        : Waiting(share->core_, "release_and_wait_async", patience, std::move(done)), share_(std::move(share)) {}
+
+private:
+    void begin() override {
+        const auto share = std::exchange(share_, nullptr);
+        if (!share) return;
+        if (share->heir_ && share->heir_->stays(*share)) return tell(true);
+        share->delete_inside(
+            [self = std::static_pointer_cast<Leaving>(shared_from_this())](bool gone) { self->tell(gone); });
+    }
+    void at_end() override { begin(); }  // it is given back, however the wait ends
+    void closed(Errc, std::string) override { begin(); }
+
+    std::shared_ptr<HoldRef> share_;  // null: given back
+};
+
+void HoldRef::leave_later(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done) {
+    core_->throw_if_inherited("release_and_wait_async", core_->user_path(hold_->node()));
+    if (!core_->may_lock()) {
+        leave();
+        core_->run_locked([] {});  // throws
+    }
+    if (!last_one_left()) return core_->notify([done = std::move(done)] { done({true, nullptr}); });
+    const auto make = [this](Patience patience, Waiting::Done answer) {
+        return std::make_shared<Leaving>(shared_from_this(), patience, std::move(answer));
+    };
+    wait_later(core_, make, deadline, std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes::internal

@@ -9,6 +9,7 @@
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/grant.hpp>
+#include <zkrecipes/result.hpp>
 
 #include "core/operation/reservation.hpp"
 #include "session/session_core.hpp"
@@ -59,6 +60,8 @@ public:
     void leave() noexcept;
     /// leave(), and block until the servers have confirmed that the node is gone. At once when others are still inside.
     bool leave_and_wait(Deadline deadline);
+    /// The same without blocking: `done` is called on the notifier lane.
+    void leave_later(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
     /// share.
@@ -76,6 +79,8 @@ public:
     void discard_inside();
 
 private:
+    class Leaving;
+
     bool last_one_left() noexcept;
     void end_hold_inside();
     void delete_inside(std::function<void(bool)> gone);

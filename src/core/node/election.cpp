@@ -56,21 +56,19 @@ Participant candidate_of(const std::string& user_directory, const std::string& n
     return candidate;
 }
 
-std::optional<Participant> read_leader(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                       const std::string& user_path, const std::string& directory, Deadline deadline) {
-    const auto reader = std::make_shared<LeaderReader>(core, operation, user_path, directory);
-    if (reader->run(deadline) == ReadOp::Outcome::timed_out) {
-        throw Error(Errc::unreachable, operation, user_path, "the deadline passed before a server answered");
-    }
-    return std::move(reader->leader);
+Steps<std::optional<Participant>> read_leader(std::shared_ptr<SessionCore> core, const char* operation,
+                                              std::string user_path, std::string directory) {
+    const auto reader =
+        std::make_shared<LeaderReader>(std::move(core), operation, std::move(user_path), std::move(directory));
+    co_await reader;
+    co_return std::move(reader->leader);
 }
 
-std::vector<Participant> read_candidates(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                         const std::string& user_path, const std::string& directory,
-                                         Deadline deadline) {
-    auto candidates = read_queue(core, operation, user_path, directory, deadline, false).participants;
+Steps<std::vector<Participant>> read_candidates(std::shared_ptr<SessionCore> core, const char* operation,
+                                                std::string user_path, std::string directory) {
+    auto candidates = co_await read_participants(core, operation, user_path, directory);
     for (auto& candidate : candidates) name_candidate(candidate);
-    return candidates;
+    co_return candidates;
 }
 
 }  // namespace zkrecipes::internal

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <zkrecipes/deadline.hpp>
 #include <zkrecipes/lock_options.hpp>
 
+#include "core/operation/steps.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -18,12 +18,12 @@ Participant candidate_of(const std::string& user_directory, const std::string& n
                          const NodeStat& stat);
 
 /// The first candidate in `directory`; empty: there is none. One list and one read, which are repeated if the first one
-/// vanishes in between. Blocks; throws Error.
-std::optional<Participant> read_leader(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                       const std::string& user_path, const std::string& directory, Deadline deadline);
+/// vanishes in between.
+Steps<std::optional<Participant>> read_leader(std::shared_ptr<SessionCore> core, const char* operation,
+                                              std::string user_path, std::string directory);
 
-/// All candidates, in the order of the queue. Blocks; throws Error.
-std::vector<Participant> read_candidates(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                         const std::string& user_path, const std::string& directory, Deadline deadline);
+/// All candidates, in the order of the queue.
+Steps<std::vector<Participant>> read_candidates(std::shared_ptr<SessionCore> core, const char* operation,
+                                                std::string user_path, std::string directory);
 
 }  // namespace zkrecipes::internal

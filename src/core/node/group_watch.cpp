@@ -9,7 +9,6 @@
 #include "core/node/group_watch_fsm.hpp"
 #include "core/operation/continuous_operation.hpp"
 #include "core/operation/latest.hpp"
-#include "core/operation/read_op.hpp"
 #include "core/operation/subscribe.hpp"
 #include "session/common/backoff.hpp"
 #include "session/common/subscriber.hpp"
@@ -140,11 +139,12 @@ Subscription watch_group(const std::shared_ptr<SessionCore>& core, const char* o
     return subscribe(core, operation, user_path, watch, listener);
 }
 
-GroupMap read_group(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                    const std::string& directory, Deadline deadline) {
-    const auto reader = std::make_shared<GroupReader>(core, operation, user_path, directory);
-    reader->run_or_throw(deadline);
-    return std::move(reader->members);
+Steps<GroupMap> read_group(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
+                           std::string directory) {
+    const auto reader =
+        std::make_shared<GroupReader>(std::move(core), operation, std::move(user_path), std::move(directory));
+    co_await reader;
+    co_return std::move(reader->members);
 }
 
 }  // namespace zkrecipes::internal

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include <zkrecipes/deadline.hpp>
 #include <zkrecipes/session.hpp>
 
+#include "core/operation/steps.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -18,9 +18,8 @@ Subscription watch_group(const std::shared_ptr<SessionCore>& core, const char* o
                          std::string directory,
                          std::function<void(const std::map<std::string, std::string>&)> listener);
 
-/// The same once, as the connected server knows them. Blocks; throws Error.
-std::map<std::string, std::string> read_group(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                              const std::string& user_path, const std::string& directory,
-                                              Deadline deadline);
+/// The same once, as the connected server knows them.
+Steps<std::map<std::string, std::string>> read_group(std::shared_ptr<SessionCore> core, const char* operation,
+                                                     std::string user_path, std::string directory);
 
 }  // namespace zkrecipes::internal

@@ -7,6 +7,7 @@
 #include "base/paths.hpp"
 #include "client/wire_size.hpp"
 #include "core/hold/hold_ref.hpp"
+#include "core/operation/waiting.hpp"
 #include "session/common/backoff.hpp"
 
 namespace zkrecipes::internal {
@@ -173,6 +174,46 @@ void PersistentNodeOp::answer(const std::shared_ptr<Waiter>& waiter) {
     waiter->answered = true;
     waiters_.remove(waiter);
     if (waiter->timer != 0) waiter->core.cancel(std::exchange(waiter->timer, 0));
+    if (waiter->tell) waiter->tell(*waiter);
+}
+
+class PersistentNodeOp::LaterWaiter final : public Waiting {
+public:
+    LaterWaiter(std::shared_ptr<PersistentNodeOp> node, const std::shared_ptr<SessionCore>& core, const char* operation,
+                Until until, Patience patience, Done done)
+        : Waiting(core, operation, patience, std::move(done)),
+          node_(std::move(node)),
+          waiter_(std::make_shared<Waiter>(*core, operation, until == Until::gone)) {}
+
+private:
+    void begin() override {
+        if (waiter_->tell) return;
+        waiter_->tell = [this](const Waiter& told) { tell(told.answer, told.error); };
+        node_->waiters_.push_back(waiter_);
+        if (node_->may_answer(*waiter_)) node_->answer(waiter_);
+    }
+    void at_end() override {
+        waiter_->answered = true;
+        node_->waiters_.remove(waiter_);
+    }
+    void closed(Errc, std::string) override { begin(); }  // the node tells what that means
+
+    const std::shared_ptr<PersistentNodeOp> node_;
+    const std::shared_ptr<Waiter> waiter_;
+};
+
+void PersistentNodeOp::wait_later(const std::shared_ptr<SessionCore>& core, const char* operation, Until until,
+                                  Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done) {
+    check_callable(done, operation, user_path_);
+    if (until == Until::gone) {
+        close(*core);
+    } else {
+        core->throw_if_closed(operation, user_path_);
+    }
+    const auto make = [&](Patience patience, Waiting::Done answer) {
+        return std::make_shared<LaterWaiter>(self(), core, operation, until, patience, std::move(answer));
+    };
+    internal::wait_later(core, make, deadline, std::move(stop), std::move(done));
 }
 
 Error PersistentNodeOp::closed_error(const char* operation) const {

@@ -11,6 +11,7 @@
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/persistent_node.hpp>
+#include <zkrecipes/result.hpp>
 
 #include "base/wait_event.hpp"
 #include "core/node/persistent_node_fsm.hpp"
@@ -44,8 +45,13 @@ public:
     Subscription watch_state(const std::shared_ptr<SessionCore>& core, PersistentNode::Listener listener);
     void close(SessionCore& core) noexcept;
     bool close_and_wait(SessionCore& core, Deadline deadline);
+    /// As wait_present() and close_and_wait(); `done` is called on the notifier lane. Throws Error closed, bad_option.
+    enum class Until { present, gone };
+    void wait_later(const std::shared_ptr<SessionCore>& core, const char* operation, Until until, Deadline deadline,
+                    std::stop_token stop, std::function<void(Result<bool>)> done);
 
 private:
+    class LaterWaiter;
     /// One call that blocks: until the node is there, or until it is gone for good.
     struct Waiter {
         Waiter(SessionCore& session, const char* what, bool end) : core(session), operation(what), for_the_end(end) {}
@@ -57,6 +63,7 @@ private:
         std::optional<Error> error{};
         TimerId timer = 0;
         WaitEvent event{};
+        std::function<void(const Waiter&)> tell{};  // beside the event, if it is set
     };
 
     std::shared_ptr<PersistentNodeOp> self() { return std::static_pointer_cast<PersistentNodeOp>(shared_from_this()); }

@@ -35,10 +35,11 @@ void ReadOp::run_later(Deadline deadline, std::stop_token stop, std::function<vo
                                 });
 }
 
-void ReadOp::run_or_throw(Deadline deadline) {
-    if (run(deadline) == Outcome::timed_out) {
-        throw Error(Errc::unreachable, operation_, user_path_, "the deadline passed before a server answered");
-    }
+void ReadOp::must_be_done(Outcome outcome) const {
+    if (outcome == Outcome::done) return;
+    throw Error(Errc::unreachable, operation_, user_path_,
+                outcome == Outcome::stopped ? "it was stopped before a server answered"
+                                            : "the deadline passed before a server answered");
 }
 
 void ReadOp::answer(Ended how, Errc error, std::string detail) {

@@ -72,8 +72,8 @@ public:
     Outcome run(Deadline deadline, std::stop_token stop = {});
     /// Without blocking: `done` is called on the notifier lane, exactly once, with the error or null.
     void run_later(Deadline deadline, std::stop_token stop, std::function<void(Outcome, const Error*)> done);
-    /// As run(), but a deadline that passes is an Error too: unreachable.
-    void run_or_throw(Deadline deadline);
+    /// Throws Error unreachable for any other outcome.
+    void must_be_done(Outcome outcome) const;
 
 protected:
     ReadOp(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path)

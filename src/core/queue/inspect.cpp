@@ -245,63 +245,110 @@ private:
     const std::int64_t token_;
 };
 
-/// The semaphores in use among the candidates. `parts`: directories of these, which are no locks of their own.
-/// `unreadable`: what an access list hides is added.
-std::vector<LockView> find_semaphores(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                      const std::vector<std::string>& candidates, Deadline deadline,
-                                      std::set<std::string>& parts, std::vector<std::string>& unreadable) {
+/// The semaphores in use among the candidates. Directories of these, which are no locks of their own, are added to
+/// `parts`, and what an access list hides to `unreadable`.
+Steps<std::vector<LockView>> find_semaphores(std::shared_ptr<SessionCore> core, const char* operation,
+                                             std::shared_ptr<LockFinder> finder, std::set<std::string>& parts) {
     std::vector<LockView> found;
-    for (const auto& directory : candidates) {
+    for (const auto& directory : finder->may_be_semaphores) {
         const auto user_path = core->user_path(directory);
         try {
-            const auto layout = read_layout(core, operation, user_path, directory, deadline);
+            const auto layout = co_await read_layout(core, operation, user_path, directory);
             if (!layout.evident) continue;
-            auto view = read_semaphore_at(core, operation, user_path, directory, layout, deadline);
+            auto view = co_await read_semaphore_at(core, operation, user_path, directory, layout);
             parts.insert(queue_directory(layout, directory));
             if (!view.participants.empty()) found.push_back(std::move(view));
         } catch (const Error& error) {
             if (error.errc() != Errc::no_permission) throw;
-            unreadable.push_back(user_path);
+            finder->unreadable.push_back(user_path);
         }
     }
-    return found;
+    co_return found;
+}
+
+Steps<FoundLocks> find_all(std::shared_ptr<SessionCore> core, const char* operation,
+                           std::shared_ptr<LockFinder> finder) {
+    co_await finder;
+    FoundLocks found;
+    std::set<std::string> parts;  // queues and leases of semaphores: no locks of their own
+    found.locks = co_await find_semaphores(core, operation, finder, parts);
+    for (const auto& directory : finder->directories) {
+        if (parts.contains(directory)) continue;
+        auto view = co_await read_queue(core, operation, core->user_path(directory), directory, false);
+        if (!view.participants.empty()) found.locks.push_back(std::move(view));
+    }
+    std::ranges::sort(found.locks, {}, &LockView::path);
+    found.unreadable = std::move(finder->unreadable);
+    std::ranges::sort(found.unreadable);
+    found.unreadable.erase(std::ranges::unique(found.unreadable).begin(), found.unreadable.end());
+    co_return found;
+}
+
+Steps<FoundLocks> find(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& prefix) {
+    return find_all(core, operation,
+                    std::make_shared<LockFinder>(core, operation, prefix, core->server_path(prefix, operation)));
+}
+
+Steps<FoundLocks> find(std::shared_ptr<SessionCore> core, const char* operation, std::string prefix,
+                       ParticipantFilter filter) {
+    auto found = co_await find(core, operation, prefix);
+    const auto now = core->runtime().wall_now();
+    for (auto& lock : found.locks) {
+        std::erase_if(lock.participants, [&](const Participant& one) { return !filter.matches(one, now); });
+    }
+    std::erase_if(found.locks, [](const LockView& lock) { return lock.participants.empty(); });
+    co_return found;
+}
+
+Steps<LockView> inspect(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& path,
+                        bool up_to_date) {
+    return read_lock(core, operation, path, core->server_path(path, operation), up_to_date);
+}
+
+/// False: the deadline passed, or a stop was requested.
+Steps<bool> wait_free(std::shared_ptr<SessionCore> core, const char* operation, std::string path,
+                      std::string directory) {
+    LockLayout layout;
+    try {
+        layout = co_await read_layout(core, operation, path, directory);
+    } catch (const Error& error) {
+        if (error.errc() != Errc::unreachable) throw;
+        co_return false;
+    }
+    const bool leases = layout.kind != LockLayout::Kind::queue;
+    const auto waiter = std::make_shared<FreeWaiter>(core, operation, path,
+                                                     leases ? lease_directory(layout, directory) : directory, leases);
+    const auto outcome = co_await EndOf{waiter};
+    co_return outcome == ReadOp::Outcome::done;
+}
+
+Steps<bool> wait_until_free(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& path) {
+    return wait_free(core, operation, path, core->server_path(path, operation));
+}
+
+/// Runs a Revoker or a Remover.
+template <class Op>
+Steps<bool> change(std::shared_ptr<Op> op, bool Op::*changed) {
+    co_await op;
+    co_return (*op).*changed;
+}
+
+Steps<bool> revoke(const std::shared_ptr<SessionCore>& core, const char* operation, const Participant& participant) {
+    return change(
+        std::make_shared<Revoker>(core, operation, participant, core->server_path(participant.path, operation)),
+        &Revoker::requested);
+}
+
+Steps<bool> remove(const std::shared_ptr<SessionCore>& core, const char* operation, const Participant& participant) {
+    return change(
+        std::make_shared<Remover>(core, operation, participant, core->server_path(participant.path, operation)),
+        &Remover::removed);
 }
 
 }  // namespace
 }  // namespace internal
 
 using internal::SessionAccess;
-
-LockView inspect_lock(Session& session, const std::string& path, Deadline deadline, bool up_to_date) {
-    const auto core = SessionAccess::core(session);
-    return internal::read_lock(core, "inspect_lock", path, core->server_path(path, "inspect_lock"), deadline,
-                               up_to_date);
-}
-
-std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
-                                 std::vector<std::string>* unreadable) {
-    constexpr const char* operation = "find_locks";
-    const auto core = SessionAccess::core(session);
-    // One deadline over all the steps, whatever clock it came from.
-    const auto finder =
-        std::make_shared<internal::LockFinder>(core, operation, prefix, core->server_path(prefix, operation));
-    finder->run_or_throw(deadline);
-    std::set<std::string> parts;  // queues and leases of semaphores: no locks of their own
-    auto locks =
-        internal::find_semaphores(core, operation, finder->may_be_semaphores, deadline, parts, finder->unreadable);
-    for (const auto& directory : finder->directories) {
-        if (parts.contains(directory)) continue;
-        auto view = internal::read_queue(core, operation, core->user_path(directory), directory, deadline, false);
-        if (!view.participants.empty()) locks.push_back(std::move(view));
-    }
-    std::ranges::sort(locks, {}, &LockView::path);
-    if (unreadable) {
-        std::ranges::sort(finder->unreadable);
-        finder->unreadable.erase(std::ranges::unique(finder->unreadable).begin(), finder->unreadable.end());
-        *unreadable = std::move(finder->unreadable);
-    }
-    return locks;
-}
 
 bool ParticipantFilter::matches(const Participant& participant, std::chrono::system_clock::time_point now) const {
     if (standing != Standing::any && participant.holder != (standing == Standing::holding)) return false;
@@ -316,45 +363,74 @@ bool ParticipantFilter::matches(const Participant& participant, std::chrono::sys
            std::chrono::duration_cast<std::chrono::milliseconds>(now - participant.since) >= *at_least_for;
 }
 
+LockView inspect_lock(Session& session, const std::string& path, Deadline deadline, bool up_to_date) {
+    return internal::inspect(SessionAccess::core(session), "inspect_lock", path, up_to_date).get(deadline);
+}
+
+void inspect_lock_async(Session& session, const std::string& path, bool up_to_date, Deadline deadline,
+                        std::stop_token stop, std::function<void(Result<LockView>)> done) {
+    constexpr const char* operation = "inspect_lock_async";
+    const auto core = SessionAccess::core(session);
+    run_later(core, operation, path, internal::inspect(core, operation, path, up_to_date), deadline, std::move(stop),
+              std::move(done));
+}
+
+std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
+                                 std::vector<std::string>* unreadable) {
+    auto found = internal::find(SessionAccess::core(session), "find_locks", prefix).get(deadline);
+    if (unreadable) *unreadable = std::move(found.unreadable);
+    return std::move(found.locks);
+}
+
 std::vector<LockView> find_locks(Session& session, const std::string& prefix, const ParticipantFilter& filter,
                                  Deadline deadline) {
-    auto locks = find_locks(session, prefix, deadline);
-    const auto now = SessionAccess::core(session)->runtime().wall_now();
-    for (auto& lock : locks) {
-        std::erase_if(lock.participants, [&](const Participant& one) { return !filter.matches(one, now); });
-    }
-    std::erase_if(locks, [](const LockView& lock) { return lock.participants.empty(); });
-    return locks;
+    return internal::find(SessionAccess::core(session), "find_locks", prefix, filter).get(deadline).locks;
+}
+
+void find_locks_async(Session& session, const std::string& prefix, ParticipantFilter filter, Deadline deadline,
+                      std::stop_token stop, std::function<void(Result<FoundLocks>)> done) {
+    constexpr const char* operation = "find_locks_async";
+    const auto core = SessionAccess::core(session);
+    core->server_path(prefix, operation);  // throws at once
+    run_later(core, operation, prefix, internal::find(core, operation, prefix, std::move(filter)), deadline,
+              std::move(stop), std::move(done));
 }
 
 bool wait_until_free(Session& session, const std::string& path, Deadline deadline, std::stop_token stop) {
-    constexpr const char* operation = "wait_until_free";
+    return internal::wait_until_free(SessionAccess::core(session), "wait_until_free", path)
+        .get(deadline, std::move(stop));
+}
+
+void wait_until_free_async(Session& session, const std::string& path, Deadline deadline, std::stop_token stop,
+                           std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "wait_until_free_async";
     const auto core = SessionAccess::core(session);
-    const auto directory = core->server_path(path, operation);
-    const auto layout = internal::read_layout(core, operation, path, directory, deadline, stop);
-    if (!layout) return false;
-    const bool leases = layout->kind != internal::LockLayout::Kind::queue;
-    const auto waiter = std::make_shared<internal::FreeWaiter>(
-        core, operation, path, leases ? lease_directory(*layout, directory) : directory, leases);
-    return waiter->run(deadline, std::move(stop)) == internal::ReadOp::Outcome::done;
+    run_later(core, operation, path, internal::wait_until_free(core, operation, path), deadline, std::move(stop),
+              std::move(done));
 }
 
 bool request_revocation(Session& session, const Participant& participant, Deadline deadline) {
-    constexpr const char* operation = "request_revocation";
+    return internal::revoke(SessionAccess::core(session), "request_revocation", participant).get(deadline);
+}
+
+void request_revocation_async(Session& session, const Participant& participant, Deadline deadline, std::stop_token stop,
+                              std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "request_revocation_async";
     const auto core = SessionAccess::core(session);
-    const auto revoker = std::make_shared<internal::Revoker>(core, operation, participant,
-                                                             core->server_path(participant.path, operation));
-    revoker->run_or_throw(deadline);
-    return revoker->requested;
+    run_later(core, operation, participant.path, internal::revoke(core, operation, participant), deadline,
+              std::move(stop), std::move(done));
 }
 
 bool remove_participant(Session& session, const Participant& participant, Deadline deadline) {
-    constexpr const char* operation = "remove_participant";
+    return internal::remove(SessionAccess::core(session), "remove_participant", participant).get(deadline);
+}
+
+void remove_participant_async(Session& session, const Participant& participant, Deadline deadline, std::stop_token stop,
+                              std::function<void(Result<bool>)> done) {
+    constexpr const char* operation = "remove_participant_async";
     const auto core = SessionAccess::core(session);
-    const auto remover = std::make_shared<internal::Remover>(core, operation, participant,
-                                                             core->server_path(participant.path, operation));
-    remover->run_or_throw(deadline);
-    return remover->removed;
+    run_later(core, operation, participant.path, internal::remove(core, operation, participant), deadline,
+              std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes

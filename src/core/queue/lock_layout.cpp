@@ -140,19 +140,12 @@ std::string lease_directory(const LockLayout& layout, const std::string& path) {
     return layout.kind == LockLayout::Kind::semaphore ? join_path(path, kSemaphoreLeases) : path;
 }
 
-LockLayout read_layout(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                       const std::string& directory, Deadline deadline) {
-    const auto reader = std::make_shared<LayoutReader>(core, operation, user_path, directory);
-    reader->run_or_throw(deadline);
-    return reader->layout;
-}
-
-std::optional<LockLayout> read_layout(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                      const std::string& user_path, const std::string& directory, Deadline deadline,
-                                      std::stop_token stop) {
-    const auto reader = std::make_shared<LayoutReader>(core, operation, user_path, directory);
-    if (reader->run(deadline, std::move(stop)) != ReadOp::Outcome::done) return std::nullopt;
-    return reader->layout;
+Steps<LockLayout> read_layout(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
+                              std::string directory) {
+    const auto reader =
+        std::make_shared<LayoutReader>(std::move(core), operation, std::move(user_path), std::move(directory));
+    co_await reader;
+    co_return reader->layout;
 }
 
 }  // namespace zkrecipes::internal

@@ -2,15 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
-#include <zkrecipes/deadline.hpp>
-
 #include "client/client.hpp"
+#include "core/operation/steps.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -43,12 +40,7 @@ bool may_be_semaphore(std::span<const std::string> children, const NodeStat& sta
 std::string queue_directory(const LockLayout& layout, const std::string& path);
 std::string lease_directory(const LockLayout& layout, const std::string& path);
 
-/// Blocks; throws Error.
-LockLayout read_layout(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                       const std::string& directory, Deadline deadline);
-/// Empty: the deadline passed, or a stop was requested.
-std::optional<LockLayout> read_layout(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                      const std::string& user_path, const std::string& directory, Deadline deadline,
-                                      std::stop_token stop);
+Steps<LockLayout> read_layout(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
+                              std::string directory);
 
 }  // namespace zkrecipes::internal

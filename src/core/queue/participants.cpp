@@ -151,24 +151,28 @@ std::span<const std::string> lock_patterns() {
 
 namespace {
 
-LockView read(const std::shared_ptr<QueueReader>& reader, Deadline deadline) {
-    reader->run_or_throw(deadline);
-    return std::move(reader->view);
+Steps<LockView> read(std::shared_ptr<QueueReader> reader) {
+    co_await reader;
+    co_return std::move(reader->view);
 }
 
 }  // namespace
 
-LockView read_queue(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                    const std::string& directory, Deadline deadline, bool sync_first) {
-    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), deadline);
+Steps<LockView> read_queue(const std::shared_ptr<SessionCore>& core, const char* operation,
+                           const std::string& user_path, const std::string& directory, bool sync_first) {
+    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first));
 }
 
-std::vector<Participant> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                     const std::string& user_path, const std::string& directory, Deadline deadline) {
-    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, false,
-                                              QueueReader::Content::leases),
-                deadline)
-        .participants;
+Steps<std::vector<Participant>> read_participants(std::shared_ptr<SessionCore> core, const char* operation,
+                                                  std::string user_path, std::string directory) {
+    auto view = co_await read_queue(core, operation, user_path, directory, false);
+    co_return std::move(view.participants);
+}
+
+Steps<LockView> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
+                            const std::string& user_path, const std::string& directory) {
+    return read(
+        std::make_shared<QueueReader>(core, operation, user_path, directory, false, QueueReader::Content::leases));
 }
 
 std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting) {
@@ -187,32 +191,31 @@ std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vect
     return all;
 }
 
-LockView read_semaphore_at(const std::shared_ptr<SessionCore>& core, const char* operation,
-                           const std::string& user_path, const std::string& directory, const LockLayout& layout,
-                           Deadline deadline) {
+Steps<LockView> read_semaphore_at(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
+                                  std::string directory, LockLayout layout) {
     LockView view;
     view.path = user_path;
     view.exists = true;
     view.semaphore = true;
     view.leases = layout.limit;
     // The queue first: a waiter that gets a lease in between is seen twice rather than not at all.
-    auto waiting = read_queue(core, operation, queue_directory(layout, user_path), queue_directory(layout, directory),
-                              deadline, false)
-                       .participants;
-    view.participants = with_waiters(
-        read_leases(core, operation, lease_directory(layout, user_path), lease_directory(layout, directory), deadline),
-        std::move(waiting));
-    return view;
+    auto waiting = co_await read_queue(core, operation, queue_directory(layout, user_path),
+                                       queue_directory(layout, directory), false);
+    auto leases =
+        co_await read_leases(core, operation, lease_directory(layout, user_path), lease_directory(layout, directory));
+    view.participants = with_waiters(std::move(leases.participants), std::move(waiting.participants));
+    co_return view;
 }
 
-LockView read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
-                   const std::string& directory, Deadline deadline, bool sync_first) {
+Steps<LockView> read_lock(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
+                          std::string directory, bool sync_first) {
     const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
-    LockView view = read(reader, deadline);
-    if (!reader->may_be_semaphore) return view;
-    const auto layout = read_layout(core, operation, user_path, directory, deadline);
-    if (layout.kind == LockLayout::Kind::queue) return view;
-    return read_semaphore_at(core, operation, user_path, directory, layout, deadline);
+    co_await reader;
+    if (!reader->may_be_semaphore) co_return std::move(reader->view);
+    const auto layout = co_await read_layout(core, operation, user_path, directory);
+    if (layout.kind == LockLayout::Kind::queue) co_return std::move(reader->view);
+    auto view = co_await read_semaphore_at(core, operation, user_path, directory, layout);
+    co_return view;
 }
 
 }  // namespace zkrecipes::internal

@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/operation/read_op.hpp"
-
 namespace zkrecipes::internal {
 namespace {
 
@@ -76,18 +74,18 @@ private:
     bool got_ = false;
 };
 
+Steps<std::optional<NodeContent>> read(std::shared_ptr<NodeReader> reader) {
+    co_await reader;
+    co_return std::move(reader->content);
+}
+
 }  // namespace
 
-std::optional<NodeContent> read_content(const std::shared_ptr<SessionCore>& core, const char* operation,
-                                        const std::string& path, Fresh fresh, std::shared_ptr<const Hold> within,
-                                        Deadline deadline, std::stop_token stop) {
-    const auto reader = std::make_shared<NodeReader>(core, operation, path, core->server_path(path, operation), fresh,
-                                                     std::move(within));
-    if (reader->run(deadline, std::move(stop)) != ReadOp::Outcome::done) {
-        throw Error(Errc::unreachable, operation, path,
-                    "the deadline passed or it was stopped before a server answered");
-    }
-    return std::move(reader->content);
+Steps<std::optional<NodeContent>> read_content(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                               const std::string& path, Fresh fresh,
+                                               std::shared_ptr<const Hold> within) {
+    return read(std::make_shared<NodeReader>(core, operation, path, core->server_path(path, operation), fresh,
+                                             std::move(within)));
 }
 
 }  // namespace zkrecipes::internal

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <zkrecipes/result.hpp>
+
+namespace zkrecipes {
+
+/// Lets a coroutine of any type await an asynchronous call. Header-only; for Boost.Asio see zkrecipes/asio.hpp.
+///
+///     Grant grant = co_await zkrecipes::awaitable<Grant>(
+///         [&](auto done) { mutex.acquire_async(5s, stop, done); });
+///
+/// co_await runs the function, which starts one call and passes `done` to it as the callback. It then suspends the
+/// coroutine until the callback is called. It returns what the blocking form of the call would return, and throws what
+/// that form would throw. If the call cannot be started, co_await throws at once, and the coroutine is not suspended.
+///
+/// The coroutine continues on the session's notifier thread, which all callbacks of the session share. So before it
+/// blocks or computes for long, it must move to a thread of its own event loop or thread pool. An exception that leaves
+/// resume() is logged.
+///
+/// To cancel the call, request a stop on the token that was passed to it. If the coroutine is destroyed while it is
+/// suspended here, the result is dropped: a grant is released. It must not be destroyed while the notifier thread is
+/// resuming it.
+template <class T, class Start>
+class [[nodiscard]] Awaitable {
+public:
+    explicit Awaitable(Start start) : start_(std::move(start)) {}
+    Awaitable(const Awaitable&) = delete;
+    Awaitable& operator=(const Awaitable&) = delete;
+    ~Awaitable() {
+        if (!call_) return;
+        const std::lock_guard lock(call_->mutex);
+        call_->coroutine = nullptr;
+    }
+
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> coroutine) {
+        call_ = std::make_shared<Call>();
+        call_->coroutine = coroutine;
+        // The coroutine may go on, and this object be gone, before `start` returns.
+        auto start = std::move(start_);
+        start([call = call_](Result<T> result) { call->end(std::move(result)); });
+    }
+    T await_resume() {
+        auto& result = *call_->result;
+        if (result.error) std::rethrow_exception(result.error);
+        return std::move(result.value);
+    }
+
+private:
+    struct Call {
+        void end(Result<T> ended) {
+            std::coroutine_handle<> resumed;
+            {
+                const std::lock_guard lock(mutex);
+                resumed = std::exchange(coroutine, nullptr);
+                if (resumed) result.emplace(std::move(ended));
+            }
+            if (resumed) resumed.resume();
+        }
+        std::mutex mutex;
+        std::coroutine_handle<> coroutine;  // null: resumed, or destroyed
+        std::optional<Result<T>> result;
+    };
+
+    Start start_;
+    std::shared_ptr<Call> call_;
+};
+
+/// `T`: what the blocking form returns. `start`: see above.
+template <class T, class Start>
+Awaitable<T, Start> awaitable(Start start) {
+    return Awaitable<T, Start>(std::move(start));
+}
+
+}  // namespace zkrecipes

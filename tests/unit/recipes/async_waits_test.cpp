@@ -1,0 +1,246 @@
+// Asynchronous calls that wait without a request of their own; and coroutines that await calls.
+#include <zkrecipes/awaitable.hpp>
+
+#include <coroutine>
+
+#include "unit/recipes/async_forms.hpp"
+
+namespace zkrecipes::testing {
+namespace {
+
+TEST_F(AsyncFormsTest, WaitForTheConnection) {
+    connect();
+    Told at_once;
+    session->wait_connected_async(Deadline::never(), {}, at_once.taker<bool>());
+    runtime->run();
+    EXPECT_EQ(at_once.what, "true");
+    client().disconnect();
+    runtime->run();
+    Told one_look, late, stopped, connected;
+    std::stop_source stop;
+    session->wait_connected_async(Deadline::passed(), {}, one_look.taker<bool>());
+    session->wait_connected_async(in(1s), {}, late.taker<bool>());
+    session->wait_connected_async(Deadline::never(), stop.get_token(), stopped.taker<bool>());
+    session->wait_connected_async(Deadline::never(), {}, connected.taker<bool>());
+    runtime->run();
+    EXPECT_EQ(one_look.what, "false");
+    EXPECT_EQ(late.times + stopped.times + connected.times, 0);
+    stop.request_stop();
+    runtime->advance(1100ms);
+    EXPECT_EQ(stopped.what + late.what, "falsefalse");
+    EXPECT_EQ(connected.times, 0);
+    client().connect(owner);
+    runtime->run();
+    EXPECT_EQ(connected.what, "true");
+    EXPECT_EQ(leftovers(), "");
+    client().disconnect();
+    runtime->run();
+    Told closed;
+    session->wait_connected_async(Deadline::never(), {}, closed.taker<bool>());
+    runtime->while_running([this] { session->close(); });
+    runtime->run();
+    EXPECT_EQ(closed.what, "Error " + std::to_string(static_cast<int>(Errc::closed)));
+    EXPECT_EQ(code_of([&] { session->wait_connected_async(1s, {}, closed.taker<bool>()); }), Errc::closed);
+}
+
+TEST_F(AsyncFormsTest, WaitForAPersistentNodeAndForItsEnd) {
+    connect();
+    PersistentNode node(*session, "/node", {.data = "x"});
+    Told present, impatient;
+    node.wait_present_async(Deadline::never(), {}, present.taker<bool>());
+    node.wait_present_async(Deadline::passed(), {}, impatient.taker<bool>());
+    runtime->run();
+    EXPECT_EQ(impatient.what, "false");
+    EXPECT_EQ(present.times, 0);
+    serve();
+    EXPECT_EQ(present.what, "true");
+    EXPECT_TRUE(nodes.contains("/node"));
+    client().disconnect();
+    runtime->run();
+    Told late, stopped, gone;
+    std::stop_source stop;
+    node.close_and_wait_async(in(1s), {}, late.taker<bool>());
+    node.close_and_wait_async(Deadline::never(), stop.get_token(), stopped.taker<bool>());
+    node.close_and_wait_async(Deadline::never(), {}, gone.taker<bool>());
+    stop.request_stop();
+    runtime->advance(1100ms);
+    EXPECT_EQ(stopped.what + late.what, "falsefalse");
+    EXPECT_EQ(gone.times, 0);
+    client().connect(owner);
+    settle();
+    EXPECT_EQ(gone.what, "true");
+    EXPECT_FALSE(nodes.contains("/node"));
+    Told closed;
+    node.wait_present_async(Deadline::never(), {}, closed.taker<bool>());
+    serve();
+    EXPECT_EQ(closed.what, "Error " + std::to_string(static_cast<int>(Errc::closed)));
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(AsyncFormsTest, ReleaseAndWaitForTheServers) {
+    connect();
+    ExclusiveMutex mutex(*session, "/mine");
+    const auto acquired = [&] {
+        Grant grant;
+        EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+        return grant;
+    };
+    Told empty;
+    Grant().release_and_wait_async(Deadline::never(), {}, empty.taker<bool>());
+    EXPECT_EQ(empty.what, "true");
+
+    Grant grant = acquired();
+    Told gone;
+    grant.release_and_wait_async(Deadline::never(), {}, gone.taker<bool>());
+    EXPECT_FALSE(grant);
+    EXPECT_EQ(gone.times, 0);
+    serve();
+    EXPECT_EQ(gone.what, "true");
+    EXPECT_EQ(children("/mine").size(), 0u);
+
+    Grant again;
+    EXPECT_EQ(served([&] {
+                  grant = mutex.acquire();
+                  again = mutex.acquire();
+              }),
+              "ok");
+    Told inner;
+    again.release_and_wait_async(Deadline::never(), {}, inner.taker<bool>());
+    serve();
+    EXPECT_EQ(inner.what, "true");
+    EXPECT_TRUE(grant.held()) << "the outer one";
+    EXPECT_EQ(children("/mine").size(), 1u);
+
+    client().disconnect();
+    runtime->run();
+    Told late;
+    grant.release_and_wait_async(in(1s), {}, late.taker<bool>());
+    runtime->run();
+    EXPECT_EQ(late.times, 0);
+    runtime->advance(1100ms);
+    EXPECT_EQ(late.what, "false");
+    client().connect(owner);
+    settle();
+    EXPECT_EQ(children("/mine").size(), 0u) << "the session goes on";
+
+    std::stop_source stop;
+    stop.request_stop();
+    for (const Deadline deadline : {Deadline::never(), Deadline::passed()}) {
+        grant = acquired();
+        Told impatient;
+        const bool by_stop = deadline.is_never();
+        grant.release_and_wait_async(deadline, by_stop ? stop.get_token() : std::stop_token(), impatient.taker<bool>());
+        runtime->run();
+        EXPECT_EQ(impatient.what, "false");
+        settle();
+        EXPECT_EQ(children("/mine").size(), 0u);
+    }
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(AsyncFormsTest, ReleaseOnAClosedSession) {
+    connect();
+    ExclusiveMutex mutex(*session, "/mine");
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    runtime->while_running([this] { session->close(); });
+    Told told;
+    grant.release_and_wait_async(Deadline::never(), {}, told.taker<bool>());
+    runtime->run();
+    EXPECT_EQ(told.times, 1);
+    EXPECT_FALSE(grant);
+}
+
+// ---- awaitable ---------------------------------------------------------------------------------------------------
+
+/// A coroutine that begins at once and is destroyed with this object.
+class Coroutine {
+public:
+    struct promise_type {
+        Coroutine get_return_object() { return Coroutine(std::coroutine_handle<promise_type>::from_promise(*this)); }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() { std::terminate(); }
+    };
+    Coroutine(Coroutine&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Coroutine& operator=(Coroutine&&) = delete;
+    ~Coroutine() {
+        if (handle_) handle_.destroy();
+    }
+    bool done() const { return handle_.done(); }
+
+private:
+    explicit Coroutine(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+    std::coroutine_handle<promise_type> handle_;
+};
+
+Coroutine acquire_into(ExclusiveMutex& mutex, Deadline deadline, std::stop_token stop, Grant& grant, Told& told) {
+    try {
+        grant = co_await awaitable<Grant>([&](auto done) { mutex.acquire_async(deadline, stop, done); });
+        told.what = grant ? "held" : "nothing";
+    } catch (const Error&) {
+        told.what = text_of(std::current_exception());
+    }
+    ++told.times;
+}
+
+TEST_F(AsyncFormsTest, ACoroutineAwaitsWhatTheBlockingFormReturns) {
+    connect();
+    ExclusiveMutex mutex(*session, "/mine");
+    Grant grant, second;
+    Told told, stopped;
+    std::stop_source stop;
+    const auto holder = acquire_into(mutex, Deadline::never(), {}, grant, told);
+    EXPECT_EQ(told.times, 0);
+    serve();
+    EXPECT_EQ(told.what, "held");
+    EXPECT_TRUE(holder.done());
+    EXPECT_TRUE(grant.held());
+    const auto waiter = acquire_into(mutex, Deadline::never(), stop.get_token(), second, stopped);
+    serve();
+    EXPECT_EQ(stopped.times, 0);
+    stop.request_stop();
+    settle();
+    EXPECT_EQ(stopped.what, "nothing");
+    EXPECT_EQ(children("/mine").size(), 1u);
+}
+
+TEST_F(AsyncFormsTest, ACoroutineIsToldWhyACallIsNotStarted) {
+    connect();
+    ExclusiveMutex mutex(*session, "/mine");
+    runtime->while_running([this] { session->close(); });
+    Grant grant;
+    Told told;
+    const auto coroutine = acquire_into(mutex, Deadline::never(), {}, grant, told);
+    EXPECT_TRUE(coroutine.done());
+    EXPECT_EQ(told.what, "Error " + std::to_string(static_cast<int>(Errc::closed)));
+}
+
+TEST_F(AsyncFormsTest, ACoroutineMayGoOnBeforeTheCallReturns) {
+    connect();
+    Told told;
+    const auto release = [&]() -> Coroutine {
+        told.what = text(
+            co_await awaitable<bool>([](auto done) { Grant().release_and_wait_async(Deadline::never(), {}, done); }));
+        ++told.times;
+    };
+    const auto coroutine = release();
+    EXPECT_TRUE(coroutine.done());
+    EXPECT_EQ(told.what, "true");
+}
+
+TEST_F(AsyncFormsTest, AGrantForADestroyedCoroutineIsReleased) {
+    connect();
+    ExclusiveMutex mutex(*session, "/mine");
+    Grant grant;
+    Told told;
+    { const auto coroutine = acquire_into(mutex, Deadline::never(), {}, grant, told); }
+    settle();
+    EXPECT_EQ(told.times, 0);
+    EXPECT_EQ(children("/mine").size(), 0u);
+    EXPECT_EQ(leftovers(), "");
+}
+
+}  // namespace
+}  // namespace zkrecipes::testing
