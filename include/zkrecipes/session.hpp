@@ -7,12 +7,14 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/result.hpp>
 #include <zkrecipes/session_options.hpp>
+#include <zkrecipes/session_stats.hpp>
 
 namespace zkrecipes {
 
@@ -97,6 +99,15 @@ public:
 
     SessionState state() const noexcept;  ///< Does not block.
     SessionInfo info() const;             ///< Does not block.
+
+    /// What happened in this session so far, in numbers. Does not block, and may be called anywhere. Zeros for an
+    /// object that was moved from.
+    SessionStats stats() const;
+    /// What is held now, the longest first; a lost hold is not held. Does not wait for servers. Throws Error closed, or
+    /// would_deadlock in a retry policy or a log sink.
+    std::vector<HoldInfo> holds() const;
+    /// The calls that wait for a lock now, the newest first. Does not block. Throws Error closed.
+    std::vector<WaitInfo> waits() const;
 
     /// Calls `listener` on the notifier thread with the present state and then with each change. A slow listener gets
     /// the latest state, but never misses a `lost`. Does not block. Throws Error bad_option for an empty listener.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ class logger;
 }
 
 namespace zkrecipes {
+
+class SessionEvents;
 
 /// One entry of an access list.
 struct ZKRECIPES_API Acl {
@@ -33,6 +36,10 @@ struct Auth {
     std::string scheme = "digest";
     std::string credential;  ///< for digest: user:password (sent unencrypted)
 };
+
+/// How important a line of the log is.
+enum class LogLevel { trace, debug, info, warning, error };
+ZKRECIPES_API const char* to_string(LogLevel level) noexcept;
 
 struct SessionOptions {
     /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
@@ -61,6 +68,15 @@ struct SessionOptions {
     /// Most lines are written while a mutex of the session is locked. So a sink must not call the library. A sink that
     /// blocks delays the heartbeats; if it blocks for too long, holds are lost.
     std::shared_ptr<spdlog::logger> logger{};
+    /// Gets the log lines of all levels in place of `logger`, one at a time, for programs without spdlog. What is said
+    /// of a sink is true for it, too. Not together with `logger`.
+    std::function<void(LogLevel level, const std::string& line)> log{};
+    /// Told of what happens in the session. Null: nobody is.
+    std::shared_ptr<SessionEvents> events{};
+    /// The name under which Session::stats() counts a lock with this path, for example the path without the parts that
+    /// differ from lock to lock. Called when a recipe object is made, on the caller's thread; what it throws, the
+    /// constructor throws. Empty: all locks of a recipe are counted together. See LockStats.
+    std::function<std::string(const std::string& path)> name_of_path{};
 };
 
 }  // namespace zkrecipes

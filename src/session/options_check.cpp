@@ -63,6 +63,9 @@ CheckedOptions check_options(const SessionOptions& options) {
     check_time("close_timeout", options.close_timeout, milliseconds(0));
     check_acl(options);
     check_auth(options);
+    if (options.logger && options.log) {
+        refuse("SessionOptions::logger and SessionOptions::log are both set; set one of them");
+    }
     CheckedOptions out;
     out.hosts = connect.hosts();
     std::string prefix = connect.chroot;

@@ -26,6 +26,17 @@ const char* to_string(SessionState state) noexcept {
     return "unknown";
 }
 
+const char* to_string(LogLevel level) noexcept {
+    switch (level) {
+        case LogLevel::trace: return "trace";
+        case LogLevel::debug: return "debug";
+        case LogLevel::info: return "info";
+        case LogLevel::warning: return "warning";
+        case LogLevel::error: return "error";
+    }
+    return "unknown";
+}
+
 std::vector<Acl> Acl::open() { return {Acl{}}; }
 std::vector<Acl> Acl::creator_all() { return {Acl{all, "auth", ""}}; }
 
@@ -55,6 +66,18 @@ SessionInfo Session::info() const {
     SessionInfo out;
     out.state = SessionState::closed;
     return out;
+}
+
+SessionStats Session::stats() const { return core_ ? core_->stats() : SessionStats(); }
+
+std::vector<HoldInfo> Session::holds() const {
+    internal::check_usable(core_.get(), "Session", "holds");
+    return core_->holds();
+}
+
+std::vector<WaitInfo> Session::waits() const {
+    internal::check_usable(core_.get(), "Session", "waits");
+    return core_->waits();
 }
 
 Subscription Session::watch_state(std::function<void(SessionState)> listener) {

@@ -1,11 +1,12 @@
 #include "session/session_core.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "base/default_logger.hpp"
 #include "base/paths.hpp"
 #include "base/wait_event.hpp"
+#include "session/stats/session_log.hpp"
 
 namespace zkrecipes::internal {
 
@@ -44,7 +45,10 @@ struct SessionCore::LastPointer {
 
 std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environment environment) {
     CheckedOptions checked = check_options(options);
-    auto* const core = new SessionCore(std::move(options), std::move(checked), std::move(environment));
+    auto events = options.events ? std::make_shared<EventQueue>(environment.runtime, options.events) : nullptr;
+    auto logger = logger_of(options, events);
+    auto* const core = new SessionCore(std::move(options), std::move(checked), std::move(environment),
+                                       std::move(events), std::move(logger));
     // Two counts for one object. This one says how long it lives; shared_from_this() is to know nothing of it.
     const std::shared_ptr<SessionLock> self(static_cast<SessionLock*>(core));
     core->kept_by(self);
@@ -60,13 +64,15 @@ std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environme
     return out;
 }
 
-SessionCore::SessionCore(SessionOptions options, CheckedOptions checked, Environment environment)
-    : SessionLock(std::move(environment.runtime), options.logger ? options.logger : default_logger()),
+SessionCore::SessionCore(SessionOptions options, CheckedOptions checked, Environment environment,
+                         std::shared_ptr<EventQueue> events, std::shared_ptr<spdlog::logger> logger)
+    : SessionLock(std::move(environment.runtime), std::move(logger)),
+      SessionMeter(shared_runtime(), options, std::move(events)),
       Connection(*this, *this, std::move(options), std::move(checked.hosts), std::move(environment.clients)),
-      Requests(*this, *this, *this),
+      Requests(*this, *this, *this, *this),
       Watches(*this, *this),
       NodeDeletion(*this, *this, *this),
-      LeaseKeeper(*this, *this, *this, *this, *this),
+      LeaseKeeper(*this, *this, *this, *this, *this, *this),
       LeaseRenewal(*this, *this, *this, *this),
       prefix_(std::move(checked.prefix)),
       search_(*this, *this, std::move(environment.probe)),
@@ -170,6 +176,21 @@ Subscription SessionCore::watch_state(std::function<void(SessionState)> listener
     if (!listener) throw Error(Errc::bad_option, "watch_state", {}, "the listener is empty; pass a callable");
     Subscription out;
     run_locked([&] { out = notifier_.subscribe(std::move(listener), fsm().state()); });
+    return out;
+}
+
+std::vector<HoldInfo> SessionCore::holds() {
+    std::vector<HoldInfo> out;
+    run_locked([&] {
+        const Instant now = runtime().now();
+        hold_table().each([&](const Hold& hold) {
+            const HoldRecord& record = hold.record();
+            if (!record.label) return;  // nobody was granted it: a kept node
+            out.push_back({record.label->recipe, record.label->mode, record.label->path, hold.nodes(), record.token,
+                           now - record.since, hold.remaining_lease()});
+        });
+    });
+    std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.held_for > b.held_for; });
     return out;
 }
 

@@ -28,6 +28,7 @@
 #include "session/requests/node_deletion.hpp"
 #include "session/requests/requests.hpp"
 #include "session/requests/watches.hpp"
+#include "session/stats/session_meter.hpp"
 
 namespace zkrecipes::internal {
 
@@ -53,6 +54,7 @@ class SessionCore final : public std::enable_shared_from_this<SessionCore>,
                           private Connection::Port,
                           private Requests::Port,
                           public SessionLock,
+                          public SessionMeter,
                           public Connection,
                           public Requests,
                           public Watches,
@@ -75,6 +77,7 @@ public:
     std::string user_path(const std::string& server_path) const;
     bool wait_connected(Deadline deadline, std::stop_token stop);
     Subscription watch_state(std::function<void(SessionState)> listener);
+    std::vector<HoldInfo> holds();
     void close() noexcept;
 
     // ---- lock held -------------------------------------------------------------------------------------------------
@@ -91,7 +94,8 @@ private:
     struct LastPointer;
     struct ConnectWaiter;
 
-    SessionCore(SessionOptions options, CheckedOptions checked, Environment environment);
+    SessionCore(SessionOptions options, CheckedOptions checked, Environment environment,
+                std::shared_ptr<EventQueue> events, std::shared_ptr<spdlog::logger> logger);
 
     // SessionLock
     void settle() override;
@@ -118,6 +122,7 @@ private:
     void on_session_over();
     void on_closed(Errc errc, const std::string& detail);
     void wake_connect_waiters();
+    void show_numbers();
 
     // session_close.cpp
     void core_is_gone() noexcept;

@@ -68,18 +68,21 @@ void SessionCore::close_handle(const std::string& why) {
 
 void SessionCore::on_state(SessionState state) {
     show(state);
+    state_changed(state, events_wanted() ? info() : SessionInfo());
     notifier_.publish(state);
     if (state == SessionState::lost) {
         log().warn("session {:#x}: lost{}", printable_id(),
                    fsm().has_session() ? " by our own clock: no server has answered for the session timeout" : "");
         // By our own clock this is after the end of the lease, whose timer may still be on its way.
-        lose_all("the session was lost");
+        lose_all(LossReason::lease_ended, "the session was lost");
     }
 }
 
 void SessionCore::on_connected(bool same_session) {
     const Instant now = runtime().now();
     Requests::on_connected(now);
+    connects.add();
+    if (!same_session) sessions.add();
     came_up();
     LeaseKeeper::on_connected(before_connect(), now);
     search_.connected();
@@ -103,6 +106,7 @@ void SessionCore::on_connected(bool same_session) {
 
 void SessionCore::on_suspended() {
     log().warn("session {:#x}: connection lost", printable_id());
+    suspensions.add();
     expect_nothing();
     search_.suspended();
     LeaseKeeper::on_suspended();
@@ -110,7 +114,8 @@ void SessionCore::on_suspended() {
 }
 
 void SessionCore::on_session_over() {
-    lose_all(closing() ? "the session was closed" : "the servers ended the session");
+    closing() ? lose_all(LossReason::closed, "the session was closed")
+              : lose_all(LossReason::session_ended, "the servers ended the session");
     LeaseKeeper::on_session_over();
     forget_ephemerals();
     watch_table().reset();
@@ -125,7 +130,7 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
     close_because(Error(errc, "session", prefix_.empty() ? options().hosts : options().hosts + " " + prefix_, detail));
     closed_detail_ = detail;
     if (errc != Errc::closed) log().error("{}", closed_because()->what());
-    lose_all("the session was closed");
+    lose_all(LossReason::closed, "the session was closed");
     end_lease();
     check_waiting();  // they are told, and let go of
     search_.stop();
@@ -141,11 +146,12 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
 /// At the end of each hold of the session lock.
 void SessionCore::settle() {
     continue_close();
+    show_numbers();
     if (failure_unfinished_) finish_failing();
     if (fsm().finished() && !last_handle_closing() && client() == nullptr) on_last_handle_closed();
     arm(std::min({fsm().wake_at(), LeaseKeeper::wake_at(), search_.wake_at(), drain_until_,
                   failure_unfinished_ ? runtime().now() + kFailAgain : Instant::max(), Requests::wake_at(),
-                  connected() ? node_cleaner().wake_at() : Instant::max()}));
+                  connected() ? node_cleaner().wake_at() : Instant::max(), events_due_at()}));
 }
 
 void SessionCore::on_time() {
@@ -157,6 +163,16 @@ void SessionCore::on_time() {
     LeaseKeeper::on_time(now);
     if (connected() && now >= node_cleaner().wake_at()) node_cleaner().go_on();
     search_.on_time(now);
+    if (now >= events_due_at()) tell_events();
+}
+
+/// What stats() answers without the session lock.
+void SessionCore::show_numbers() {
+    node_bytes.set(reserved_bytes());
+    watch_bytes.set(watch_table().bytes());
+    nodes_to_delete.set(node_cleaner().pending());
+    timeout_ms.set(static_cast<std::uint64_t>(incarnation().timeout.count()));
+    lease_ends_at.store(lease_ends_at_ns(), std::memory_order_relaxed);
 }
 
 }  // namespace zkrecipes::internal

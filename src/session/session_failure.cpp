@@ -63,7 +63,7 @@ void SessionCore::finish_failing() noexcept {
         failure_.reset();
     }
     const Error& why = failure_ ? *failure_ : *closed_because();
-    attempt([this] { lose_all("an internal step failed, and the session was closed"); });
+    attempt([this] { lose_all(LossReason::closed, "an internal step failed, and the session was closed"); });
     attempt([this] { tell_of_losses(); });
     // What the state machine says is to be done is done here, whatever of it had been done before.
     attempt([this] { fsm().close(closed_because()->errc(), {}); });

@@ -15,7 +15,7 @@ LAYERS = ["src/base", "src/client", "src/session", "src/core", "recipes"]
 # The folders of a layer, from low to high, by the same rule. ".": the files beside the folders; without it there are none
 # but those named below.
 ROOMS = {"src/core": ["operation", "queue", "hold", "acquire", "local", "node", "value"],
-         "src/session": ["common", "connection", "requests", "lease", "."],
+         "src/session": ["common", "stats", "connection", "requests", "lease", "."],
          "src/zklock": ["system", "process", "command_line", "report", "commands"]}
 WITHOUT_ROOM = {"src/zklock/main.cpp"}
 MOST_FILES = 25  # in one folder of src

@@ -78,6 +78,10 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
     queue->spec.create_parents = options.create_parents;
     // With a delay the directory's data are read and written before the lock is used: there is nothing to gain.
     queue->spec.fast_handover = base.is_mutex && own_base == base.curator && options.delay_after_loss.count() == 0;
+    const char* const mode = !child.empty()                         ? "semaphore"
+                             : rule == rule_shared(options.dialect) ? "shared"
+                                                                    : "exclusive";
+    queue->label = core.label(operation, mode, path);
     queue->rule = std::move(rule);
     queue->user_path = path;
     queue->acl = options.acl ? *options.acl : core.options().acl;
@@ -91,6 +95,32 @@ std::string node_data(const SessionCore& core, const Queue& queue) {
 }
 
 // ---- begin and end ------------------------------------------------------------------------------------------------
+
+Acquisition::~Acquisition() {
+    if (core_) core_->forget(wait_);
+}
+
+void Acquisition::on_start() {
+    if (measured_) core_->wait_begins(wait_, label());
+}
+
+void Acquisition::show_in_front(std::size_t contenders) {
+    if (measured_) core_->in_front(wait_, contenders);
+    if (told_in_front_) told_in_front_(contenders);
+}
+
+void Acquisition::deliver(AcquireAnswer answer) {
+    if (measured_) {
+        if (answer.share) {
+            core_->granted(wait_, answer.share->own_hold()->record(), answer.share->token());
+        } else if (answer.error) {
+            core_->failed(wait_, *answer.error);
+        } else {
+            core_->missed(wait_, SessionMeter::Missed::busy);
+        }
+    }
+    std::exchange(done_, nullptr)(std::move(answer));
+}
 
 void Acquisition::deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token) {
     AcquireAnswer answer;
@@ -271,7 +301,7 @@ std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& co
 
 std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
                                           Deadline deadline, std::stop_token stop) {
-    return run_blocking<AcquireAnswer>(core, make, deadline, std::move(stop)).share;
+    return run_blocking<AcquireAnswer>(core, measured(make), deadline, std::move(stop)).share;
 }
 
 }  // namespace zkrecipes::internal

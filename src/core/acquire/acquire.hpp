@@ -30,6 +30,7 @@ struct Queue {
     QueueSpec spec;  // spec.rule points to *rule
     std::shared_ptr<const QueueRule> rule;
     std::string user_path;  // as the caller names the directory
+    std::shared_ptr<const LockLabel> label;
     std::vector<Acl> acl;
     LockOptions options;
     std::optional<Payload> payload;               // none: the own nodes say the id alone
@@ -51,7 +52,8 @@ struct BaseName {
 };
 
 /// Checks path and options. Throws Error bad_path, bad_option or, for a dialect without this recipe, unsupported.
-/// `child`: of the path, in which the queue stands; empty: in the path itself.
+/// `operation`: the class, as it is named in errors and in what is counted. `child`: of the path, in which the queue
+/// stands; empty: in the path itself.
 std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::string& path, LockOptions options,
                                         const BaseName& base, std::shared_ptr<const QueueRule> rule,
                                         const char* operation, std::string_view child = {},
@@ -76,12 +78,20 @@ class Acquisition : public Operation {
 public:
     /// Runs under the session lock, exactly once.
     using Done = std::function<void(AcquireAnswer)>;
+    ~Acquisition() override;
+
+    /// Before start(): it is the call of a user, which the session counts and tells of.
+    void measure() noexcept { measured_ = true; }
+    /// Before start(): `told` runs under the session lock when so many are in front of it.
+    void on_in_front(std::function<void(std::size_t)> told) { told_in_front_ = std::move(told); }
 
 protected:
     Acquisition(std::shared_ptr<SessionCore> core, const char* operation, Done done)
         : Operation(std::move(core), operation), done_(std::move(done)) {}
 
-    void deliver(AcquireAnswer answer) { std::exchange(done_, nullptr)(std::move(answer)); }
+    virtual const std::shared_ptr<const LockLabel>& label() const = 0;
+    void show_in_front(std::size_t contenders);
+    void deliver(AcquireAnswer answer);
     /// `granted`: with hold_ and its room in the budget. `token`: as HoldRef.
     void deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token = 0);
     /// Before the caller knows of it.
@@ -90,7 +100,12 @@ protected:
     std::shared_ptr<Hold> hold_;
 
 private:
+    void on_start() override;
+
     Done done_;
+    std::function<void(std::size_t)> told_in_front_;
+    bool measured_ = false;
+    WaitRecord wait_;
 };
 
 /// One acquire in one queue.
@@ -106,6 +121,7 @@ protected:
               const MakeFsm& make);
 
     AcquireFsm& machine() noexcept override { return *fsm_; }
+    const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
     std::string path_of(const std::string& name) const;
     void answer(Ended how, Errc error, std::string detail) override;
 
@@ -123,6 +139,7 @@ private:
     void watch_second(Ticket ticket, const std::string& name) override;
     bool look_ahead(Ticket ticket) override;
     void watch_own(Ticket ticket, const std::string& name) override;
+    void in_front(std::size_t contenders) override { show_in_front(contenders); }
     void is_next(const std::string& name) override;
     void renew_lease(Ticket ticket, const std::string& name) override;
     bool reserve_node(const std::string& prefix) override;
@@ -150,6 +167,14 @@ private:
 
 /// Makes what acquire_blocking and acquire_async start.
 using MakeAcquisition = std::function<std::shared_ptr<Acquisition>(Patience, Acquisition::Done)>;
+/// The same for the call of a user.
+inline auto measured(const MakeAcquisition& make) {
+    return [&make](Patience patience, Acquisition::Done done) {
+        auto out = make(patience, std::move(done));
+        out->measure();
+        return out;
+    };
+}
 /// An AcquireOp. Refers to its arguments.
 MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                                   const char* operation);

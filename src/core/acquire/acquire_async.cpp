@@ -12,9 +12,10 @@ void acquire_async(const std::shared_ptr<SessionCore>& core, const MakeAcquisiti
                    std::function<void(AcquireResult)> done) {
     check_callable(done, operation, path);
     core->throw_if_closed(operation, path);
-    run_later<AcquireAnswer>(core, make, deadline, std::move(stop), [done = std::move(done)](AcquireAnswer answer) {
-        done(to_result(answer.share ? Grant(std::move(answer.share)) : Grant(), answer.error));
-    });
+    run_later<AcquireAnswer>(core, measured(make), deadline, std::move(stop),
+                             [done = std::move(done)](AcquireAnswer answer) {
+                                 done(to_result(answer.share ? Grant(std::move(answer.share)) : Grant(), answer.error));
+                             });
 }
 
 void acquire_async(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,

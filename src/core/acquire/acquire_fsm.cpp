@@ -285,6 +285,7 @@ void AcquireFsm::apply(const QueuePosition& position) {
             predecessor_ = position.predecessor;
             only_predecessor_ = position.only_predecessor;
             second_ = position.second;
+            port_.in_front(position.in_front);
             return send_watch();
     }
 }
@@ -358,6 +359,7 @@ void AcquireFsm::on_looked_ahead(Ticket ticket, Rc rc, const std::vector<std::st
     const QueuePosition position = spec_.rule->position(names, node_);
     if (position.kind == QueuePosition::Kind::missing) return own_node_missing();
     if (position.kind != QueuePosition::Kind::wait || position.predecessor != predecessor_) return;
+    port_.in_front(position.in_front);
     if (position.only_predecessor) {
         only_predecessor_ = true;
         is_next(Ahead::directory);

@@ -39,6 +39,7 @@ public:
     virtual bool look_ahead(Ticket ticket) = 0;
     virtual void watch_own(Ticket ticket, const std::string& name) = 0;  // on_own_watched; perhaps on_own_fired
     /// Heartbeats keep the lease fresh from now on, until unwatch().
+    virtual void in_front(std::size_t) {}  // so many are before the own node, for people
     virtual void is_next(const std::string& name) = 0;
     virtual void renew_lease(Ticket ticket, const std::string& name) = 0;  // on_lease_renewed
 

@@ -33,6 +33,7 @@ private:
     std::string path_of(const std::string& name) const { return join_path(queue_->spec.directory, name); }
 
     OperationFsm& machine() noexcept override { return fsm_; }
+    const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
 
     bool exclusive_held() const override { return exclusive_->hold().held(); }
 

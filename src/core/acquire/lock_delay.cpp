@@ -24,14 +24,16 @@ public:
 
 private:
     OperationFsm& machine() noexcept override { return fsm_; }
+    const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
 
     // ---- LockDelayPort
     void enter_queue() override {
-        in_queue_ =
+        const auto queue =
             std::make_shared<AcquireOp>(core_, queue_, operation_, patience_,
                                         answered([this](AcquireAnswer answer) { on_queue_answer(std::move(answer)); }));
-        const auto queue = in_queue_;  // it may answer at once
-        queue->start(deadline_);
+        queue->on_in_front(answered([this](std::size_t contenders) { show_in_front(contenders); }));
+        in_queue_ = queue;
+        queue->start(deadline_);  // it may answer at once
     }
     void on_queue_answer(AcquireAnswer answer) {
         in_queue_.reset();

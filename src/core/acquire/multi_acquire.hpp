@@ -42,6 +42,7 @@ public:
 
 private:
     OperationFsm& machine() noexcept override { return fsm_; }
+    const std::shared_ptr<const LockLabel>& label() const override { return queue_->queues.front()->label; }
 
     // MultiAcquirePort
     void create(Ticket ticket, const std::string& identity, bool marked) override;
@@ -61,6 +62,7 @@ private:
     void delete_by_identity(const std::string& identity) override;
     bool may_mark() override;
     void never_mark_again() override;
+    void in_front(std::size_t contenders) override { show_in_front(contenders); }
     void note(const char* what) override;
     void running_out(std::size_t member) override;
     void answer(Ended how, Errc error, std::string detail, std::optional<std::size_t> member) override;

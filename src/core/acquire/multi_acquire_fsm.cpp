@@ -279,6 +279,7 @@ void MultiAcquireFsm::apply(std::size_t member, const QueuePosition& position) {
             standing.state = State::blocked;
             standing.predecessor = position.predecessor;
             standing.certain = position.only_predecessor;
+            standing.in_front = position.in_front;
             break;
     }
     if (--open_ == 0) decide();
@@ -289,7 +290,14 @@ bool MultiAcquireFsm::any(State state) const {
 }
 
 void MultiAcquireFsm::decide() {
-    if (any(State::blocked)) return send_watches();
+    if (any(State::blocked)) {
+        std::size_t most = 0;
+        for (const Standing& standing : standing_) {
+            if (standing.state == State::blocked) most = std::max(most, standing.in_front);
+        }
+        port_.in_front(most);
+        return send_watches();
+    }
     // If the last change of a directory was not our transaction, its one child may be another node: a check is needed.
     const bool only_ones_are_ours = std::all_of(standing_.begin(), standing_.end(), [&](const Standing& s) {
         return s.only_since == 0 || s.only_since == czxid_;

@@ -59,6 +59,7 @@ public:
     virtual void never_mark_again() = 0;  // it was refused
 
     // ---- the log, and the end ----
+    virtual void in_front(std::size_t) {}              // at most so many are before an own node, for people
     virtual void note(const char* what) = 0;           // something worth a line in the log
     virtual void running_out(std::size_t member) = 0;  // more than half of its directory's numbers are used up
     /// The one answer. After `granted` the hold of begin_hold belongs to the caller. `member`: the one that an error is
@@ -143,6 +144,7 @@ private:
     /// Where one of the own nodes stands, by the last look.
     struct Standing {
         enum class State : std::uint8_t { to_list, clear, blocked } state = State::to_list;
+        std::size_t in_front = 0;     // blocked: by so many
         bool certain = false;         // blocked: once the predecessor is gone it is clear, without a further look
         std::int64_t only_since = 0;  // clear, because a directory had one child, and this was its last change; 0: not
         std::string predecessor;

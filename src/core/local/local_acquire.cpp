@@ -15,6 +15,7 @@ public:
 
 private:
     OperationFsm& machine() noexcept override { return fsm_; }
+    const std::shared_ptr<const LockLabel>& label() const override { return local_->label(); }
 
     // LocalAcquirePort
     void line_up() override {
@@ -45,6 +46,7 @@ private:
     }
 
     // LocalWaiter
+    void in_front(std::size_t contenders) override { show_in_front(contenders); }
     void granted(std::shared_ptr<HoldRef> share) override {
         answer_.share = std::move(share);
         fsm_.on_granted();

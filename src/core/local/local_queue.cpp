@@ -64,7 +64,10 @@ void LocalQueue::close() {
 // ---- waiters ------------------------------------------------------------------------------------------------------
 
 void LocalQueue::arrive(WaiterId id, LocalWaiter& waiter) {
+    const std::size_t before_all = place_ ? before_place_ : front_ != nullptr && !kept_ ? 1 : 0;
+    const std::size_t before = before_all + waiters_.size();
     waiters_.emplace(id, &waiter);
+    if (before > 0) waiter.in_front(before);
     fsm_.arrive(id);
 }
 
@@ -110,6 +113,12 @@ void LocalQueue::open_place() {
     queue_->waiting.store(fsm_.waiting() - 1, std::memory_order_relaxed);  // beyond the one whom it is for
     place_ = make_place(Patience::wait, [self = shared_from_this(), number = ++place_number_](AcquireAnswer answer) {
         self->on_place(number, std::move(answer));
+    });
+    before_place_ = 0;
+    place_->on_in_front([this, number = place_number_](std::size_t contenders) {
+        if (number != place_number_) return;
+        before_place_ = contenders;
+        if (!waiters_.empty()) waiters_.begin()->second->in_front(contenders);
     });
     const auto place = place_;
     place->start(Deadline::never());

@@ -21,6 +21,7 @@ class LocalWaiter {
 public:
     virtual void granted(std::shared_ptr<HoldRef> share) = 0;
     virtual void refused(const Error& why) = 0;
+    virtual void in_front(std::size_t contenders) = 0;  // for people
 
 protected:
     ~LocalWaiter() = default;
@@ -37,6 +38,7 @@ public:
     /// back.
     static std::shared_ptr<LocalQueue> of(const std::shared_ptr<SessionCore>& core, std::shared_ptr<const Queue> queue);
 
+    const std::shared_ptr<const LockLabel>& label() const noexcept { return queue_->label; }
     const std::string& path() const noexcept { return queue_->user_path; }
     WaiterId next_id() noexcept { return ++last_id_; }
     /// `waiter` is told, perhaps at once, unless it leaves before.
@@ -98,6 +100,7 @@ private:
     WaiterId last_id_ = 0;
     std::shared_ptr<Acquisition> place_;
     std::uint64_t place_number_ = 0;
+    std::size_t before_place_ = 0;      // contenders, as far as it is known
     std::shared_ptr<HoldRef> granted_;  // on its way to a waiter
     std::optional<Error> refusal_;
     const Hold* front_ = nullptr;  // what fsm_ knows as held or kept

@@ -14,6 +14,7 @@ void Operation::start(Deadline deadline) {
     self_ = shared_from_this();
     started_ = true;
     deadline_ = deadline;
+    on_start();
     if (const Error* why = core_->closed_because()) return machine().on_closed(why->errc(), words_of(*why));
     if (stopped_early_) return machine().stop();
     core_->add_observer(*this);

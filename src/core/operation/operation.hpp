@@ -29,6 +29,8 @@ protected:
         : core_(std::move(core)), operation_(operation) {}
 
     virtual OperationFsm& machine() noexcept = 0;
+    /// First of all in start().
+    virtual void on_start() {}
 
     // OperationPort
     bool connected() const override { return core_->connected(); }

@@ -47,7 +47,7 @@ QueuePosition PredecessorRule::position(std::span<const std::string> children, s
     if (!nearest) return {QueuePosition::Kind::held, {}, false};
     const bool shrinking = shrinking_ == Shrinking::yes && after_[nearest->pattern] == Shrinking::yes;
     return {QueuePosition::Kind::wait, std::string(nearest->name), predecessors == 1 && shrinking,
-            second && shrinking ? std::string(second->name) : std::string()};
+            second && shrinking ? std::string(second->name) : std::string(), predecessors};
 }
 
 bool PredecessorRule::would_hold(std::span<const std::string> children) const {

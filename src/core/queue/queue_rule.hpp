@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,6 +26,7 @@ struct QueuePosition {
     bool only_predecessor = false;
     /// Whoever is before the predecessor. Empty: nobody, or a node may appear before it.
     std::string second{};
+    std::size_t in_front = 0;  // how many block it
 };
 
 /// The rule of a recipe: which contender waits for which. Pure; shared by all calls of one recipe object.

@@ -63,6 +63,7 @@ void LeaseKeeper::on_checked(const std::vector<HoldPtr>& group, Rc rc, const std
     switch (meaning(rc)) {
         case Meaning::done:
             check_refusals_ = 0;
+            meter_.heartbeat_answered(lock_.runtime().now() - sent_at);
             lease_committed(sent_at);
             holds_.checked(group, sent_at);
             return;
@@ -73,17 +74,18 @@ void LeaseKeeper::on_checked(const std::vector<HoldPtr>& group, Rc rc, const std
             while (node < results.size() && results[node].rc != Rc::no_node) ++node;
             const std::size_t failed = node < results.size() ? hold_of_node(group, node) : group.size();
             if (failed == group.size()) {
-                if (group.size() == 1) return lose(group.front().get(), "its node is gone");
+                if (group.size() == 1) return lose(group.front().get(), LossReason::node_gone, "its node is gone");
                 for (const auto& hold : group) {
                     if (holds_.find(hold.get()) != nullptr) send_check({hold});
                 }
                 return;
             }
-            lose(group[failed].get(), "its node is gone");
+            lose(group[failed].get(), LossReason::node_gone, "its node is gone");
             for (auto& rest : holds_.rest_of(group, failed)) send_check(std::move(rest));
             return;
         }
         case Meaning::failed:
+            meter_.heartbeats_refused.add();
             if (!group.empty() && should_log(++check_refusals_)) {
                 lock_.log().error(
                     "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
@@ -130,9 +132,9 @@ WatchListener LeaseKeeper::listener_of_own_node(const HoldPtr& hold, std::size_t
         }
         if (rc != Rc::ok) mine->watches[index] = 0;
         if (rc == Rc::no_node)
-            lose(hold.get(), "its node is gone");
+            lose(hold.get(), LossReason::node_gone, "its node is gone");
         else if (rc == Rc::ok)
-            lose(hold.get(), "its node was deleted and made again");
+            lose(hold.get(), LossReason::node_gone, "its node was deleted and made again");
         else if (meaning(rc) == Meaning::failed)
             mine->wants_watch = false;  // not readable: the heartbeat must do
     };
@@ -141,7 +143,7 @@ WatchListener LeaseKeeper::listener_of_own_node(const HoldPtr& hold, std::size_t
         if (mine == nullptr) return;
         mine->watches[index] = 0;
         if (type == WatchEventType::deleted)
-            lose(hold.get(), "its node was deleted");
+            lose(hold.get(), LossReason::node_gone, "its node was deleted");
         else
             watch_own_node(hold, index);
     };

@@ -11,6 +11,7 @@
 
 #include "base/process.hpp"
 #include "base/runtime.hpp"
+#include "session/stats/lock_label.hpp"
 
 namespace zkrecipes::internal {
 
@@ -64,6 +65,9 @@ public:
     bool bound_to_owner() const noexcept { return bonds_.load(std::memory_order_acquire) != 0; }
     /// The same. Whoever binds it after that sees what the caller did before, for example mark_ended().
     bool was_bound_to_owner() const noexcept { return bonds_.fetch_add(0, std::memory_order_acq_rel) != 0; }
+    /// *lock held*: what is counted and told of it.
+    HoldRecord& record() noexcept { return record_; }
+    const HoldRecord& record() const noexcept { return record_; }
     void request_stop() noexcept { lost_source_.request_stop(); }
     void request_revocation() noexcept { revocation_source_.request_stop(); }
 
@@ -79,6 +83,7 @@ private:
     std::atomic<bool> loss_reported_{false};
     mutable std::atomic<int> bonds_{0};
     std::shared_ptr<Tenure> tenure_;
+    HoldRecord record_;
     std::stop_source lost_source_;
     std::stop_source revocation_source_;
 };

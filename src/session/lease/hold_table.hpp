@@ -55,6 +55,10 @@ public:
     void share_nodes(const Hold* hold, const Hold* another);
     /// That of its successor, if it has one.
     Entry* find(const Hold* hold);
+    template <class Look>
+    void each(Look look) const {
+        for (const auto& [key, entry] : entries_) look(*entry.hold);
+    }
     bool empty() const noexcept { return entries_.empty(); }
     std::size_t size() const noexcept { return entries_.size(); }
 

@@ -8,12 +8,13 @@
 namespace zkrecipes::internal {
 
 LeaseKeeper::LeaseKeeper(SessionLock& lock, Connection& connection, Requests& requests, Watches& watches,
-                         NodeDeletion& deletion)
+                         NodeDeletion& deletion, SessionMeter& meter)
     : lock_(lock),
       connection_(connection),
       requests_(requests),
       watches_(watches),
       deletion_(deletion),
+      meter_(meter),
       clock_(connection.options().server_tick) {}
 
 // ---- the lease -----------------------------------------------------------------------------------------------------
@@ -22,14 +23,15 @@ void LeaseKeeper::on_connected(Instant since, Instant now) {
     const bool had_passed = clock_.passed(now);
     clock_.connected(connection_.incarnation().timeout, since, now);
     if (!holds_.empty() && clock_.passed(now)) {
-        lose_all(had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
+        lose_all(LossReason::lease_ended, had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
     }
     view_->ends_at_ns.store(clock_.ends_at() == Instant::min() ? 0 : clock_.ends_at().time_since_epoch().count(),
                             std::memory_order_release);
 }
 
 void LeaseKeeper::on_suspended() {
-    for (const auto& hold : holds_.ending_when_suspended()) lose(hold.get(), "no server answers");
+    for (const auto& hold : holds_.ending_when_suspended())
+        lose(hold.get(), LossReason::suspended, "no server answers");
 }
 
 void LeaseKeeper::on_session_over() {
@@ -46,7 +48,7 @@ void LeaseKeeper::lease_committed(Instant sent_at) {
     if (!connection_.fsm().has_session() || connection_.closing()) return;
     const bool lapsed = clock_.commit(sent_at, lock_.runtime().now());
     // Before the new end is shown: a hold whose lease had passed stays lost, whatever the servers say now.
-    if (lapsed) lose_all("the lease had passed before the servers confirmed it");
+    if (lapsed) lose_all(LossReason::lease_ended, "the lease had passed before the servers confirmed it");
     view_->ends_at_ns.store(clock_.ends_at().time_since_epoch().count(), std::memory_order_release);
     lose_those_seen_to_end();
 }
@@ -55,7 +57,8 @@ void LeaseKeeper::lease_committed(Instant sent_at) {
 /// the flag a moment later than this look is told with the next commit.
 void LeaseKeeper::lose_those_seen_to_end() {
     if (!view_->end_seen.exchange(false, std::memory_order_acq_rel)) return;
-    for (const auto& hold : holds_.over()) lose(hold.get(), "its lease had passed when its owner looked");
+    for (const auto& hold : holds_.over())
+        lose(hold.get(), LossReason::lease_ended, "its lease had passed when its owner looked");
 }
 
 std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::vector<std::string> nodes, std::int64_t czxid) {
@@ -85,6 +88,7 @@ std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czx
 
 void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
     hold->mark_ended();
+    meter_.released(hold->record());
     if (const auto entry = holds_.remove(hold.get())) {
         // The delete uses up the watch; taking it back would be a request more.
         for (const WatchId watch : entry->watches) watches_.watch_table().abandon(watch);
@@ -115,6 +119,7 @@ std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
 
 void LeaseKeeper::leave_node(const std::shared_ptr<Hold>& hold) {
     hold->mark_ended();
+    meter_.released(hold->record());
     const auto entry = holds_.remove(hold.get());
     if (!entry) return;
     for (const WatchId watch : entry->watches) watches_.unwatch(watch);
@@ -125,6 +130,7 @@ std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
     // It ends first: whoever binds it at this moment, under the lock of another session, sees one or the other.
     hold->mark_ended();
     if (hold->was_bound_to_owner()) return nullptr;
+    meter_.released(hold->record());
     auto next = std::make_shared<Hold>(lock_.shared_runtime(), view_, hold->nodes(), hold->czxid(), hold->session_id(),
                                        hold->incarnation());
     hold->succeeded_by(*next);
@@ -160,7 +166,7 @@ Instant LeaseKeeper::wake_at() const {
 }
 
 void LeaseKeeper::end_what_has_passed(Instant now) {
-    if (now >= hold_ends_at()) lose_all(kNoHeartbeat);
+    if (now >= hold_ends_at()) lose_all(LossReason::lease_ended, kNoHeartbeat);
 }
 
 void LeaseKeeper::on_time(Instant now) {
@@ -179,7 +185,7 @@ void LeaseKeeper::on_time(Instant now) {
 
 // ---- losing --------------------------------------------------------------------------------------------------------
 
-void LeaseKeeper::lose(const Hold* hold, const char* why) {
+void LeaseKeeper::lose(const Hold* hold, LossReason reason, const char* why) {
     if (holds_.find(hold) == nullptr) return;
     // All that takes memory first: a hold that is taken out is told of.
     const auto others = holds_.on_the_same_nodes(hold);
@@ -188,24 +194,25 @@ void LeaseKeeper::lose(const Hold* hold, const char* why) {
     untold_.reserve(untold_.size() + 1 + others.size());
     lost.push_back(std::move(*holds_.remove(hold)));
     for (const auto& other : others) lost.push_back(std::move(*holds_.remove(other.get())));
-    report_lost(lost, why);
+    report_lost(lost, reason, why);
 }
 
-void LeaseKeeper::lose_all(const char* why) {
+void LeaseKeeper::lose_all(LossReason reason, const char* why) {
     if (holds_.empty()) return;
     untold_.reserve(untold_.size() + holds_.size());
-    report_lost(holds_.remove_all(), why);
+    report_lost(holds_.remove_all(), reason, why);
 }
 
 void LeaseKeeper::lose_when_suspended(const Hold& hold) {
-    if (!connection_.connected()) return lose(&hold, "no server answers");
+    if (!connection_.connected()) return lose(&hold, LossReason::suspended, "no server answers");
     if (HoldTable::Entry* entry = holds_.find(&hold)) entry->ends_when_suspended = true;
 }
 
-void LeaseKeeper::report_lost(const std::vector<HoldTable::Entry>& lost, const char* why) {
+void LeaseKeeper::report_lost(const std::vector<HoldTable::Entry>& lost, LossReason reason, const char* why) {
     // All of them first, then the rest: held() must not be true for one while another one's owner acts on its loss.
     for (const auto& entry : lost) {
         if (entry.hold->mark_lost()) untold_.push_back(entry.hold);
+        meter_.lost(entry.hold->record(), reason);
         if (entry.on_loss) lock_.post_locked(entry.on_loss);
     }
     constexpr std::size_t kLines = 20;

@@ -15,6 +15,7 @@
 #include "session/requests/node_deletion.hpp"
 #include "session/requests/requests.hpp"
 #include "session/requests/watches.hpp"
+#include "session/stats/session_meter.hpp"
 
 namespace zkrecipes::internal {
 
@@ -24,8 +25,8 @@ namespace zkrecipes::internal {
 /// lease_keeper.cpp: the lease, holds and their loss. heartbeat.cpp: checks and watches of the nodes that are held.
 class LeaseKeeper {
 public:
-    LeaseKeeper(SessionLock& lock, Connection& connection, Requests& requests, Watches& watches,
-                NodeDeletion& deletion);
+    LeaseKeeper(SessionLock& lock, Connection& connection, Requests& requests, Watches& watches, NodeDeletion& deletion,
+                SessionMeter& meter);
 
     /// A write that checked or created the own node was committed; it was sent at `sent_at`.
     void lease_committed(Instant sent_at);
@@ -56,7 +57,9 @@ public:
     /// `watch` on the node of this hold tells the session from now on. The hold has one node, and no watch yet.
     void take_watch(const std::shared_ptr<Hold>& hold, WatchId watch);
     /// The hold is lost, if it is not over: something has proved that its node is gone.
-    void node_is_gone(const std::shared_ptr<Hold>& hold) { lose(hold.get(), "its node is gone"); }
+    void node_is_gone(const std::shared_ptr<Hold>& hold) {
+        lose(hold.get(), LossReason::node_gone, "its node is gone");
+    }
     /// The contender with this own node is next, and holds on an event if the lease is fresh then: so heartbeats are
     /// sent as if it held, until no_longer_next.
     void is_next(const std::string& node);
@@ -69,6 +72,8 @@ public:
 
     // ---- for the other parts of the session ------------------------------------------------------------------------
     const LeaseClock& lease_clock() const { return clock_; }
+    const HoldTable& hold_table() const { return holds_; }
+    std::int64_t lease_ends_at_ns() const noexcept { return view_->ends_at_ns.load(std::memory_order_relaxed); }
     void on_touch(Instant sent_at, Instant now, bool overtook) { clock_.answered(sent_at, now, overtook); }
     /// The connect request went out at `since` or later.
     void on_connected(Instant since, Instant now);
@@ -81,7 +86,7 @@ public:
     /// No hold is sure any more. Cannot fail.
     void end_lease() noexcept { view_->ends_at_ns.store(0, std::memory_order_release); }
     void stop_heartbeat() noexcept { heartbeat_at_ = Instant::max(); }
-    void lose_all(const char* why);
+    void lose_all(LossReason reason, const char* why);
     void tell_of_losses();
     /// A read that was not done (not connected, throttled) has left no watch. The check notices a deletion, but not a
     /// revocation.
@@ -98,9 +103,9 @@ private:
     HoldTable::Entry* sure_entry(const Hold& hold);
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
-    void lose(const Hold* hold, const char* why);
+    void lose(const Hold* hold, LossReason reason, const char* why);
     void lose_those_seen_to_end();
-    void report_lost(const std::vector<HoldTable::Entry>& lost, const char* why);
+    void report_lost(const std::vector<HoldTable::Entry>& lost, LossReason reason, const char* why);
 
     // heartbeat.cpp
     bool has_to_beat() const noexcept { return !holds_.empty() || !next_.empty(); }
@@ -118,6 +123,7 @@ private:
     Requests& requests_;
     Watches& watches_;
     NodeDeletion& deletion_;
+    SessionMeter& meter_;
     LeaseClock clock_;
     std::shared_ptr<LeaseView> view_ = std::make_shared<LeaseView>();
     HoldTable holds_;

@@ -11,11 +11,16 @@ namespace zkrecipes::internal {
 /// Wraps `done` for the client: takes the session lock, keeps the books, and makes late words of a former session
 /// harmless.
 template <class Callback>
-auto Requests::answer_to(Callback done, RequestKind kind) {
+auto Requests::answer_to(Callback done, Handling handling, RequestKind kind) {
+    meter_.request(kind);
     const Instant sent_at = lock_.runtime().now();
     last_request_ = sent_at;
-    const Sent sent{
-        connection_.fsm().handle(), stalled_reply_probe_.sent(sent_at), sent_at, kind, ++handed_over_, connections_};
+    const Sent sent{connection_.fsm().handle(),
+                    stalled_reply_probe_.sent(sent_at),
+                    sent_at,
+                    handling,
+                    ++handed_over_,
+                    connections_};
     return [this, self = lock_.self(), sent, done = std::move(done)](Rc rc, auto&&... values) {
         self->run_internally([&] {
             const Rc told = on_answer(sent, rc);
@@ -45,15 +50,15 @@ Rc Requests::on_answer(const Sent& sent, Rc rc) {
     if (!said_by_server(rc)) return rc;
     const Instant now = lock_.runtime().now();
     fsm.on_answer(sent.handle, now);
-    port_.on_touch(sent.at, now, sent.kind == RequestKind::urgent);
+    port_.on_touch(sent.at, now, sent.handling == Handling::urgent);
     before_connect_ = std::max(before_connect_, sent.at);
     const bool of_this_connection = sent.connection == connections_;
-    if (of_this_connection && sent.kind == RequestKind::urgent) catching_up_ = false;
+    if (of_this_connection && sent.handling == Handling::urgent) catching_up_ = false;
     if (seen_at_ && of_this_connection && !catching_up_ && sent.number > *seen_at_) seen_at_.reset();
     // It went out on this connection all the same, before we knew of it and so in front of catch_up(). Or that request
     // itself was not executed.
     const bool may_be_old = !of_this_connection || catching_up_;
-    if (sent.kind == RequestKind::read && may_be_old && behind_ == connections_) return Rc::connection_loss;
+    if (sent.handling == Handling::read && may_be_old && behind_ == connections_) return Rc::connection_loss;
     return rc;
 }
 
@@ -70,32 +75,33 @@ void Requests::catch_up() {
 void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                       Done<std::string, const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->create(path, data, acl, mode, answer_to(std::move(done), RequestKind::write));
+    connection_.client()->create(path, data, acl, mode,
+                                 answer_to(std::move(done), Handling::write, RequestKind::create));
 }
 
 void Requests::remove(const std::string& path, std::int32_t version, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove(path, version, answer_to(std::move(done), RequestKind::write));
+    connection_.client()->remove(path, version, answer_to(std::move(done), Handling::write, RequestKind::remove));
 }
 
 void Requests::exists(const std::string& path, Done<const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->exists(path, watch, answer_to(std::move(done), RequestKind::read));
+    connection_.client()->exists(path, watch, answer_to(std::move(done), Handling::read, RequestKind::exists));
 }
 
 void Requests::get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->get(path, watch, answer_to(std::move(done), RequestKind::read));
+    connection_.client()->get(path, watch, answer_to(std::move(done), Handling::read, RequestKind::get));
 }
 
 void Requests::set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->set(path, data, version, answer_to(std::move(done), RequestKind::write));
+    connection_.client()->set(path, data, version, answer_to(std::move(done), Handling::write, RequestKind::set));
 }
 
 void Requests::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
-    connection_.client()->children(path, watch, answer_to(std::move(done), RequestKind::read));
+    connection_.client()->children(path, watch, answer_to(std::move(done), Handling::read, RequestKind::children));
 }
 
 void Requests::list(const std::string& path, ListDone done) {
@@ -122,22 +128,22 @@ void Requests::send_list(const std::string& path, std::vector<ListDone> done) {
 
 void Requests::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->multi(std::move(ops), answer_to(std::move(done), RequestKind::write));
+    connection_.client()->multi(std::move(ops), answer_to(std::move(done), Handling::write, RequestKind::multi));
 }
 
 void Requests::sync(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->sync(path, answer_to(std::move(done), RequestKind::write));
+    connection_.client()->sync(path, answer_to(std::move(done), Handling::write, RequestKind::sync));
 }
 
 void Requests::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->heartbeat(nodes, answer_to(std::move(done), RequestKind::urgent));
+    connection_.client()->heartbeat(nodes, answer_to(std::move(done), Handling::urgent, RequestKind::heartbeat));
 }
 
 void Requests::remove_watches(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove_watches(path, answer_to(std::move(done), RequestKind::write));
+    connection_.client()->remove_watches(path, answer_to(std::move(done), Handling::write, RequestKind::other));
 }
 
 void Requests::handle_opens() {
@@ -150,10 +156,11 @@ Instant Requests::wake_at() const { return connection_.connected() ? stalled_rep
 void Requests::on_time(Instant now) {
     if (!connection_.connected() || !stalled_reply_probe_.due(now)) return;
     last_request_ = lock_.runtime().now();
+    meter_.stalled_replies.add();
     // Not counted among those that are waited for: it is only there to be heard.
     connection_.client()->nudge(
         [this, self = lock_.self(),
-         sent = Sent{connection_.fsm().handle(), 0, last_request_, RequestKind::read, ++handed_over_, connections_}](
+         sent = Sent{connection_.fsm().handle(), 0, last_request_, Handling::read, ++handed_over_, connections_}](
             Rc rc, const NodeStat&) { self->run_internally([&] { on_answer(sent, rc); }); });
 }
 

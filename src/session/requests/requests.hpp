@@ -13,6 +13,7 @@
 #include "session/common/session_lock.hpp"
 #include "session/connection/connection.hpp"
 #include "session/connection/stalled_reply_probe.hpp"
+#include "session/stats/session_meter.hpp"
 
 namespace zkrecipes::internal {
 
@@ -27,8 +28,8 @@ public:
         /// LeaseClock::answered.
         virtual void on_touch(Instant sent_at, Instant now, bool overtook) = 0;
     };
-    Requests(SessionLock& lock, Connection& connection, Port& port)
-        : lock_(lock), connection_(connection), port_(port) {}
+    Requests(SessionLock& lock, Connection& connection, SessionMeter& meter, Port& port)
+        : lock_(lock), connection_(connection), meter_(meter), port_(port) {}
 
     // While not connected they are answered Rc::not_connected (never sent). `sent_at` was read before the request went
     // out: a committed write proves that the session lived then.
@@ -85,12 +86,12 @@ public:
     void on_time(Instant now);
 
 private:
-    enum class RequestKind { read, write, urgent };
+    enum class Handling { read, write, urgent };  // of an answer
     struct Sent {
         std::uint64_t handle;
         StalledReplyProbe::Ticket ticket;
         Instant at;
-        RequestKind kind;
+        Handling handling;
         std::uint64_t number;
         std::uint64_t connection;
     };
@@ -103,12 +104,13 @@ private:
     void send_list(const std::string& path, std::vector<ListDone> done);
     Rc on_answer(const Sent& sent, Rc rc);
     template <class Callback>
-    auto answer_to(Callback done, RequestKind kind);
+    auto answer_to(Callback done, Handling handling, RequestKind kind);
     template <class... Values, class Callback>
     void not_sent(Callback done);
 
     SessionLock& lock_;
     Connection& connection_;
+    SessionMeter& meter_;
     Port& port_;
     StalledReplyProbe stalled_reply_probe_;
     Budget ephemerals_;

@@ -1,0 +1,54 @@
+#include "session/stats/event_queue.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <exception>
+
+#include "session/common/internal_thread.hpp"
+
+namespace zkrecipes::internal {
+
+void EventQueue::push(Kind kind, Event event) {
+    const Instant due = runtime_->now() + kWaitForOthers;
+    const std::lock_guard lock(mutex_);
+    if (kind != Kind::certain && events_.size() >= kMost) return dropped_.add();
+    events_.push_back(std::move(event));
+    if (posted_) return;
+    if (kind != Kind::common) return post();
+    if (events_.size() == 1) flush_at_ = due.time_since_epoch().count();
+}
+
+void EventQueue::flush() {
+    const std::lock_guard lock(mutex_);
+    if (!posted_ && !events_.empty()) post();
+}
+
+Instant EventQueue::flush_at() const noexcept { return Instant(Nanoseconds(flush_at_.load())); }
+
+void EventQueue::post() {
+    runtime_->post(Lane::notifier, [self = shared_from_this()] { self->tell(); });
+    posted_ = true;
+    flush_at_ = Instant::max().time_since_epoch().count();
+}
+
+void EventQueue::tell() {
+    const NotifierThread mark;
+    std::vector<Event> events;
+    {
+        const std::lock_guard lock(mutex_);
+        events.swap(events_);
+        posted_ = false;
+    }
+    for (Event& event : events) {
+        try {
+            event(*listener_);
+        } catch (const std::exception& error) {
+            logger_->warn("a function of SessionEvents threw: {}", error.what());
+        } catch (...) {
+            logger_->warn("a function of SessionEvents threw");
+        }
+        event = nullptr;
+    }
+}
+
+}  // namespace zkrecipes::internal
