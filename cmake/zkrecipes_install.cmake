@@ -1,5 +1,6 @@
 # What is installed, by component: runtime (the shared library), dev (headers, static library, CMake and pkg-config
-# files), tools (zklock with its manual page and completions), testenv (the library for tests, and zkenv).
+# files), tools (zklock with its manual page and completions), testing (the server in memory for unit tests), testenv (the
+# library of real servers for tests, and zkenv).
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/zkrecipes")
 
@@ -8,7 +9,8 @@ install(
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   COMPONENT dev
   FILES_MATCHING
-  PATTERN "*.hpp")
+  PATTERN "*.hpp"
+  PATTERN "testing.hpp" EXCLUDE)  # the component testing
 
 # One export set per kind: a user of the shared library does not need the packages that only the static one needs.
 foreach(kind shared static)
@@ -69,6 +71,25 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")  # then the installed tree can be 
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/zkrecipes.pc.in" zkrecipes.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/zkrecipes.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+
+if(TARGET zkrecipes_testing AND ZKRECIPES_BUILD_TESTING)
+  install(
+    TARGETS zkrecipes_testing
+    EXPORT zkrecipes-testing-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT testing)
+  install(
+    EXPORT zkrecipes-testing-targets
+    NAMESPACE zkrecipes::
+    DESTINATION "${package_dir}"
+    COMPONENT testing)
+  install(
+    FILES "${PROJECT_SOURCE_DIR}/include/zkrecipes/testing.hpp"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/zkrecipes"
+    COMPONENT testing)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/zkrecipes-testing.pc.in" zkrecipes-testing.pc @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/zkrecipes-testing.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+          COMPONENT testing)
+endif()
 
 if(TARGET zkenv)
   install(TARGETS zkenv RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testenv)

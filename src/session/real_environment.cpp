@@ -7,9 +7,8 @@
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
-namespace {
 
-std::shared_ptr<Runtime> make_runtime() {
+std::shared_ptr<Runtime> SessionCore::make_runtime() {
     try {
         return make_thread_runtime();
     } catch (const std::system_error& error) {
@@ -19,8 +18,6 @@ std::shared_ptr<Runtime> make_runtime() {
                         "control group)");
     }
 }
-
-}  // namespace
 
 SessionCore::Environment SessionCore::real_environment() {
     Environment out;

@@ -68,6 +68,8 @@ public:
         std::shared_ptr<ServerProbe> probe;  // null: none
     };
     static Environment real_environment();
+    /// The threads of a session. Throws Error out_of_resources.
+    static std::shared_ptr<Runtime> make_runtime();
     /// Validates, then opens the first handle. Throws Error.
     static std::shared_ptr<SessionCore> open(SessionOptions options, Environment environment);
 
@@ -166,6 +168,7 @@ struct SessionAccess {
         check_usable(session.core_.get(), "Session", "session");
         return session.core_;
     }
+    static const void* id(const Session& session) noexcept { return session.core_.get(); }
     static Session make(std::shared_ptr<SessionCore> core) { return Session(std::move(core)); }
 };
 

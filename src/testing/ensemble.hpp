@@ -20,12 +20,19 @@ struct EnsembleOptions {
     std::int64_t most_ticks = 20;  // that a session may have as its timeout
     std::int64_t container_check_ms = 60'000;
     std::int64_t server_rate_ppm = 0;
+    std::int64_t clock_ahead_ms = 0;  // of the servers, beside what their actors' clocks say
     SimTime peer_delay_least = 100 * kMicro;
     SimTime peer_delay_most = 3 * kMilli;
     // Faults drawn for each request. 0: never.
     unsigned lose_request_one_in = 0;  // the connection breaks before it is executed
     unsigned lose_reply_one_in = 0;    // … after
     unsigned stall_one_in = 0;         // ZOOKEEPER-4537: no answer until the server hears anything else
+};
+
+/// What is to happen to one request.
+struct Verdict {
+    enum class Kind { execute, lose_request, lose_reply, refuse } kind = Kind::execute;  // lose: the connection breaks
+    Rc rc = Rc::ok;                                                                      // refuse
 };
 
 /// A ZooKeeper ensemble in memory, as far as a client can tell: a leader that commits through a quorum, followers
@@ -63,6 +70,9 @@ public:
     /// … writes into the node, or makes one that belongs to nobody.
     void write(const std::string& path, const std::string& data);
     void make(const std::string& path, std::vector<Acl> acl = open_acl());
+
+    /// Asked of each request that arrives, but connects, pings and credentials. Empty: all are executed.
+    std::function<Verdict(const Actor& client, const Request& request)> judge;
 
     /// Told of each of these transactions that is committed, by every server that applies it. A deletion or an end that
     /// was only proposed may be lost with its leader.

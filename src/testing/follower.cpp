@@ -268,13 +268,20 @@ void SimServer::on_request(Connection& connection, const Request& request) {
         return;
     }
     auto& faults = ensemble_.faults();
-    if (request.op != Op::ping && rng_.one_in(faults.lose_request_one_in)) {
+    using Kind = Verdict::Kind;
+    const Verdict verdict =
+        ensemble_.judge && request.op != Op::ping ? ensemble_.judge(connection.client(), request) : Verdict{};
+    if (verdict.kind == Kind::lose_request || (request.op != Op::ping && rng_.one_in(faults.lose_request_one_in))) {
         world_.note(&connection.client(), "request lost", static_cast<std::uint64_t>(request.op));
         connection.reset();
         return;
     }
-    client->entries.push_back({request, is_write(request.op), false, {}});
-    if (is_write(request.op)) {
+    client->entries.push_back({request, is_write(request.op), false, verdict.kind == Kind::lose_reply, {}});
+    if (verdict.kind == Kind::refuse) {
+        Entry& refused = client->entries.back();
+        refused.write = refused.done = true;  // its answer waits for its turn, as a write's
+        refused.reply = refusal_of(request, verdict.rc);
+    } else if (is_write(request.op)) {
         forward({id_, connection.id(), client->session, request, client->identities});
     } else if (client->entries.size() == 1 && request.op != Op::ping && rng_.one_in(faults.stall_one_in)) {
         world_.note(&actor_, "stalls a request");
@@ -366,12 +373,12 @@ void SimServer::drain(Client& client) {
         if (front.write && !front.done) return;
         const Entry entry = std::move(front);
         client.entries.pop_front();
-        if (!entry.write) {
+        if (!entry.write && !entry.lose_reply) {
             answer_read(client, entry.request);
         } else if (entry.reply.rc == Rc::session_moved) {
             // An error of the connection, not of the request: the server closes it.
             return drop_client(connection);
-        } else if (rng_.one_in(ensemble_.faults().lose_reply_one_in)) {
+        } else if (entry.lose_reply || rng_.one_in(ensemble_.faults().lose_reply_one_in)) {
             world_.note(&client.connection->client(), "reply lost", static_cast<std::uint64_t>(entry.request.op));
             const auto kept = client.connection;
             kept->reset();

@@ -37,10 +37,12 @@ void SimServer::become_leader(std::int64_t epoch) {
     const SimTime tick = ensemble_.options().tick_ms * kMilli;
     last_tick_ = actor_.local_now();
     grace_ticks_ = 0;
-    after(tick / 2, &SimServer::leader_tick);
+    if (ensemble_.size() > 1) after(tick / 2, &SimServer::leader_tick);
     after(tick, &SimServer::expire_tick);
     after(ensemble_.options().container_check_ms * kMilli, &SimServer::reap_tick);
 }
+
+std::int64_t SimServer::clock_ms() const { return actor_.local_now() / kMilli + ensemble_.options().clock_ahead_ms; }
 
 bool SimServer::has_quorum() const {
     if (role_ != Role::leader) return false;

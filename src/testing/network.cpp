@@ -38,6 +38,18 @@ bool is_write(Op op) noexcept {
     }
 }
 
+Reply refusal_of(const Request& request, Rc rc) {
+    Reply reply;
+    reply.op = request.op;
+    reply.xid = request.xid;
+    reply.rc = rc;
+    reply.results.resize(request.ops.size());
+    for (MultiResult& result : reply.results) {
+        result.rc = &result == &reply.results.front() ? rc : Rc::runtime_inconsistency;
+    }
+    return reply;
+}
+
 void Pipe::send(SimTime delay, std::function<void()> deliver, const std::shared_ptr<void>& keep) {
     owner_ = keep;
     queue_.push_back(std::move(deliver));
@@ -170,7 +182,7 @@ void SimNetwork::connect(Actor& client, SimServer& server, std::function<void(st
     if (cut_off_.count(client.id()) != 0 || blocked(client, server.id())) return;
     world_.in(delay(), &client, [this, &client, &server, done = std::move(done)] {
         if (cut_off_.count(client.id()) != 0 || blocked(client, server.id())) return;
-        if (!server.alive()) return done(nullptr);
+        if (!server.alive() || (refuses && refuses(client))) return done(nullptr);
         auto connection = std::make_shared<Connection>(*this, next_id_++, client, server);
         connections_.push_back(connection);
         done(connection);

@@ -49,6 +49,7 @@ struct Request {
     std::int64_t timeout_ms = 0;
     std::vector<std::string> data_watches, exist_watches, child_watches;
     Auth auth;
+    bool own = false;  // sent by the session by itself: a heartbeat
 };
 
 struct Reply {
@@ -66,6 +67,9 @@ struct Reply {
     SessionId session = 0;  // connect; 0: expired
     std::int64_t timeout_ms = 0;
 };
+
+/// The answer to a request that is refused as a whole.
+Reply refusal_of(const Request& request, Rc rc);
 
 /// Delivers closures in order to one actor; holds them back while the way is blocked, as TCP does.
 class Pipe {
@@ -141,6 +145,9 @@ public:
 
     /// Opens a connection: `done` gets it, or null (refused). Not called at all while the way is blocked.
     void connect(Actor& client, SimServer& server, std::function<void(std::shared_ptr<Connection>)> done);
+
+    /// A client for which this answers true is refused when it connects. Empty: nobody is.
+    std::function<bool(const Actor& client)> refuses;
 
     /// Packets towards the server, or from it, are dropped until unblocked; TCP sends them again then.
     void block(Actor& client, int server, bool to_server, bool from_server);

@@ -80,6 +80,7 @@ private:
         Request request;
         bool write = false;
         bool done = false;
+        bool lose_reply = false;
         Reply reply;
     };
     struct Client {  // one connection
@@ -153,7 +154,7 @@ private:
     void add_record(Record record);
     Txn prepare_close(SessionId session, std::int64_t zxid);
     void forget_records(std::int64_t zxid);
-    std::int64_t clock_ms() const { return actor_.local_now() / kMilli; }
+    std::int64_t clock_ms() const;
 
     void after(SimTime delay, void (SimServer::*what)());  // dropped when the role changes meanwhile
     void to_server(int server, std::function<void(SimServer&)> deliver);

@@ -23,15 +23,16 @@ Request reading(Op op, const std::string& path, bool watch) {
 }  // namespace
 
 SimClient::SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<internal::Runtime> runtime,
-                     ClientOptions options, std::shared_ptr<ClientEvents> events)
+                     ClientOptions options, std::shared_ptr<ClientEvents> events, bool plain)
     : ensemble_(ensemble),
       world_(ensemble.world()),
       process_(process),
       runtime_(std::move(runtime)),
       events_(std::move(events)),
       rng_(world_.fork("client " + process.name())),
+      plain_(plain),
       timeout_ms_(options.timeout.count()),
-      window_(some_window(world_.fork("window of " + process.name()))) {
+      window_(plain ? 1000 : some_window(world_.fork("window of " + process.name()))) {
     set_servers(options.hosts);
 }
 
@@ -44,7 +45,7 @@ void SimClient::start() { connect_next(); }
 
 void SimClient::deliver(std::function<void()> work) {
     if (callbacks_ == Callbacks::wait) return waiting_callbacks_.push_back(std::move(work));
-    last_delivery_ = std::max(last_delivery_, world_.now() + rng_.between(0, 30 * kMicro));
+    last_delivery_ = std::max(last_delivery_, world_.now() + (plain_ ? 0 : rng_.between(0, 30 * kMicro)));
     world_.at(last_delivery_, &process_, [self = shared_from_this(), run = std::move(work)] { run(); });
 }
 
@@ -56,6 +57,10 @@ void SimClient::delay_callbacks(SimTime at_first) {
 void SimClient::run_callbacks() {
     callbacks_ = Callbacks::run;
     for (auto& work : std::exchange(waiting_callbacks_, {})) deliver(std::move(work));
+}
+
+void SimClient::hurry() {
+    if (phase_ == Phase::idle) connect_next();
 }
 
 void SimClient::tell_status(ClientState state) {
@@ -156,8 +161,10 @@ void SimClient::connection_over(Rc rc) {
     fail_all(rc);
     if (closing_) return finish_close();
     // A round without success is followed by a short rest.
-    const SimTime rest = next_server_ >= servers_.size() ? timeout() / 60 : 0;
-    world_.in(rest + rng_.between(0, kMilli), &process_, [weak = weak_from_this(), attempt = attempt_] {
+    SimTime rest = next_server_ >= servers_.size() ? timeout() / 60 : 0;
+    if (plain_ && was_connected) rest = 0;
+    if (!plain_) rest += rng_.between(0, kMilli);
+    world_.in(rest, &process_, [weak = weak_from_this(), attempt = attempt_] {
         const auto self = weak.lock();
         if (self != nullptr && self->attempt_ == attempt && self->phase_ == Phase::idle) self->connect_next();
     });
@@ -177,7 +184,7 @@ void SimClient::fail_all(Rc rc) {
         Reply reply;
         reply.op = pending.request.op;
         // Now and then the C client takes a late reply for another request's, and says -2 instead of -4.
-        reply.rc = first && rc == Rc::connection_loss && rng_.one_in(20) ? Rc::runtime_inconsistency : rc;
+        reply.rc = first && !plain_ && rc == Rc::connection_loss && rng_.one_in(20) ? Rc::runtime_inconsistency : rc;
         first = false;
         deliver([done = std::move(pending.done), reply] { done(reply); });
     }
@@ -384,6 +391,7 @@ void SimClient::multi(std::vector<MultiOp> ops, MultiDone done) {
 void SimClient::heartbeat(const std::vector<std::string>& nodes, MultiDone done) {
     Request request;
     request.op = Op::multi;
+    request.own = true;
     for (const auto& node : nodes) request.ops.emplace_back().path = node;
     submit(
         std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.results); }, true);
@@ -393,6 +401,7 @@ void SimClient::nudge(StatDone done) {
     Request request;
     request.op = Op::exists;
     request.path = "/";
+    request.own = true;
     submit(
         std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.stat); }, true);
 }

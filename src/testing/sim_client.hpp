@@ -27,8 +27,9 @@ using internal::ClientStatus;
 /// in one request, learns of an expiry only from a server. Replies, events and status changes come in one order.
 class SimClient final : public Client, public std::enable_shared_from_this<SimClient> {
 public:
+    /// `plain`: it does nothing at random, and connects again at once when its connection has broken.
     SimClient(SimEnsemble& ensemble, Actor& process, std::shared_ptr<internal::Runtime> runtime, ClientOptions options,
-              std::shared_ptr<ClientEvents> events);
+              std::shared_ptr<ClientEvents> events, bool plain = false);
     ~SimClient() override;
     void start();
 
@@ -53,6 +54,8 @@ public:
     /// connection, until run_callbacks().
     void delay_callbacks(SimTime at_first);
     void run_callbacks();
+    /// Does not rest any longer before it connects again.
+    void hurry();
 
     std::size_t watches() const noexcept {
         return data_watches_.size() + exist_watches_.size() + child_watches_.size();
@@ -94,6 +97,7 @@ private:
     std::vector<std::string> servers_;
     std::vector<Auth> auths_;
     Rng rng_;
+    const bool plain_;
 
     enum class Phase { idle, connecting, associating, connected, dead, closed } phase_ = Phase::idle;
     std::shared_ptr<Connection> connection_;

@@ -144,6 +144,11 @@ bool World::cancel(EventId event) noexcept {
     return true;
 }
 
+SimTime World::next_due() noexcept {
+    while (!due_.empty() && slot_of(due_.top().event) == nullptr) due_.pop();
+    return due_.empty() ? kForever : due_.top().when;
+}
+
 void World::unpark(Actor& actor) {
     // With their old order numbers: what was parked comes before what is due now, and keeps its order, but for timers.
     for (const auto& parked : std::exchange(actor.parked_, {})) {

@@ -97,6 +97,9 @@ public:
     /// True: it has not begun and will not.
     bool cancel(EventId event) noexcept;
 
+    /// When the next event is due; kForever: there is none.
+    SimTime next_due() noexcept;
+
     /// Drops everything that has not run yet: before what it refers to is destroyed.
     void drop_events() noexcept;
 

@@ -13,3 +13,5 @@ set_target_properties(process_end_child PROPERTIES UNITY_BUILD OFF)
 target_compile_definitions(process_end_server_test
                            PRIVATE "ZKRECIPES_PROCESS_END_CHILD=\"$<TARGET_FILE:process_end_child>\"")
 add_dependencies(process_end_server_test process_end_child)
+zkrecipes_test(double_contract_server_test TIER server SOURCES double_contract_test.cpp LINK zkrecipes::zkrecipes
+               zkrecipes::testenv)

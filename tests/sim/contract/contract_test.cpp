@@ -18,6 +18,9 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
+#include "fake_server/engine.hpp"
+#include "fake_server/fake_runtime.hpp"
+#include "fake_server/posted_client.hpp"
 #include "sim/support.hpp"
 
 namespace zkrecipes::sim {
@@ -161,26 +164,11 @@ private:
     std::vector<std::unique_ptr<Process>> processes_;
 };
 
-class RealSide final : public Side {
+/// Two handles that answer on threads of their own.
+class ThreadedSide : public Side {
 public:
-    explicit RealSide(const std::string& host) : runtime_(internal::make_thread_runtime()) {
-        const auto factory = internal::make_zk_client_factory(runtime_);
-        for (auto& session : sessions_) {
-            session.events = std::make_shared<Events>();
-            ClientOptions options;
-            options.hosts = {host};
-            options.timeout = std::chrono::seconds(20);
-            session.client = factory->open(options, session.events);
-            EXPECT_TRUE(session.events->wait([&] { return session.events->connected; }));
-        }
-    }
-    ~RealSide() override {
-        for (auto& session : sessions_) {
-            auto closed = std::make_shared<Events>();
-            session.client->close([closed] { closed->set([&] { closed->connected = true; }); });
-            EXPECT_TRUE(closed->wait([&] { return closed->connected; }));
-            session.client = nullptr;
-        }
+    ~ThreadedSide() override {
+        for (const int number : {0, 1}) close(number);
         runtime_->stop();
     }
     std::vector<Answer> run(int number, const std::vector<Step>& steps) override {
@@ -215,6 +203,26 @@ public:
     }
     std::int64_t session_id(int number) override { return sessions_[number].client->status().session_id; }
 
+protected:
+    explicit ThreadedSide(std::shared_ptr<internal::Runtime> runtime) : runtime_(std::move(runtime)) {}
+    const std::shared_ptr<internal::Runtime>& runtime() const { return runtime_; }
+    void open(int number, ClientFactory& factory, const std::string& host) {
+        One& session = sessions_[number];
+        session.events = std::make_shared<Events>();
+        ClientOptions options;
+        options.hosts = {host};
+        options.timeout = std::chrono::seconds(20);
+        session.client = factory.open(options, session.events);
+        EXPECT_TRUE(session.events->wait([&] { return session.events->connected; }));
+    }
+    void close(int number) {
+        const auto client = std::exchange(sessions_[number].client, nullptr);
+        if (client == nullptr) return;
+        auto closed = std::make_shared<Events>();
+        client->close([closed] { closed->set([&] { closed->connected = true; }); });
+        EXPECT_TRUE(closed->wait([&] { return closed->connected; }));
+    }
+
 private:
     struct Events final : ClientEvents {
         std::mutex mutex;
@@ -246,6 +254,38 @@ private:
     };
     std::shared_ptr<internal::Runtime> runtime_;
     One sessions_[2];
+};
+
+class RealSide final : public ThreadedSide {
+public:
+    explicit RealSide(const std::string& host) : ThreadedSide(internal::make_thread_runtime()) {
+        const auto factory = internal::make_zk_client_factory(runtime());
+        for (const int number : {0, 1}) open(number, *factory, host);
+    }
+};
+
+/// The handles that sessions of a FakeServer have: of a simulated server that follows the real clock, from other
+/// threads.
+class FakeSide final : public ThreadedSide {
+public:
+    FakeSide() : FakeSide(fake::Engine::start(false)) {}
+    ~FakeSide() override {
+        for (const int number : {0, 1}) close(number);
+        engine_->leave();
+    }
+
+private:
+    explicit FakeSide(std::shared_ptr<fake::Engine> engine)
+        : ThreadedSide(std::make_shared<fake::FakeRuntime>(engine)), engine_(std::move(engine)) {
+        engine_->run([this] { engine_->ensemble().faults().container_check_ms = 3'600'000; });
+        for (const int number : {0, 1}) {
+            fake::Process* process = nullptr;
+            engine_->run([&] { process = &engine_->add_process(); });
+            fake::PostedClientFactory factory(engine_, *process, runtime());
+            open(number, factory, "ignored:2181");
+        }
+    }
+    const std::shared_ptr<fake::Engine> engine_;
 };
 
 /// Two numberings that must be the same up to a translation that keeps the order.
@@ -403,16 +443,17 @@ std::uint64_t wanted_operations() {
     return text == nullptr ? 1500 : std::strtoull(text, nullptr, 10);
 }
 
-TEST(SimContractTest, TheSimulatedServerAndARealOneAgreeOnRandomOperations) {
-    if (const std::string why = testenv::why_unavailable(); !why.empty()) GTEST_SKIP() << why;
+/// Draws operations, and runs them on a side that is made for it, and on a real server.
+template <class Model>
+void compare_with_a_real_server() {
     testenv::ServerOptions options;
     options.java_properties["znode.container.checkIntervalMs"] = "3600000";
     const testenv::ZkServer server(options);
     const std::uint64_t wanted = wanted_operations();
     std::uint64_t compared = 0;
-    for (std::uint64_t seed = 1; compared < wanted && !HasFailure(); ++seed) {
+    for (std::uint64_t seed = 1; compared < wanted && !testing::Test::HasFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        SimSide sim;
+        Model sim;
         RealSide real(server.connect_string());
         Contract contract(sim, real);
         Script script(seed);
@@ -420,7 +461,7 @@ TEST(SimContractTest, TheSimulatedServerAndARealOneAgreeOnRandomOperations) {
         root.op = Op::create;
         root.path = "/c";
         contract.run(0, {root});
-        for (int i = 0; i < 200 && !HasFailure(); ++i) contract.run(script.session(), script.batch());
+        for (int i = 0; i < 200 && !testing::Test::HasFailure(); ++i) contract.run(script.session(), script.batch());
         compared += contract.compared();
         // The next one starts on an empty tree again.
         std::vector<std::string> left{"/c"};
@@ -440,6 +481,16 @@ TEST(SimContractTest, TheSimulatedServerAndARealOneAgreeOnRandomOperations) {
         }
     }
     std::printf("%llu operations compared\n", static_cast<unsigned long long>(compared));
+}
+
+TEST(SimContractTest, TheSimulatedServerAndARealOneAgreeOnRandomOperations) {
+    if (const std::string why = testenv::why_unavailable(); !why.empty()) GTEST_SKIP() << why;
+    compare_with_a_real_server<SimSide>();
+}
+
+TEST(SimContractTest, TheServerOfZkrecipesTestingAndARealOneAgreeOnRandomOperations) {
+    if (const std::string why = testenv::why_unavailable(); !why.empty()) GTEST_SKIP() << why;
+    compare_with_a_real_server<FakeSide>();
 }
 
 }  // namespace
