@@ -187,10 +187,10 @@ TEST_F(SessionStatsTest, HoldsOfAClosedSessionAreLost) {
     Session mine = session();
     Semaphore semaphore(mine, root() + "/leases", 2);
     ReadWriteLock lock(mine, root() + "/rw");
-    MultiLock both(mine, {root() + "/left", root() + "/right"});
+    MultiLock both(mine, {{root() + "/left"}, {root() + "/right"}});
+    const Grant set = both.acquire();
     const Grant lease = semaphore.acquire();
     const Grant shared = lock.acquire_shared();
-    const Grant set = both.acquire();
     EXPECT_EQ(mine.stats().held, 3u);
     EXPECT_EQ(of(mine, "leases").mode, "semaphore");
     EXPECT_EQ(of(mine, "left").recipe, "MultiLock");

@@ -114,7 +114,7 @@ void LocalQueue::open_place() {
     place_ = make_place(Patience::wait, [self = shared_from_this(), number = ++place_number_](AcquireAnswer answer) {
         self->on_place(number, std::move(answer));
     });
-    before_place_ = 0;
+    before_place_ = front_ != nullptr ? 1 : 0;
     place_->on_in_front([this, number = place_number_](std::size_t contenders) {
         if (number != place_number_) return;
         before_place_ = contenders;
