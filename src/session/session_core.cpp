@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "base/paths.hpp"
@@ -114,6 +115,12 @@ std::string SessionCore::leftovers() {
     if (has_timers()) text += " a timer";
     if (watch_table().bytes() != 0) text += " a watch";
     if (node_cleaner().pending() != 0) text += " a node to delete";
+    for (const LockStats& counted : stats().locks) {
+        const std::uint64_t ended = std::accumulate(counted.lost.begin(), counted.lost.end(), counted.released);
+        const bool even = counted.waiting == 0 && counted.held == 0 && counted.acquired == ended &&
+                          counted.wait.count() == counted.acquired && counted.hold.count() == ended;
+        if (!even) text += " a miscount of " + counted.recipe;
+    }
     if (reserved_bytes() != 0) text += " " + std::to_string(reserved_bytes()) + " reserved bytes";
     return text;
 }

@@ -7,11 +7,13 @@
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/session.hpp>
+#include <zkrecipes/session_events.hpp>
 
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <stop_token>
@@ -39,6 +41,38 @@ void session_options() {
     zkrecipes::Session session(options);
     if (!session.wait_connected(10s)) std::fputs("no server answers yet\n", stderr);  // locks wait by themselves
     // [/session]
+}
+
+void stats() {
+    // [stats]
+    zkrecipes::SessionOptions options;
+    options.hosts = "zk1:2181,zk2:2181,zk3:2181";
+    // "/locks/customers/4711" is counted as "customers"
+    options.name_of_path = [](const std::string& path) { return path.substr(7, path.find('/', 7) - 7); };
+    zkrecipes::Session session(options);
+    for (const zkrecipes::LockStats& lock : session.stats().locks) {
+        std::printf("%s: %ju acquired, %ju wait\n", lock.name.c_str(), lock.acquired, lock.waiting);
+    }
+    // [/stats]
+}
+
+// [events]
+class Audit final : public zkrecipes::SessionEvents {
+    void on_acquired(const zkrecipes::EventSubject& lock, zkrecipes::FencingToken token,
+                     std::chrono::nanoseconds waited) override {
+        std::printf("%s acquired with token %jd after %jd ms\n", lock.path.c_str(), std::intmax_t{token},
+                    std::intmax_t{waited / 1ms});
+    }
+    void on_lost(const zkrecipes::EventSubject& lock, zkrecipes::FencingToken token, zkrecipes::LossReason reason,
+                 std::chrono::nanoseconds) override {
+        std::printf("%s lost, token %jd: %s\n", lock.path.c_str(), std::intmax_t{token}, to_string(reason));
+    }
+};
+// [/events]
+
+void with_events() {
+    zkrecipes::SessionOptions options;
+    options.events = std::make_shared<Audit>();
 }
 
 void session_in_one_line() {
