@@ -68,7 +68,7 @@ SessionInfo Session::info() const {
     return out;
 }
 
-SessionStats Session::stats() const { return core_ ? core_->stats() : SessionStats(); }
+SessionStats Session::stats() const { return core_ && !core_->inherited() ? core_->stats() : SessionStats(); }
 
 std::vector<HoldInfo> Session::holds() const {
     internal::check_usable(core_.get(), "Session", "holds");

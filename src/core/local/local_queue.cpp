@@ -115,10 +115,11 @@ void LocalQueue::open_place() {
         self->on_place(number, std::move(answer));
     });
     before_place_ = front_ != nullptr ? 1 : 0;
-    place_->on_in_front([this, number = place_number_](std::size_t contenders) {
-        if (number != place_number_) return;
-        before_place_ = contenders;
-        if (!waiters_.empty()) waiters_.begin()->second->in_front(contenders);
+    place_->on_in_front([weak = weak_from_this(), number = place_number_](std::size_t contenders) {
+        const auto self = weak.lock();
+        if (!self || number != self->place_number_) return;
+        self->before_place_ = contenders;
+        if (!self->waiters_.empty()) self->waiters_.begin()->second->in_front(contenders);
     });
     const auto place = place_;
     place->start(Deadline::never());
