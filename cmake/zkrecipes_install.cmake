@@ -1,6 +1,6 @@
 # What is installed, by component: runtime (the shared library), dev (headers, static library, CMake and pkg-config
 # files), tools (zklock with its manual page and completions), testing (the server in memory for unit tests), testenv (the
-# library of real servers for tests, and zkenv).
+# library of real servers for tests, and zkenv), prometheus (metrics, alert rules, a dashboard).
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/zkrecipes")
 
@@ -112,4 +112,26 @@ if(TARGET zkrecipes_testenv)
     COMPONENT testenv
     FILES_MATCHING
     PATTERN "*.hpp")
+endif()
+
+if(TARGET zkrecipes_prometheus)
+  install(
+    TARGETS zkrecipes_prometheus
+    EXPORT zkrecipes-prometheus-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT prometheus)
+  install(
+    EXPORT zkrecipes-prometheus-targets
+    NAMESPACE zkrecipes::
+    DESTINATION "${package_dir}"
+    COMPONENT prometheus)
+  install(
+    DIRECTORY "${PROJECT_SOURCE_DIR}/monitoring/include/"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    COMPONENT prometheus
+    FILES_MATCHING
+    PATTERN "*.hpp")
+  install(
+    FILES "${PROJECT_SOURCE_DIR}/monitoring/zkrecipes.rules.yml" "${PROJECT_SOURCE_DIR}/monitoring/zkrecipes-dashboard.json"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/zkrecipes"
+    COMPONENT prometheus)
 endif()

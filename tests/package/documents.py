@@ -22,7 +22,7 @@ LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)]*))?\)")
 NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
 MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
 CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
-PATH = re.compile(r"`((?:src|recipes|include|tests|scripts|formal|docs|cmake|examples)/[\w./*-]+)`")
+PATH = re.compile(r"`((?:src|recipes|include|tests|scripts|formal|docs|cmake|examples|monitoring)/[\w./*-]+)`")
 COLUMNS = 100
 ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
@@ -94,7 +94,7 @@ def log_lines(root):
 
 def words_of(root):
     """The words of the library and of what can be tried with it."""
-    folders = [root / folder for folder in ("include", "src", "recipes", "testenv", "examples", "tests")]
+    folders = [root / folder for folder in ("include", "src", "recipes", "testenv", "monitoring", "examples", "tests")]
     return {word for folder in folders for path in folder.rglob("*.?pp") for word in re.findall(r"\w+", path.read_text())}
 
 
