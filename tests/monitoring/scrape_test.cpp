@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include <zkrecipes/error.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/prometheus.hpp>
 #include <zkrecipes/session.hpp>
@@ -58,7 +59,21 @@ std::map<std::string, double> samples_of(const std::string& text) {
 
 class ScrapeTest : public test::ZkServerTest {
 protected:
-    ScrapeTest() { exposer_.RegisterCollectable(collector_); }
+    /// One endpoint for all tests: it takes two seconds to stop.
+    struct Endpoint {
+        testenv::internal::AddressClaim claim{""};
+        testenv::Endpoint address{claim.address(), 9464};
+        ::prometheus::Exposer exposer{address.str()};
+    };
+    static std::unique_ptr<Endpoint>& endpoint() {
+        static std::unique_ptr<Endpoint> the_endpoint;
+        return the_endpoint;
+    }
+    static void SetUpTestSuite() { endpoint() = std::make_unique<Endpoint>(); }
+    static void TearDownTestSuite() { endpoint().reset(); }
+
+    ScrapeTest() { endpoint()->exposer.RegisterCollectable(collector_); }
+    ~ScrapeTest() override { endpoint()->exposer.RemoveCollectable(collector_); }
 
     SessionOptions options() const {
         SessionOptions out;
@@ -68,7 +83,7 @@ protected:
     }
 
     std::map<std::string, double> scrape() const {
-        const auto answer = test::http_get(endpoint_, "/metrics");
+        const auto answer = test::http_get(endpoint()->address, "/metrics");
         EXPECT_EQ(answer.status, 200);
         EXPECT_EQ(answer.content_type.substr(0, 10), "text/plain");
         return samples_of(answer.body);
@@ -81,10 +96,7 @@ protected:
         return at == samples.end() ? -1 : at->second;
     }
 
-    testenv::internal::AddressClaim claim_{""};
-    testenv::Endpoint endpoint_{claim_.address(), 9464};
     std::shared_ptr<PrometheusCollector> collector_ = std::make_shared<PrometheusCollector>();
-    ::prometheus::Exposer exposer_{endpoint_.str()};
 };
 
 TEST_F(ScrapeTest, TellsOfAcquiresHoldsAndLosses) {
@@ -128,6 +140,28 @@ TEST_F(ScrapeTest, ASessionMayBeMovedAndMayGo) {
     Session next(options());
     collector_->add("s", next);
     EXPECT_FALSE(scrape().empty());
+}
+
+TEST_F(ScrapeTest, ASessionThatTheServersRefuseIsSeen) {
+    SessionOptions refused = options();
+    refused.auth = {{"nosuchscheme", "x"}};
+    Session session(refused);
+    collector_->add("s", session);
+    ASSERT_TRUE(await([&] { return session.state() == SessionState::closed; }));
+    EXPECT_EQ(scrape().at("zkrecipes_connected{session=\"s\"}"), 0) << "it is closed, but not by its program";
+    session.close();
+    EXPECT_FALSE(scrape().empty());
+    EXPECT_THROW(collector_->add("s", session), Error) << "it is still there";
+}
+
+TEST_F(ScrapeTest, ASessionThatItsProgramClosesIsSeenNoMore) {
+    Session session(options());
+    collector_->add("s", session);
+    EXPECT_FALSE(scrape().empty());
+    session.close();
+    EXPECT_TRUE(scrape().empty());
+    Session moved = std::move(session);
+    EXPECT_THROW(collector_->add("t", session), Error) << "moved from";  // NOLINT
 }
 
 TEST_F(ScrapeTest, ScrapesMayHappenAtAnyTime) {
