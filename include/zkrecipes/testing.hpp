@@ -75,8 +75,9 @@ private:
 ///
 /// Any thread may call any function, except from a retry policy or a log sink (std::logic_error). Each function waits
 /// until the sessions have dealt with what it has done: when expire() has returned, the grants are lost and their
-/// callbacks have run. A callback of yours that takes longer than a second is not waited for. A function that is called
-/// from a callback does not wait. Your own threads, which such an event wakes, are not waited for: use await().
+/// callbacks have run. A callback of yours that takes longer than a second is not waited for; nor, with real time, are
+/// sessions that your threads keep busy for so long. A function that is called from a callback does not wait. Your own
+/// threads, which such an event wakes, are not waited for: use await().
 ///
 /// Destroy the sessions first. A session that is left has no server any more.
 class ZKRECIPES_API FakeServer {
@@ -97,10 +98,10 @@ public:
     void advance(std::chrono::nanoseconds by);
 
     /// The server ends the session, as after a long silence. The Session object makes a new one. If the session is cut
-    /// off, it learns of its end after heal().
+    /// off, it learns of its end after heal(). Nothing happens if it is a session of another server.
     void expire(const Session& session);
-    /// Deletes the node of the hold, as an operator would, and has the session check its holds: the hold is lost.
-    /// Nothing happens if the grant is empty or of another server.
+    /// Deletes the node of the hold, as an operator would, and has the session check its holds: the hold is lost. If
+    /// the session is cut off, that comes after heal(). Nothing happens if the grant is empty or of another server.
     void lose(const Grant& grant);
     /// Breaks the connections of all sessions, or of one. No session, or not this one, can connect before heal().
     void cut();

@@ -174,7 +174,7 @@ void Engine::lane_done(Lane lane) noexcept {
     if (--count > 0) return;
     if (calling_ == 0) impatient_ = false;
     if (manual_) poke();
-    quiet_.notify_all();
+    tell_if_quiet();
 }
 
 TimerId Engine::add_timer(Instant when, const void* owner, std::function<void()> fire) {
@@ -232,21 +232,28 @@ bool Engine::quiet() const noexcept {
     return !manual_ || (!timers_due() && now_ns_.load() - boot_offset_ >= target_);
 }
 
+void Engine::tell_if_quiet() noexcept {
+    if (!quiet()) return;
+    ++quiet_moments_;
+    quiet_.notify_all();
+}
+
 void Engine::wait_quiet(Lock& lock) {
+    // One such moment will do: whatever the caller has caused is over then, though other threads go on.
+    const auto rested = [this, before = quiet_moments_] { return quiet_moments_ != before || quiet(); };
     std::uint64_t seen = steps_;
-    for (int strikes = 0; !quiet();) {
-        if (quiet_.wait_for(lock, kCallbackPatience) == std::cv_status::no_timeout) continue;
+    for (int strikes = 0; !quiet_.wait_for(lock, kCallbackPatience, rested);) {
         if (steps_ != seen) {
             seen = steps_;
             strikes = 0;
-            continue;
-        }
-        if (busy_ == 0 && calling_ > 0) {
+        } else if (busy_ == 0 && calling_ > 0 && !impatient_) {
             impatient_ = true;
             poke();
+        } else if (!manual_) {
+            return;  // the threads of the user keep the sessions busy
         } else if (++strikes == kStrikes) {
             throw std::runtime_error(
-                "FakeServer: the sessions do not come to rest; does a callback or a log sink wait?");
+                "FakeServer: the sessions do not come to rest; does a log sink wait, or a retry policy?");
         }
     }
 }
@@ -283,7 +290,8 @@ void Engine::loop() noexcept {
             continue;
         }
         idle_ = true;
-        quiet_.notify_all();
+        tell_if_quiet();
+        if (over_) quiet_.notify_all();
         sleep(lock);
     }
     ended_ = true;

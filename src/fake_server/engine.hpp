@@ -116,6 +116,7 @@ private:
     bool timers_due() const noexcept { return !timers_.empty() && timers_.begin()->first.first <= now(); }
     bool lanes_busy() const noexcept { return busy_ > 0 || (calling_ > 0 && !impatient_); }
     bool quiet() const noexcept;
+    void tell_if_quiet() noexcept;
     void wait_quiet(Lock& lock);
     void refuse_inside(const char* what) const;
     void lane_done(Lane lane) noexcept;
@@ -143,8 +144,9 @@ private:
     SimTime target_ = 0;         // up to where the manual clock may go
     std::uint64_t steps_ = 0;    // of the manual clock
     std::uint64_t changes_ = 0;  // transactions
-    int busy_ = 0;               // pieces of work on the lanes of all sessions, but the notifiers
-    int calling_ = 0;            // on the notifiers: code of users
+    std::uint64_t quiet_moments_ = 0;
+    int busy_ = 0;     // pieces of work on the lanes of all sessions, but the notifiers
+    int calling_ = 0;  // on the notifiers: code of users
     int open_clients_ = 0;
     bool impatient_ = false;  // a user's callback takes so long that nobody waits for it
     bool poked_ = false;

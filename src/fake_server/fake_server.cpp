@@ -36,6 +36,7 @@ struct FakeServer::State {
         return nullptr;
     }
     Verdict verdict_on(const sim::Actor& client, const sim::Request& request) {
+        if (faults.empty()) return {};
         const void* session = nullptr;
         for (const auto& process : engine->processes()) {
             if (&process->actor == &client) session = process->session;
@@ -101,7 +102,9 @@ Session FakeServer::session(SessionOptions options) {
 void FakeServer::advance(std::chrono::nanoseconds by) { state_->engine->advance(by); }
 
 void FakeServer::expire(const Session& session) {
-    state_->change([id = session.info().session_id](sim::SimEnsemble& ensemble) { ensemble.expire(id); });
+    state_->change([&](sim::SimEnsemble& ensemble) {
+        if (state_->process_of(ForTesting::id_of(session)) != nullptr) ensemble.expire(session.info().session_id);
+    });
 }
 
 void FakeServer::lose(const Grant& grant) {

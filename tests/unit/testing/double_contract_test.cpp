@@ -53,5 +53,18 @@ TEST(FakeServerSpeedTest, AThousandTestsTakeMilliseconds) {
     EXPECT_LT(rounds[500], 50 * slowdown());
 }
 
+TEST(FakeServerSpeedTest, AnHourOfManualTimeIsShort) {
+    testkit::FakeServer server(testkit::Time::manual);
+    Session session = server.session();
+    ExclusiveMutex mutex(session, "/lock");
+    const Grant grant = mutex.acquire();
+    const auto begin = std::chrono::steady_clock::now();
+    server.advance(std::chrono::hours(1));
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    std::printf("an hour of manual time, with a session that holds a lock: %.0f ms\n", taken.count());
+    EXPECT_TRUE(grant.held());
+    EXPECT_LT(taken.count(), 60'000 * slowdown());
+}
+
 }  // namespace
 }  // namespace zkrecipes::test

@@ -320,6 +320,28 @@ TEST_P(FakeServerTest, NoThreadStays) {
     EXPECT_TRUE(await([&] { return threads() <= before; })) << threads() << " after " << before;
 }
 
+TEST(FakeServerBusyTest, AServerThatIsBusyAllTheTimeCanBeDisturbed) {
+    FakeServer server;
+    Session session = server.session(), victim = server.session();
+    ExclusiveMutex mutex(victim, "/victim");
+    std::atomic<bool> over{false};
+    {
+        std::vector<std::jthread> busy;
+        for (int i = 0; i < 3; ++i) {
+            busy.emplace_back([&, lock = std::make_shared<ExclusiveMutex>(session, "/" + std::to_string(i))] {
+                while (!over) lock->acquire();
+            });
+        }
+        for (int i = 0; i < 20; ++i) {
+            const Grant grant = mutex.try_acquire_for(kMaxWait);
+            EXPECT_TRUE(grant.held());
+            i % 2 == 0 ? server.lose(grant) : server.expire(victim);
+            EXPECT_TRUE(await([&] { return !grant.held() && grant.lost().stop_requested(); }));
+        }
+        over = true;
+    }
+}
+
 // ---- manual time --------------------------------------------------------------------------------------------------
 
 TEST(FakeServerClockTest, AWaitEndsWhenItsTimeHasPassedAndNotBefore) {
