@@ -28,7 +28,9 @@ public:
     testenv::Fault cut_after_create(const std::string& part) {
         return gate_.cut_after(testenv::Match::create().path(part));
     }
-    std::vector<std::string> children(const std::string& path) { return observer_.children(path).value_or({}); }
+    std::vector<std::string> children(const std::string& path) {
+        return observer_.children(path).value_or(std::vector<std::string>());
+    }
     std::optional<std::string> data(const std::string& path) {
         const auto node = observer_.get(path);
         return node ? std::optional(node->data) : std::nullopt;
