@@ -1,0 +1,76 @@
+// What a session counts, before a small server.
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/session_events.hpp>
+
+#include "unit/recipes/served_fixture.hpp"
+
+namespace zkrecipes::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class StatsTest : public ServedTest {
+protected:
+    StatsTest() { connect(); }
+    LockStats counted() const {
+        const auto locks = core->stats().locks;
+        return locks.empty() ? LockStats{} : locks.front();
+    }
+};
+
+TEST_F(StatsTest, HandOversInsideTheSessionAreHoldsOfTheirOwn) {
+    LockOptions options;
+    options.local_handovers = 3;
+    ExclusiveMutex mutex(*session, "/l", options);
+    int granted = 0;
+    EXPECT_EQ(served([&] {
+                  Grant grant = mutex.acquire();
+                  for (int i = 0; i < 2; ++i) {
+                      mutex.acquire_async(Deadline::never(), {}, [&](AcquireResult) { ++granted; });
+                  }
+              }),
+              "ok");
+    serve();
+    EXPECT_EQ(granted, 2);
+    EXPECT_EQ(counted().acquired, 3u);
+    EXPECT_EQ(counted().released, 3u);
+    EXPECT_EQ(counted().held, 0u);
+    EXPECT_EQ(counted().wait.count(), 3u);
+    EXPECT_EQ(counted().hold.count(), 3u);
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(StatsTest, ALossIsNoReleaseToo) {
+    ExclusiveMutex mutex(*session, "/l");
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    EXPECT_EQ(counted().held, 1u);
+    runtime->while_running([&] { session->close(); });
+    EXPECT_EQ(counted().lost[static_cast<std::size_t>(LossReason::closed)], 1u);
+    grant.release();
+    runtime->run();
+    EXPECT_EQ(counted().released, 0u);
+    EXPECT_EQ(counted().held, 0u);
+    EXPECT_EQ(counted().hold.count(), 1u);
+}
+
+TEST_F(StatsTest, ACallThatWaitsIsCountedUntilItEnds) {
+    put("/l");
+    put("/l/_c_00000000-0000-4000-8000-000000000000-lock-0000000000", "", 99);
+    ExclusiveMutex mutex(*session, "/l");
+    std::stop_source stop;
+    mutex.acquire_async(Deadline::never(), stop.get_token(), [](AcquireResult) {});
+    serve();
+    EXPECT_EQ(counted().waiting, 1u);
+    ASSERT_EQ(core->waits().size(), 1u);
+    EXPECT_EQ(core->waits().front().path, "/l");
+    EXPECT_EQ(core->waits().front().in_front, 1);
+    stop.request_stop();
+    serve();
+    EXPECT_EQ(counted().waiting, 0u);
+    EXPECT_EQ(core->waits().size(), 0u);
+    EXPECT_EQ(counted().acquired, 0u);
+}
+
+}  // namespace
+}  // namespace zkrecipes::testing
