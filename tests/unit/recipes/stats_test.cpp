@@ -19,9 +19,9 @@ protected:
 };
 
 TEST_F(StatsTest, HandOversInsideTheSessionAreHoldsOfTheirOwn) {
-    LockOptions options;
-    options.local_handovers = 3;
-    ExclusiveMutex mutex(*session, "/l", options);
+    LockOptions terms;
+    terms.local_handovers = 3;
+    ExclusiveMutex mutex(*session, "/l", terms);
     int granted = 0;
     EXPECT_EQ(served([&] {
                   Grant grant = mutex.acquire();
