@@ -7,6 +7,8 @@
 // A client sends lines "JOURNAL TEXT", and gets for each of them, in order: "ok NODE", "busy" (somebody else had the
 // lock all the time), "lost" (nothing was written), "stopping", or "error WHY". TERM ends the service: who waits is
 // told, what is on its way is finished, locks are given back.
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -21,17 +23,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <list>
+#include <memory>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <utility>
 
+#include <zkrecipes/asio.hpp>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/transaction.hpp>
-
-#include "asio_locks.hpp"
 
 namespace {
 
@@ -66,15 +68,17 @@ private:
 
     /// On the loop, like everything here. No io_context::stop(): the loop ends when all that is under way has ended.
     void shut_down() {
+        stopping_ = true;
         acceptor_.close();
-        stop_.request_stop();  // waiting acquires answer "stopping", idle connections are closed
+        // Waiting acquires answer "stopping", idle connections are closed.
+        for (auto& client : clients_) client.emit(asio::cancellation_type::all);
     }
 
     asio::awaitable<void> listen() {
         for (;;) {
             boost::system::error_code error;
             tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
-            if (stop_.stop_requested()) co_return;
+            if (stopping_) co_return;
             if (!error) {
                 asio::co_spawn(io_, serve(std::move(socket)), asio::detached);
                 continue;
@@ -87,36 +91,35 @@ private:
     }
 
     asio::awaitable<void> serve(tcp::socket socket) {
+        const auto client = clients_.emplace(clients_.end());
+        const std::shared_ptr<void> forget(nullptr, [&](void*) { clients_.erase(client); });
         std::string buffer;
-        while (!stop_.stop_requested()) {
-            const auto size = co_await read_line(socket, buffer);
+        while (!stopping_) {
+            // Only what waits for others can be cancelled: the read and the acquire.
+            const auto size =
+                co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLongestLine), '\n',
+                                                asio::bind_cancellation_slot(client->slot(), asio::use_awaitable));
             const std::string line = buffer.substr(0, size - 1);
             buffer.erase(0, size);
-            const std::string answer = co_await write_down(line) + "\n";
+            const std::string answer = co_await write_down(line, client->slot()) + "\n";
             co_await asio::async_write(socket, asio::buffer(answer), asio::use_awaitable);
         }
     }
 
-    /// A stop ends the wait for a client: the socket is cancelled on the loop, for that is where the stop is requested.
-    asio::awaitable<std::size_t> read_line(tcp::socket& socket, std::string& buffer) {
-        const std::stop_callback idle(stop_.get_token(), [&] { socket.cancel(); });
-        co_return co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLongestLine), '\n',
-                                                  asio::use_awaitable);
-    }
-
-    asio::awaitable<std::string> write_down(const std::string& line) try {
+    asio::awaitable<std::string> write_down(const std::string& line, asio::cancellation_slot cancel) try {
         // [coroutine]
         const std::string journal = "/journals/" + line.substr(0, line.find(' '));
         zkrecipes::ExclusiveMutex mutex(session_, journal + "/lock");
-        const zkrecipes::Grant grant = co_await asio_locks::acquire(mutex, kPatience, stop_.get_token());
-        if (!grant) co_return stop_.stop_requested() ? "stopping" : "busy";
+        const zkrecipes::Grant grant = co_await zkrecipes::async_acquire(
+            mutex, kPatience, asio::bind_cancellation_slot(cancel, asio::use_awaitable));
+        if (!grant) co_return stopping_ ? "stopping" : "busy";
 
         co_await decide();  // whatever it takes; others wait for this journal meanwhile, and nobody for this thread
         Transaction transaction(grant);
         transaction.create(journal + "/entry-", line.substr(line.find(' ') + 1), Transaction::Create::sequential)
             .idempotent_in(journal);  // through lost answers: once
-        // Not with the stop token: it has begun, and the client is to know what has become of it.
-        const auto result = co_await asio_locks::commit(transaction, kPatience, {});
+        // Not to be cancelled: it has begun, and the client is to know what has become of it.
+        const auto result = co_await zkrecipes::async_commit(transaction, kPatience, asio::use_awaitable);
         if (!result) co_return "busy";
         co_return "ok " + (result->answer_lost ? journal : result->operations[0].path);
         // [/coroutine]
@@ -131,7 +134,8 @@ private:
     }
 
     asio::io_context& io_;
-    std::stop_source stop_;
+    bool stopping_ = false;
+    std::list<asio::cancellation_signal> clients_;
     zkrecipes::Session session_;
     tcp::acceptor acceptor_;
     asio::signal_set signals_;

@@ -23,6 +23,8 @@ MOST_FILES = 25  # in one folder of src
 BESIDE = {"src/zklock": [], "testenv": [], "monitoring": [], "src/testing": ["src/base", "src/client"],
           "src/fake_server": ["src/base", "src/client", "src/session", "src/testing"]}
 PUBLIC_HEADER_LINES = 150
+# Public headers for users of another library, which none of the others include.
+ADAPTERS = {"include/zkrecipes/asio": "boost/asio/"}
 
 # Only these read clocks, start threads, wait with a time-out of their own or draw random numbers: the real Runtime, what
 # drives the C client, and the probe, which runs on the blocking lane. Everything else would escape the simulation.
@@ -90,8 +92,13 @@ def check_include(root, path, folder, bracket, name):
     ours = layer_of_include(name, root)
     if folder == "include/zkrecipes":
         # std headers have neither a slash nor a suffix.
+        adapter = next((place for place in ADAPTERS if path.startswith((place + "/", place + "."))), None)
+        if adapter and name.startswith(ADAPTERS[adapter]):
+            return
         if ours or not (name.startswith("zkrecipes/") or (bracket == "<" and re.fullmatch(r"[a-z_0-9]+", name))):
             yield f"a public header may include only std and <zkrecipes/...>, not {name}"
+        if not adapter and any(f"include/{name}".startswith((place + "/", place + ".")) for place in ADAPTERS):
+            yield f"a public header may not include {name}, which needs another library"
     elif folder not in BESIDE and ours is None and bracket == '"' and not name.startswith("zkrecipes/") and "/" not in name:
         yield f'"{name}": name files from src/ or the project root'
     elif ours == folder and folder in ROOMS:
@@ -147,6 +154,8 @@ def check(root):
 
 CLEAN = {
     "include/zkrecipes/a.hpp": "#pragma once\n#include <chrono>\n#include <zkrecipes/b.hpp>\n",
+    "include/zkrecipes/asio.hpp": "#pragma once\n#include <zkrecipes/asio/x.hpp>\n",
+    "include/zkrecipes/asio/x.hpp": "#pragma once\n#include <boost/asio/post.hpp>\n#include <zkrecipes/b.hpp>\n",
     "include/zkrecipes/b.hpp": "#pragma once\n// std::thread and steady_clock::now() in a comment\n",
     "src/base/runtime.hpp": "#pragma once\nclass Runtime {};\n",
     "src/base/thread_runtime.cpp": '#include "base/runtime.hpp"\n#include <thread>\nstd::thread t;\n',
@@ -185,6 +194,8 @@ VIOLATIONS = {
                                   '#include "session/session_core.hpp"', "#include <sys/types.h>", "#include <unistd.h>",
                                   "#include <zkrecipes/testenv/zk_server.hpp>", "#include <zkrecipes/prometheus.hpp>",
                                   "#include <prometheus/collectable.h>", "\n" * 151],
+    "include/zkrecipes/high.hpp": ["#include <zkrecipes/asio.hpp>", "#include <zkrecipes/asio/x.hpp>", "#include <boost/asio/post.hpp>"],
+    "include/zkrecipes/asio/low.hpp": ["#include <boost/fiber/fiber.hpp>", '#include "session/session_core.hpp"'],
     "src/newlayer/low.cpp": ["int x;"],
 }
 
