@@ -76,7 +76,7 @@ private:
 };
 
 Steps<bool> run(std::shared_ptr<BarrierWriter> writer) {
-    const auto outcome = co_await EndOf{writer};
+    const auto outcome = co_await EndOf(writer);
     writer->must_be_written(outcome);
     co_return true;
 }

@@ -88,15 +88,14 @@ private:
     bool deleted_ = false;
 };
 
-Steps<bool> visit(std::shared_ptr<HoldVisitor> visitor) {
-    co_await visitor;
-    co_return visitor->answer;
+Steps<bool> visit(Session& session, const char* operation, const Sequencer& sequencer, HoldVisitor::Purpose purpose) {
+    return found_by(std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer, purpose),
+                    &HoldVisitor::answer);
 }
 
 Steps<bool> look(Session& session, const char* operation, const Sequencer& sequencer) {
     check_names_a_hold(sequencer, operation);
-    return visit(
-        std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer, HoldVisitor::Purpose::look));
+    return visit(session, operation, sequencer, HoldVisitor::Purpose::look);
 }
 
 Steps<bool> release(Session& session, const char* operation, const Sequencer& sequencer) {
@@ -105,8 +104,7 @@ Steps<bool> release(Session& session, const char* operation, const Sequencer& se
         throw Error(Errc::not_owner, operation, sequencer.nodes().front().path,
                     "its holder did not ask for that; let it make the sequencer with Bearer::may_release");
     }
-    return visit(std::make_shared<HoldVisitor>(SessionAccess::core(session), operation, sequencer,
-                                               HoldVisitor::Purpose::release));
+    return visit(session, operation, sequencer, HoldVisitor::Purpose::release);
 }
 
 }  // namespace

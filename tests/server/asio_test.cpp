@@ -219,6 +219,29 @@ TEST_F(AsioTest, ATimerBesideAnAcquire) {
     EXPECT_TRUE(await_nodes(1));
 }
 
+/// The first step is started on the loop, the others on the notifier thread.
+TEST_F(AsioTest, CallsOfSeveralStepsAtTheSameTime) {
+    auto client = session();
+    Semaphore semaphore(client, path("semaphore"), 2);
+    ExclusiveMutex mutex(client, lock_path());
+    MultiLock both(client, {{lock_path()}, {path("other")}});
+    const Grant lease = semaphore.acquire();
+    const Grant held = mutex.acquire();
+    int right = 0;
+    asio::io_context loop;
+    const auto look = [&]() -> asio::awaitable<void> {
+        const auto view = co_await async_inspect_lock(client, path("semaphore"), true, kMaxWait, use_awaitable);
+        const auto found = co_await async_find_locks(client, root(), kMaxWait, use_awaitable);
+        const auto views = co_await async_participants(both, kMaxWait, use_awaitable);
+        const bool is_free = co_await async_wait_until_free(client, path("other"), kMaxWait, use_awaitable);
+        const auto node = co_await async_read_node(client, lock_path(), held, kMaxWait, use_awaitable);
+        right += view.participants.size() == 1 && found.locks.size() == 2 && views.size() == 2 && is_free && node;
+    };
+    for (int i = 0; i < 50; ++i) asio::co_spawn(loop, look(), asio::detached);
+    loop.run_for(4 * kMaxWait);
+    EXPECT_EQ(right, 50);
+}
+
 /// 100 coroutines at a time, 10,000 acquires that a timer ends.
 TEST_F(AsioTest, TenThousandAcquiresThatATimerEndsLeaveNoNode) {
     auto client = session();

@@ -32,7 +32,14 @@ auto async_inspect_lock(Session& session, std::string path, bool up_to_date, Dea
     });
 }
 
-/// FoundLocks.
+/// FoundLocks. Without a filter: all.
+template <class Token>
+auto async_find_locks(Session& session, std::string prefix, Deadline deadline, Token&& token) {
+    return asio_calls::initiate<FoundLocks, Token>(token, [&session, prefix, deadline](auto... last) {
+        find_locks_async(session, prefix, {}, deadline, last...);
+    });
+}
+
 template <class Token>
 auto async_find_locks(Session& session, std::string prefix, ParticipantFilter filter, Deadline deadline,
                       Token&& token) {

@@ -225,14 +225,9 @@ private:
     const std::int32_t wanted_;  // 0: read only
 };
 
-Steps<bool> run(std::shared_ptr<TermsOp> op) {
+Steps<bool> write(std::shared_ptr<TermsOp> op) {
     co_await op;
     co_return true;
-}
-
-Steps<std::int32_t> run_for_limit(std::shared_ptr<TermsOp> op) {
-    co_await op;
-    co_return op->limit;
 }
 
 }  // namespace
@@ -266,7 +261,7 @@ MakeAcquisition lease_acquisition(const std::shared_ptr<SessionCore>& core,
 
 Steps<std::int32_t> read_terms(const std::shared_ptr<SessionCore>& core,
                                const std::shared_ptr<const SemaphorePlace>& place, const char* operation) {
-    return run_for_limit(std::make_shared<TermsOp>(core, operation, place, 0));
+    return found_by(std::make_shared<TermsOp>(core, operation, place, 0), &TermsOp::limit);
 }
 
 Steps<bool> write_terms(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const SemaphorePlace>& place,
@@ -275,7 +270,7 @@ Steps<bool> write_terms(const std::shared_ptr<SessionCore>& core, const std::sha
         throw Error(Errc::bad_option, operation, place->queue->user_path,
                     std::to_string(limit) + " leases: a semaphore has at least one");
     }
-    return run(std::make_shared<TermsOp>(core, operation, place, limit));
+    return write(std::make_shared<TermsOp>(core, operation, place, limit));
 }
 
 Steps<std::vector<Participant>> read_semaphore(std::shared_ptr<SessionCore> core,

@@ -56,12 +56,9 @@ Participant candidate_of(const std::string& user_directory, const std::string& n
     return candidate;
 }
 
-Steps<std::optional<Participant>> read_leader(std::shared_ptr<SessionCore> core, const char* operation,
-                                              std::string user_path, std::string directory) {
-    const auto reader =
-        std::make_shared<LeaderReader>(std::move(core), operation, std::move(user_path), std::move(directory));
-    co_await reader;
-    co_return std::move(reader->leader);
+Steps<std::optional<Participant>> read_leader(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                              const std::string& user_path, const std::string& directory) {
+    return found_by(std::make_shared<LeaderReader>(core, operation, user_path, directory), &LeaderReader::leader);
 }
 
 Steps<std::vector<Participant>> read_candidates(std::shared_ptr<SessionCore> core, const char* operation,

@@ -19,8 +19,8 @@ Participant candidate_of(const std::string& user_directory, const std::string& n
 
 /// The first candidate in `directory`; empty: there is none. One list and one read, which are repeated if the first one
 /// vanishes in between.
-Steps<std::optional<Participant>> read_leader(std::shared_ptr<SessionCore> core, const char* operation,
-                                              std::string user_path, std::string directory);
+Steps<std::optional<Participant>> read_leader(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                              const std::string& user_path, const std::string& directory);
 
 /// All candidates, in the order of the queue.
 Steps<std::vector<Participant>> read_candidates(std::shared_ptr<SessionCore> core, const char* operation,

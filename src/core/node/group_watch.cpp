@@ -139,12 +139,9 @@ Subscription watch_group(const std::shared_ptr<SessionCore>& core, const char* o
     return subscribe(core, operation, user_path, watch, listener);
 }
 
-Steps<GroupMap> read_group(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
-                           std::string directory) {
-    const auto reader =
-        std::make_shared<GroupReader>(std::move(core), operation, std::move(user_path), std::move(directory));
-    co_await reader;
-    co_return std::move(reader->members);
+Steps<GroupMap> read_group(const std::shared_ptr<SessionCore>& core, const char* operation,
+                           const std::string& user_path, const std::string& directory) {
+    return found_by(std::make_shared<GroupReader>(core, operation, user_path, directory), &GroupReader::members);
 }
 
 }  // namespace zkrecipes::internal

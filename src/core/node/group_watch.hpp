@@ -19,7 +19,7 @@ Subscription watch_group(const std::shared_ptr<SessionCore>& core, const char* o
                          std::function<void(const std::map<std::string, std::string>&)> listener);
 
 /// The same once, as the connected server knows them.
-Steps<std::map<std::string, std::string>> read_group(std::shared_ptr<SessionCore> core, const char* operation,
-                                                     std::string user_path, std::string directory);
+Steps<std::map<std::string, std::string>> read_group(const std::shared_ptr<SessionCore>& core, const char* operation,
+                                                     const std::string& user_path, const std::string& directory);
 
 }  // namespace zkrecipes::internal

@@ -80,9 +80,16 @@ public:
     void await_resume() const { op_->must_be_done(Step::await_resume()); }
 };
 
-/// As the operand of co_await: an operation of which any end is an answer.
-struct EndOf {
-    std::shared_ptr<ReadOp> op;
+/// As the operand of co_await: an operation of which any end is an answer. Refers to the caller's pointer, and has a
+/// constructor: g++ 12 destroys temporary aggregates twice in a co_await expression.
+template <std::derived_from<ReadOp> Op>
+class EndOf {
+public:
+    explicit EndOf(const std::shared_ptr<Op>& op) : op_(op) {}
+    const std::shared_ptr<Op>& op() const noexcept { return op_; }
+
+private:
+    const std::shared_ptr<Op>& op_;
 };
 
 template <class T>
@@ -112,22 +119,29 @@ public:
     NeededStep await_transform(const std::shared_ptr<Op>& op) const {
         return {op, *runner};
     }
-    Step await_transform(const EndOf& end) const { return {end.op, *runner}; }
+    template <class Op>
+    Step await_transform(const EndOf<Op>& end) const {
+        return {end.op(), *runner};
+    }
     template <class T>
     auto await_transform(Steps<T>&& inner) const {
-        struct Inner {
-            Steps<T> steps;
-            StepRunner& runner;
+        class Inner {
+        public:
+            Inner(Steps<T>&& call, StepRunner& how) : steps_(std::move(call)), runner_(how) {}
             bool await_ready() {
-                if (runner.blocks()) steps.begin(runner, {});
-                return runner.blocks();
+                if (runner_.blocks()) steps_.begin(runner_, {});
+                return runner_.blocks();
             }
             std::coroutine_handle<> await_suspend(std::coroutine_handle<> outer) {
-                return steps.prepare(runner, outer);
+                return steps_.prepare(runner_, outer);
             }
-            T await_resume() { return steps.take(); }
+            T await_resume() { return steps_.take(); }
+
+        private:
+            Steps<T> steps_;
+            StepRunner& runner_;
         };
-        return Inner{std::move(inner), *runner};
+        return Inner(std::move(inner), *runner);
     }
 };
 
@@ -169,6 +183,13 @@ private:
     explicit Steps(std::coroutine_handle<promise_type> coroutine) : coroutine_(coroutine) {}
     std::coroutine_handle<promise_type> coroutine_;
 };
+
+/// One operation, and what it has found.
+template <std::derived_from<ReadOp> Op, class T>
+Steps<T> found_by(std::shared_ptr<Op> op, T Op::*found) {
+    co_await op;
+    co_return std::move((*op).*found);
+}
 
 /// The asynchronous form of a call: `done` gets on the notifier lane, exactly once, what get() would return or throw.
 /// Throws Error closed, and bad_option for an empty callback.

@@ -279,8 +279,9 @@ Steps<FoundLocks> find_all(std::shared_ptr<SessionCore> core, const char* operat
     }
     std::ranges::sort(found.locks, {}, &LockView::path);
     found.unreadable = std::move(finder->unreadable);
-    std::ranges::sort(found.unreadable);
-    found.unreadable.erase(std::ranges::unique(found.unreadable).begin(), found.unreadable.end());
+    auto& hidden = found.unreadable;
+    std::sort(hidden.begin(), hidden.end());
+    hidden.erase(std::unique(hidden.begin(), hidden.end()), hidden.end());
     co_return found;
 }
 
@@ -318,7 +319,7 @@ Steps<bool> wait_free(std::shared_ptr<SessionCore> core, const char* operation, 
     const bool leases = layout.kind != LockLayout::Kind::queue;
     const auto waiter = std::make_shared<FreeWaiter>(core, operation, path,
                                                      leases ? lease_directory(layout, directory) : directory, leases);
-    const auto outcome = co_await EndOf{waiter};
+    const auto outcome = co_await EndOf(waiter);
     co_return outcome == ReadOp::Outcome::done;
 }
 
@@ -326,21 +327,14 @@ Steps<bool> wait_until_free(const std::shared_ptr<SessionCore>& core, const char
     return wait_free(core, operation, path, core->server_path(path, operation));
 }
 
-/// Runs a Revoker or a Remover.
-template <class Op>
-Steps<bool> change(std::shared_ptr<Op> op, bool Op::*changed) {
-    co_await op;
-    co_return (*op).*changed;
-}
-
 Steps<bool> revoke(const std::shared_ptr<SessionCore>& core, const char* operation, const Participant& participant) {
-    return change(
+    return found_by(
         std::make_shared<Revoker>(core, operation, participant, core->server_path(participant.path, operation)),
         &Revoker::requested);
 }
 
 Steps<bool> remove(const std::shared_ptr<SessionCore>& core, const char* operation, const Participant& participant) {
-    return change(
+    return found_by(
         std::make_shared<Remover>(core, operation, participant, core->server_path(participant.path, operation)),
         &Remover::removed);
 }

@@ -140,12 +140,9 @@ std::string lease_directory(const LockLayout& layout, const std::string& path) {
     return layout.kind == LockLayout::Kind::semaphore ? join_path(path, kSemaphoreLeases) : path;
 }
 
-Steps<LockLayout> read_layout(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
-                              std::string directory) {
-    const auto reader =
-        std::make_shared<LayoutReader>(std::move(core), operation, std::move(user_path), std::move(directory));
-    co_await reader;
-    co_return reader->layout;
+Steps<LockLayout> read_layout(const std::shared_ptr<SessionCore>& core, const char* operation,
+                              const std::string& user_path, const std::string& directory) {
+    return found_by(std::make_shared<LayoutReader>(core, operation, user_path, directory), &LayoutReader::layout);
 }
 
 }  // namespace zkrecipes::internal

@@ -40,7 +40,7 @@ bool may_be_semaphore(std::span<const std::string> children, const NodeStat& sta
 std::string queue_directory(const LockLayout& layout, const std::string& path);
 std::string lease_directory(const LockLayout& layout, const std::string& path);
 
-Steps<LockLayout> read_layout(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
-                              std::string directory);
+Steps<LockLayout> read_layout(const std::shared_ptr<SessionCore>& core, const char* operation,
+                              const std::string& user_path, const std::string& directory);
 
 }  // namespace zkrecipes::internal

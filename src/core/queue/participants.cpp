@@ -149,18 +149,10 @@ std::span<const std::string> lock_patterns() {
     return patterns;
 }
 
-namespace {
-
-Steps<LockView> read(std::shared_ptr<QueueReader> reader) {
-    co_await reader;
-    co_return std::move(reader->view);
-}
-
-}  // namespace
-
 Steps<LockView> read_queue(const std::shared_ptr<SessionCore>& core, const char* operation,
                            const std::string& user_path, const std::string& directory, bool sync_first) {
-    return read(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first));
+    return found_by(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first),
+                    &QueueReader::view);
 }
 
 Steps<std::vector<Participant>> read_participants(std::shared_ptr<SessionCore> core, const char* operation,
@@ -171,8 +163,9 @@ Steps<std::vector<Participant>> read_participants(std::shared_ptr<SessionCore> c
 
 Steps<LockView> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
                             const std::string& user_path, const std::string& directory) {
-    return read(
-        std::make_shared<QueueReader>(core, operation, user_path, directory, false, QueueReader::Content::leases));
+    return found_by(
+        std::make_shared<QueueReader>(core, operation, user_path, directory, false, QueueReader::Content::leases),
+        &QueueReader::view);
 }
 
 std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting) {
@@ -207,15 +200,24 @@ Steps<LockView> read_semaphore_at(std::shared_ptr<SessionCore> core, const char*
     co_return view;
 }
 
-Steps<LockView> read_lock(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
-                          std::string directory, bool sync_first) {
-    const auto reader = std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first);
+namespace {
+
+Steps<LockView> read_any(std::shared_ptr<QueueReader> reader, std::shared_ptr<SessionCore> core, const char* operation,
+                         std::string user_path, std::string directory) {
     co_await reader;
     if (!reader->may_be_semaphore) co_return std::move(reader->view);
     const auto layout = co_await read_layout(core, operation, user_path, directory);
     if (layout.kind == LockLayout::Kind::queue) co_return std::move(reader->view);
     auto view = co_await read_semaphore_at(core, operation, user_path, directory, layout);
     co_return view;
+}
+
+}  // namespace
+
+Steps<LockView> read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                          const std::string& directory, bool sync_first) {
+    return read_any(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), core, operation,
+                    user_path, directory);
 }
 
 }  // namespace zkrecipes::internal

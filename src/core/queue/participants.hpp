@@ -35,8 +35,8 @@ Steps<LockView> read_leases(const std::shared_ptr<SessionCore>& core, const char
 std::vector<Participant> with_waiters(std::vector<Participant> leases, std::vector<Participant> waiting);
 
 /// Reads the lock at `directory`, of any recipe.
-Steps<LockView> read_lock(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
-                          std::string directory, bool sync_first);
+Steps<LockView> read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
+                          const std::string& directory, bool sync_first);
 /// The same if it is known to be a semaphore.
 Steps<LockView> read_semaphore_at(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path,
                                   std::string directory, LockLayout layout);

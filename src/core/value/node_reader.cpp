@@ -74,18 +74,14 @@ private:
     bool got_ = false;
 };
 
-Steps<std::optional<NodeContent>> read(std::shared_ptr<NodeReader> reader) {
-    co_await reader;
-    co_return std::move(reader->content);
-}
-
 }  // namespace
 
 Steps<std::optional<NodeContent>> read_content(const std::shared_ptr<SessionCore>& core, const char* operation,
                                                const std::string& path, Fresh fresh,
                                                std::shared_ptr<const Hold> within) {
-    return read(std::make_shared<NodeReader>(core, operation, path, core->server_path(path, operation), fresh,
-                                             std::move(within)));
+    return found_by(std::make_shared<NodeReader>(core, operation, path, core->server_path(path, operation), fresh,
+                                                 std::move(within)),
+                    &NodeReader::content);
 }
 
 }  // namespace zkrecipes::internal

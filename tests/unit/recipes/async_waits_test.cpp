@@ -230,6 +230,25 @@ TEST_F(AsyncFormsTest, ACoroutineMayGoOnBeforeTheCallReturns) {
     EXPECT_EQ(told.what, "true");
 }
 
+/// What the function that starts the call has captured is destroyed once.
+TEST_F(AsyncFormsTest, ACoroutineMayCaptureWhatItAwaitsWith) {
+    connect();
+    const auto captured = std::make_shared<std::string>("captured");
+    Told told;
+    const auto wait = [&]() -> Coroutine {
+        told.what = text(co_await awaitable<bool>([&, kept = captured](auto done) {
+            session->wait_connected_async(Deadline::never(), {},
+                                          [kept, done](const Result<bool>& result) { done(result); });
+        }));
+    };
+    {
+        const auto coroutine = wait();
+        runtime->run();
+        EXPECT_EQ(told.what, "true");
+    }
+    EXPECT_EQ(captured.use_count(), 1);
+}
+
 TEST_F(AsyncFormsTest, AGrantForADestroyedCoroutineIsReleased) {
     connect();
     ExclusiveMutex mutex(*session, "/mine");
