@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <zkrecipes/result.hpp>
@@ -73,10 +74,13 @@ private:
     std::shared_ptr<Call> call_;
 };
 
-/// `T`: what the blocking form returns. `start`: see above.
+/// `T`: what the blocking form returns. `start`: see above. A lambda that captures objects by value must be a variable,
+/// because g++ 12 destroys the captures of a temporary lambda in a co_await expression twice.
 template <class T, class Start>
-Awaitable<T, Start> awaitable(Start start) {
-    return Awaitable<T, Start>(std::move(start));
+Awaitable<T, std::remove_cvref_t<Start>> awaitable(Start&& start) {
+    static_assert(std::is_lvalue_reference_v<Start> || std::is_trivially_destructible_v<Start>,
+                  "give this lambda a name, and pass that: its captures are not safe in a co_await expression");
+    return Awaitable<T, std::remove_cvref_t<Start>>(std::forward<Start>(start));
 }
 
 }  // namespace zkrecipes

@@ -236,10 +236,11 @@ TEST_F(AsyncFormsTest, ACoroutineMayCaptureWhatItAwaitsWith) {
     const auto captured = std::make_shared<std::string>("captured");
     Told told;
     const auto wait = [&]() -> Coroutine {
-        told.what = text(co_await awaitable<bool>([&, kept = captured](auto done) {
+        const auto start = [&, kept = captured](auto done) {
             session->wait_connected_async(Deadline::never(), {},
                                           [kept, done](const Result<bool>& result) { done(result); });
-        }));
+        };
+        told.what = text(co_await awaitable<bool>(start));
     };
     {
         const auto coroutine = wait();
