@@ -1,6 +1,8 @@
 // The endpoint of a program, without Prometheus: what it answers is in Prometheus' text format, and says what happened.
 #include <gtest/gtest.h>
 #include <prometheus/exposer.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -162,6 +164,17 @@ TEST_F(ScrapeTest, ASessionThatItsProgramClosesIsSeenNoMore) {
     EXPECT_TRUE(scrape().empty());
     Session moved = std::move(session);
     EXPECT_THROW(collector_->add("t", session), Error) << "moved from";  // NOLINT
+}
+
+TEST_F(ScrapeTest, AForkedChildHasNoNumbers) {
+    Session session(options());
+    const auto source = stats_source(session);
+    EXPECT_TRUE(source());
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(source() ? 1 : 0);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(ScrapeTest, ScrapesMayHappenAtAnyTime) {
