@@ -38,6 +38,7 @@ std::shared_ptr<const Queue> make_election_queue(const SessionCore& core, const 
     of_nodes.id = options.id.empty() ? default_id() : std::move(options.id);
     of_nodes.acl = std::move(options.acl);
     of_nodes.create_parents = options.create_parents;
+    of_nodes.max_hold = options.max_hold;
     if (options.layout == ElectionLayout::kazoo) of_nodes.dialect = Dialect::kazoo;
     if (of_nodes.id.size() > kMaxPayload) {
         throw Error(Errc::bad_option, operation, path,

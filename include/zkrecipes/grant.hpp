@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -30,8 +31,9 @@ using FencingToken = std::int64_t;
 /// All functions may be called from any thread or fiber. Two of them must not use one object at the same time, except
 /// for `held`, `lost`, `revocation`, `remaining_lease` and `token`.
 ///
-/// A hold ends when it is released or *lost*. It is lost in three cases: by the clock of this machine, the servers may
-/// have ended the session; the session was ended; or the lock node was deleted. A lost hold never comes back.
+/// A hold ends when it is released or *lost*. It is lost in four cases: by the clock of this machine, the servers may
+/// have ended the session; the session was ended; the lock node was deleted; or the hold has lasted for
+/// LockOptions::max_hold. A lost hold never comes back.
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
@@ -61,7 +63,8 @@ public:
     /// Does not block. For an empty grant, the token is empty.
     std::stop_token revocation() const;
 
-    /// How long `held()` is guaranteed to stay true without a further answer of the servers. Zero if lost or empty.
+    /// How long `held()` is guaranteed to stay true without a further answer of the servers: at most until the end that
+    /// LockOptions::max_hold sets. Zero if lost or empty.
     std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
@@ -73,6 +76,24 @@ public:
     /// All nodes of the hold: one for each member of a MultiLock, in the order of its members, or one for each lease.
     std::vector<std::string> nodes() const;
     std::int64_t session_id() const noexcept;
+
+    /// Replaces the labels that participants() and `zklock status` show for this hold (LockOptions::labels). Writes
+    /// them into its nodes, all or none. The labels belong to the node: a later hold with the same node (LockOptions::
+    /// local_handovers, keep_for), or one that shares it, has them until it sets others. Costs two round trips. Blocks
+    /// until a server has answered, and does not delay a release. False: another client has asked this holder to
+    /// release the lock (see `revocation`). That request stands in the place of the labels, and stays.
+    ///
+    /// Throws Error: lock_lost (the hold has ended, also meanwhile, or the grant is empty); bad_option (id and labels
+    /// take more than 512 bytes); unsupported (a leadership: the node of a candidate says its id alone); too_large;
+    /// no_permission; unreachable (the deadline passed or a stop was requested; the labels may have been written, or
+    /// may be until the next call); connection_lost (the same); closed.
+    bool set_labels(std::map<std::string, std::string> labels, Deadline deadline = Deadline::never(),
+                    std::stop_token stop = {}) const;
+    /// As set_labels, without blocking: `done` is called exactly once, on the session's notifier thread. The grant may
+    /// be released or destroyed meanwhile. If the call cannot be started, throws immediately: closed, lock_lost for an
+    /// empty grant, bad_option, also for an empty callback, unsupported.
+    void set_labels_async(std::map<std::string, std::string> labels, Deadline deadline, std::stop_token stop,
+                          std::function<void(Result<bool>)> done) const;
 
     /// Releases the lock. Does not block and does not fail: while no server answers, the session keeps trying until the
     /// node or the session is gone. With LockOptions::local_handovers or keep_for, the node may stay for the next

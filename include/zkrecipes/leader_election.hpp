@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +39,8 @@ struct ElectionOptions {
     WhenSuspended when_suspended = WhenSuspended::keep;
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing directory is Errc::no_parent
+    /// A leadership ends so long after it began, as in LockOptions::max_hold. Zero: no limit. At most 366 days.
+    std::chrono::milliseconds max_hold{0};
 };
 
 /// An election: one of all candidates leads at a time, in the order of arrival. The same election as that of Curator's
@@ -59,8 +62,8 @@ public:
     /// run() is stopped. The function should then return soon.
     using Lead = std::function<void(const Grant& leadership, std::stop_token stop)>;
 
-    /// Does not block and sends nothing. Throws Error bad_path; bad_option for an id longer than 512 bytes or an empty
-    /// access list.
+    /// Does not block and sends nothing. Throws Error bad_path; bad_option for an id longer than 512 bytes, an empty
+    /// access list, or a bad max_hold.
     LeaderElection(Session& session, std::string path, ElectionOptions options = {});
     LeaderElection(LeaderElection&&) noexcept;
     LeaderElection& operator=(LeaderElection&&) noexcept;

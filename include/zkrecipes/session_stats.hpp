@@ -18,9 +18,10 @@ enum class LossReason {
     session_ended,  ///< the servers ended the session
     closed,         ///< the Session was closed
     node_gone,      ///< somebody deleted the lock node
-    suspended       ///< no server answered, and the hold was to end then (WhenSuspended::step_down)
+    suspended,      ///< no server answered, and the hold was to end then (WhenSuspended::step_down)
+    max_hold        ///< the hold has lasted for LockOptions::max_hold
 };
-inline constexpr std::size_t kLossReasons = 5;
+inline constexpr std::size_t kLossReasons = 6;
 ZKRECIPES_API const char* to_string(LossReason reason) noexcept;
 
 /// The requests of a session, by kind.

@@ -166,6 +166,27 @@ void lock_delay(zkrecipes::Session& session) {
     // [/lock_delay]
 }
 
+void max_hold(zkrecipes::Session& session) {
+    // [max_hold]
+    zkrecipes::LockOptions options;
+    options.max_hold = 10min;  // at most 366 days; zero, the default: no limit
+    zkrecipes::ExclusiveMutex mutex(session, "/locks/report", options);
+
+    const zkrecipes::Grant grant = mutex.acquire();
+    do_all(grant.token(), grant.lost());  // also stopped after ten minutes
+    // [/max_hold]
+}
+
+void set_labels(zkrecipes::ExclusiveMutex& mutex) {
+    // [set_labels]
+    const zkrecipes::Grant grant = mutex.acquire();
+    for (int table = 1; table <= 12 && grant.held(); ++table) {
+        grant.set_labels({{"table", std::to_string(table)}, {"of", "12"}}, 5s);
+        do_a_piece(grant.token());
+    }
+    // [/set_labels]
+}
+
 void dialect(zkrecipes::Session& session) {
     // [dialect]
     zkrecipes::LockOptions options;

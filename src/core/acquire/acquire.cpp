@@ -69,6 +69,10 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
             "delay_after_loss is an option of ExclusiveMutex; let the resource compare fencing tokens, or write by "
             "Transaction");
     }
+    if (options.max_hold.count() < 0) throw Error(Errc::bad_option, operation, path, "max_hold is negative");
+    if (options.max_hold > kLongestDelay) {
+        throw Error(Errc::bad_option, operation, path, "max_hold is longer than a year; use at most 366 days");
+    }
     check_local(options, base, operation, path);
     if (data == NodeData::about_owner) queue->payload.emplace(options, operation, path);
     queue->spec.base = own_base;
@@ -144,6 +148,12 @@ AcquireOp::AcquireOp(std::shared_ptr<SessionCore> core, std::shared_ptr<const Qu
 
 void AcquireOp::answer(Ended how, Errc error, std::string detail) {
     deliver(how, error, queue_->user_path, std::move(detail));
+}
+
+void AcquireOp::on_share(const std::shared_ptr<HoldRef>& share) {
+    if (queue_->payload) share->describe({queue_, &queue_->options});
+    // With a delay it is not granted yet.
+    if (queue_->options.delay_after_loss.count() == 0) share->limit_to(queue_->options.max_hold);
 }
 
 std::string AcquireOp::path_of(const std::string& name) const { return join_path(queue_->spec.directory, name); }

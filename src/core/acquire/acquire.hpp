@@ -122,6 +122,7 @@ protected:
 
     AcquireFsm& machine() noexcept override { return *fsm_; }
     const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
+    void on_share(const std::shared_ptr<HoldRef>& share) override;
     std::string path_of(const std::string& name) const;
     void answer(Ended how, Errc error, std::string detail) override;
 

@@ -35,6 +35,11 @@ private:
     OperationFsm& machine() noexcept override { return fsm_; }
     const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
 
+    void on_share(const std::shared_ptr<HoldRef>& share) override {
+        share->describe({queue_, &queue_->options});
+        share->limit_to(queue_->options.max_hold);
+    }
+
     bool exclusive_held() const override { return exclusive_->hold().held(); }
 
     void create(Ticket ticket, const std::string& name) override {

@@ -79,6 +79,7 @@ private:
     void answer(Ended how, Errc error, std::string detail) override {
         if (how == Ended::granted) {
             share_->before_delete(farewell(*share_));
+            share_->limit_to(queue_->options.max_hold);
             return deliver({std::move(share_), {}});
         }
         if (queue_error_) return deliver({nullptr, std::move(queue_error_)});

@@ -44,6 +44,11 @@ private:
     OperationFsm& machine() noexcept override { return fsm_; }
     const std::shared_ptr<const LockLabel>& label() const override { return queue_->queues.front()->label; }
 
+    void on_share(const std::shared_ptr<HoldRef>& share) override {
+        share->describe({queue_, &queue_->options});
+        share->limit_to(queue_->options.max_hold);
+    }
+
     // MultiAcquirePort
     void create(Ticket ticket, const std::string& identity, bool marked) override;
     void make_directory(Ticket ticket, std::size_t member) override;

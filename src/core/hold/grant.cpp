@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/hold/hold_ref.hpp"
+#include "core/hold/labels.hpp"
 #include "core/operation/to_result.hpp"
 
 namespace zkrecipes {
@@ -50,6 +51,15 @@ void Grant::release_and_wait_async(Deadline deadline, std::stop_token stop, std:
     } else {
         done({true, nullptr});
     }
+}
+
+bool Grant::set_labels(std::map<std::string, std::string> labels, Deadline deadline, std::stop_token stop) const {
+    return internal::set_labels(share_, std::move(labels), deadline, std::move(stop));
+}
+
+void Grant::set_labels_async(std::map<std::string, std::string> labels, Deadline deadline, std::stop_token stop,
+                             std::function<void(Result<bool>)> done) const {
+    internal::set_labels_async(share_, std::move(labels), deadline, std::move(stop), std::move(done));
 }
 
 }  // namespace zkrecipes

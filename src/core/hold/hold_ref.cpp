@@ -38,7 +38,10 @@ bool HoldRef::last_one_left() noexcept {
 }
 
 void HoldRef::end_hold_inside() {
+    if (node_ != NodeIs::own) return;  // its limit had passed
+    stop_limit();
     if (heir_ && (heir_->stays(*this) || heir_->take_over(*this))) {
+        node_ = NodeIs::of_others;
         core_->defer([heir = std::move(heir_)] {});
         return;
     }
@@ -46,10 +49,12 @@ void HoldRef::end_hold_inside() {
 }
 
 void HoldRef::delete_inside(std::function<void(bool)> gone) {
+    stop_limit();
     if (auto action = std::exchange(before_delete_, nullptr)) action(*core_);
-    core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes = reserved_bytes_, incarnation = hold_->incarnation(),
+    const std::size_t bytes = std::exchange(node_, NodeIs::deleted) == NodeIs::own ? reserved_bytes_ : 0;
+    core_->end_hold(hold_, [weak = core_->weak_from_this(), bytes, incarnation = hold_->incarnation(),
                             heir = std::weak_ptr<HoldHeir>(heir_), gone = std::move(gone)](bool surely) {
-        if (surely) give_back_reservation(weak, incarnation, bytes);
+        if (surely && bytes != 0) give_back_reservation(weak, incarnation, bytes);
         if (gone) gone(surely);
         const auto there = heir.lock();  // it must not keep the session that waits for this
         if (!there) return;
@@ -60,6 +65,47 @@ void HoldRef::delete_inside(std::function<void(bool)> gone) {
         heir->given_back(*this);
         core_->defer([heir] {});
     }
+}
+
+// ---- the limit ----------------------------------------------------------------------------------------------------
+
+void HoldRef::limit_to(std::chrono::milliseconds max_hold) {
+    if (max_hold.count() == 0) return;
+    const Instant end = core_->runtime().now() + max_hold;
+    hold_->limit_to(end);
+    // By raw pointer: the timer is the session's. Neither it nor this object may be kept by the timer.
+    limit_ = core_->at(end, [weak = weak_from_this(), core = core_.get(), hold = hold_, bytes = reserved_bytes_] {
+        if (const auto self = weak.lock()) {
+            self->limit_passed();
+            return core->defer([self] {});
+        }
+        // Its lock object was destroyed while it was held: nobody gives it back.
+        if (core->limit_passed(hold)) return core->leave_node(hold);
+        core->end_hold(hold, [weak = core->weak_from_this(), bytes, incarnation = hold->incarnation()](bool surely) {
+            if (surely) give_back_reservation(weak, incarnation, bytes);
+        });
+    });
+}
+
+void HoldRef::limit_passed() {
+    limit_ = 0;
+    core_->limit_passed(hold_);
+    // Its owner has not said that its work is over, so the node is not given to others of this session, and a farewell
+    // would be a lie.
+    before_delete_ = nullptr;
+    if (!heir_ || !heir_->stays(*this)) return delete_inside({});
+    node_ = NodeIs::of_others;
+    core_->defer([heir = std::move(heir_)] {});
+}
+
+void HoldRef::stop_limit() {
+    if (limit_ != 0) core_->cancel(std::exchange(limit_, 0));
+}
+
+/// For whoever waits until the node is gone.
+bool HoldRef::node_stays() {
+    stop_limit();
+    return node_ == NodeIs::of_others || (heir_ && heir_->stays(*this));
 }
 
 void HoldRef::discard_inside() {
@@ -93,7 +139,7 @@ bool HoldRef::leave_and_wait(Deadline deadline) {
             if (wait->timer != 0) core->cancel(wait->timer);
             wait->answer(*core);
         };
-        if (heir_ && heir_->stays(*this)) return finish(true);
+        if (node_stays()) return finish(true);
         delete_inside(finish);
         wait->begin(*core);
         if (wait->over() || deadline.is_never()) return;
@@ -114,7 +160,7 @@ private:
     void begin() override {
         const auto share = std::exchange(share_, nullptr);
         if (!share) return;
-        if (share->heir_ && share->heir_->stays(*share)) return tell(true);
+        if (share->node_stays()) return tell(true);
         share->delete_inside(
             [self = std::static_pointer_cast<Leaving>(shared_from_this())](bool gone) { self->tell(gone); });
     }

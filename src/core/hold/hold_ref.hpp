@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -9,6 +11,7 @@
 
 #include <zkrecipes/deadline.hpp>
 #include <zkrecipes/grant.hpp>
+#include <zkrecipes/lock_options.hpp>
 #include <zkrecipes/result.hpp>
 
 #include "core/operation/reservation.hpp"
@@ -52,6 +55,10 @@ public:
     std::int64_t token() const noexcept { return token_; }
     std::uint32_t handovers() const noexcept { return handovers_; }
 
+    /// What the nodes say of their owner. Null: his id alone. As on_end.
+    void describe(std::shared_ptr<const LockOptions> options) { options_ = std::move(options); }
+    const std::shared_ptr<const LockOptions>& options() const noexcept { return options_; }
+
     /// Asks the session to watch for it, the first time.
     std::stop_token revocation();
 
@@ -62,6 +69,10 @@ public:
     bool leave_and_wait(Deadline deadline);
     /// The same without blocking: `done` is called on the notifier lane.
     void leave_later(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
+
+    /// *lock held*, before the caller knows of it: the hold ends so long after now, and its node is deleted then, also
+    /// if nobody leaves. Zero: no limit. A `before_delete` does not run then: it is for an owner who has given back.
+    void limit_to(std::chrono::milliseconds max_hold);
 
     /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
     /// share.
@@ -80,10 +91,14 @@ public:
 
 private:
     class Leaving;
+    enum class NodeIs : std::uint8_t { own, deleted, of_others };
 
     bool last_one_left() noexcept;
     void end_hold_inside();
     void delete_inside(std::function<void(bool)> gone);
+    void limit_passed();
+    void stop_limit();
+    bool node_stays();
 
     const std::shared_ptr<SessionCore> core_;
     const std::shared_ptr<Hold> hold_;
@@ -92,6 +107,10 @@ private:
     const std::uint32_t handovers_;  // of the node, before this hold
     std::atomic<int> inside_{1};
     std::atomic<bool> watches_revocation_{false};
+    // Under the session lock.
+    NodeIs node_ = NodeIs::own;
+    TimerId limit_ = 0;
+    std::shared_ptr<const LockOptions> options_;
     std::function<void()> on_end_;
     std::function<void(SessionCore&)> before_delete_;
     std::shared_ptr<HoldHeir> heir_;

@@ -26,7 +26,8 @@ std::string queue_key(const Queue& queue) {
     for (const auto number :
          {static_cast<long long>(options.create_parents), static_cast<long long>(options.dialect),
           static_cast<long long>(options.delay_after_loss.count()), static_cast<long long>(options.local_handovers),
-          static_cast<long long>(options.local_turn.count()), static_cast<long long>(options.keep_for.count())}) {
+          static_cast<long long>(options.local_turn.count()), static_cast<long long>(options.keep_for.count()),
+          static_cast<long long>(options.max_hold.count())}) {
         add(std::to_string(number));
     }
     return key;
@@ -208,6 +209,7 @@ std::shared_ptr<HoldRef> LocalQueue::successor_of(HoldRef& share) {
     if (!hold) return nullptr;
     auto next =
         std::make_shared<HoldRef>(core_, std::move(hold), share.reserved_bytes(), share.token(), share.handovers() + 1);
+    next->describe(share.options());
     next->before_delete(share.take_farewell());
     return next;
 }
@@ -215,6 +217,7 @@ std::shared_ptr<HoldRef> LocalQueue::successor_of(HoldRef& share) {
 bool LocalQueue::pass_on(WaiterId id) {
     const auto next = successor_of(*leaving_);
     if (!next) return false;
+    next->limit_to(queue_->options.max_hold);
     held_by(next);
     take_waiter(id).granted(next);
     return true;
@@ -246,6 +249,7 @@ LocalQueue::MayTake LocalQueue::may_take_kept() {
     if (!others_known_) return MayTake::asked;
     granted_ = successor_of(*kept_);
     if (!granted_) return MayTake::no;
+    granted_->limit_to(queue_->options.max_hold);
     cancel_timer();
     kept_.reset();
     front_hold_.reset();

@@ -6,25 +6,29 @@
 namespace zkrecipes::internal {
 
 std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
-    const auto one = inside_.empty() ? nullptr : inside_.back().lock();
+    const auto one = inside_.empty() ? nullptr : inside_.back().share.lock();
     if (!one || closed_ || joined_ >= terms.local_handovers) return nullptr;
     const auto& core = one->core();
     if (core->runtime().now() - since_ >= terms.local_turn) return nullptr;
     for (const auto& each : inside_) {
-        const auto other = each.lock();
-        if (other && !core->may_go_on(*other->own_hold())) return nullptr;
+        if (!each.share.expired() && !core->may_go_on(*each.hold)) return nullptr;
     }
     auto hold = core->join(one->own_hold());
     if (!hold) return nullptr;
     auto share = std::make_shared<HoldRef>(core, std::move(hold), one->reserved_bytes(), one->token());
+    share->describe(one->options());
+    share->limit_to(terms.max_hold);
     share->set_heir(shared_from_this());
-    inside_.push_back(share);
+    inside_.push_back({share, share->own_hold()});
     ++joined_;
     return share;
 }
 
 bool SharedNode::stays(HoldRef& share) {
-    std::erase_if(inside_, [&share](const auto& each) { return each.lock().get() == &share; });
+    std::erase_if(inside_, [&share](const Inside& each) {
+        const auto other = each.share.lock();
+        return other ? other.get() == &share : each.hold->is_over();
+    });
     if (inside_.empty()) return false;
     if (!share.core()->may_go_on(*share.own_hold())) closed_ = true;  // something of its owner may still come
     share.core()->leave_node(share.own_hold());
@@ -87,7 +91,10 @@ private:
         if (joined_.share) return deliver(std::move(joined_));
         AcquireOp::answer(how, error, std::move(detail));
     }
-    void on_share(const std::shared_ptr<HoldRef>& share) override { shares_->held_by(share, now()); }
+    void on_share(const std::shared_ptr<HoldRef>& share) override {
+        AcquireOp::on_share(share);
+        shares_->held_by(share, now());
+    }
 
     const std::shared_ptr<LocalShare> shares_;
     const std::shared_ptr<LocalQueue> writers_;

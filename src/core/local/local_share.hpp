@@ -14,7 +14,9 @@ namespace zkrecipes::internal {
 /// leave deletes the node. *Lock held.*
 class SharedNode final : public HoldHeir, public std::enable_shared_from_this<SharedNode> {
 public:
-    SharedNode(const std::shared_ptr<HoldRef>& first, Instant since) : since_(since) { inside_.push_back(first); }
+    SharedNode(const std::shared_ptr<HoldRef>& first, Instant since) : since_(since) {
+        inside_.push_back({first, first->own_hold()});
+    }
 
     /// One more share of the node. Null: the session is not sure of the node, the terms allow no more, or nobody is
     /// inside any more.
@@ -25,10 +27,15 @@ private:
     bool take_over(HoldRef&) override { return false; }
     void given_back(HoldRef&) override {}
 
+    struct Inside {
+        std::weak_ptr<HoldRef> share;  // has this object as its heir; expired: stays until its hold is over
+        std::shared_ptr<const Hold> hold;
+    };
+
     const Instant since_;  // the first of them holds
     std::uint32_t joined_ = 0;
-    bool closed_ = false;                         // nobody may join any more
-    std::vector<std::weak_ptr<HoldRef>> inside_;  // each has this object as its heir; expired: it stays for ever
+    bool closed_ = false;  // nobody may join any more
+    std::vector<Inside> inside_;
 };
 
 /// The last share of a session for one lock, which others of the session may join: at most local_handovers of them, and

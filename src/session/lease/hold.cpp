@@ -1,5 +1,6 @@
 #include "session/lease/hold.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace zkrecipes::internal {
@@ -21,7 +22,9 @@ Nanoseconds Hold::remaining_lease() const noexcept {
     const std::int64_t until = lease_->ends_at_ns.load(std::memory_order_acquire);
     const std::int64_t now = runtime_->now().time_since_epoch().count();
     if (over_.load(std::memory_order_acquire)) return Nanoseconds::zero();
-    if (now < until) return Nanoseconds(until - now);
+    // Nothing to remember: the limit never moves.
+    if (now >= limit_ns_) return Nanoseconds::zero();
+    if (now < until) return Nanoseconds(std::min(until, limit_ns_) - now);
     over_.store(true, std::memory_order_release);  // sticky: a later renewal does not revive this hold
     lease_->end_seen.store(true, std::memory_order_release);
     return Nanoseconds::zero();

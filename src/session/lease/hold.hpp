@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,8 @@ struct LeaseView {
 /// One or more nodes of this session, made by one transaction, that are held together under the lease: when one of them
 /// is gone the hold is lost. The lost flag is sticky: it is set by the first that sees the end (the session, or a
 /// reader whose clock has passed the lease), and nothing ever clears it. In a forked child it is not held.
+///
+/// It may have a limit, too: a time at which it ends although its lease goes on.
 class Hold {
 public:
     /// `nodes`: at least one.
@@ -45,6 +48,9 @@ public:
     std::int64_t czxid() const noexcept { return czxid_; }
     std::int64_t session_id() const noexcept { return session_id_; }
     std::uint64_t incarnation() const noexcept { return incarnation_; }
+
+    /// It ends then at the latest. To be set before anybody else knows of it.
+    void limit_to(Instant end) noexcept { limit_ns_ = end.time_since_epoch().count(); }
 
     /// Sticky. True for the first caller only: that one requests the stop, on the notifier lane.
     bool mark_lost() noexcept;
@@ -79,7 +85,8 @@ private:
     const std::int64_t session_id_;
     const std::uint64_t incarnation_;
     const ProcessMark process_;
-    mutable std::atomic<bool> over_{false};  // held() is false for ever
+    std::int64_t limit_ns_ = std::numeric_limits<std::int64_t>::max();  // BootTime since its epoch
+    mutable std::atomic<bool> over_{false};                             // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     mutable std::atomic<int> bonds_{0};
     std::shared_ptr<Tenure> tenure_;

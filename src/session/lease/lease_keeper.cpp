@@ -197,6 +197,21 @@ void LeaseKeeper::lose(const Hold* hold, LossReason reason, const char* why) {
     report_lost(lost, reason, why);
 }
 
+bool LeaseKeeper::limit_passed(const std::shared_ptr<Hold>& hold) {
+    const bool others = !holds_.on_the_same_nodes(hold.get()).empty();
+    if (const HoldTable::Entry* entry = holds_.find(hold.get()); entry != nullptr && entry->hold == hold) {
+        std::vector<HoldTable::Entry> ended;
+        ended.reserve(1);
+        untold_.reserve(untold_.size() + 1);
+        ended.push_back(std::move(*holds_.remove(hold.get())));
+        if (!others) {  // the delete uses them up
+            for (WatchId& watch : ended.front().watches) watches_.watch_table().abandon(std::exchange(watch, 0));
+        }
+        report_lost(ended, LossReason::max_hold, "it was held for max_hold");
+    }
+    return others;
+}
+
 void LeaseKeeper::lose_all(LossReason reason, const char* why) {
     if (holds_.empty()) return;
     untold_.reserve(untold_.size() + holds_.size());

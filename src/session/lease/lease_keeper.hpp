@@ -47,6 +47,9 @@ public:
     bool may_go_on(const Hold& hold) { return sure_entry(hold) != nullptr; }
     /// Begins one more hold on the same nodes, and leaves the first as it is. Null: as above.
     std::shared_ptr<Hold> join(const std::shared_ptr<Hold>& hold);
+    /// Its limit has passed: it is lost, and those who hold by the same nodes go on. True: there are such, and the
+    /// nodes must stay.
+    bool limit_passed(const std::shared_ptr<Hold>& hold);
     /// Ends a hold on nodes that others hold by, too: they are not deleted.
     void leave_node(const std::shared_ptr<Hold>& hold);
     /// Runs `told` once under the session lock, soon after the hold was lost; not after it was given back or passed on.

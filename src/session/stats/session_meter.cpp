@@ -14,6 +14,7 @@ const char* to_string(LossReason reason) noexcept {
         case LossReason::closed: return "closed";
         case LossReason::node_gone: return "node_gone";
         case LossReason::suspended: return "suspended";
+        case LossReason::max_hold: return "max_hold";
     }
     return "unknown";
 }

@@ -276,7 +276,9 @@ private:
     Reply transaction(std::vector<MultiOp> ops) {
         Reply reply;
         const auto before = nodes;
+        const auto before_all = zxid;
         for (auto& op : ops) {
+            zxid = before_all;  // all of it has one
             MultiResult& result = reply.results.emplace_back();
             result.rc = reply.rc == Rc::ok ? change(op) : Rc::runtime_inconsistency;
             if (reply.rc == Rc::ok) reply.rc = result.rc;
