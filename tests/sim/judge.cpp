@@ -184,6 +184,10 @@ bool Judge::act(Ticket ticket) {
     const bool told = ticket->grant->lost().stop_requested();
     if (!ticket->grant->held() || ticket->process->dead()) return false;
     if (ticket->seen_over) violation("sticky", describe(*ticket) + " holds again what was seen to have ended");
+    const SimTime max_hold = SimTime{plan_.max_hold_of(ticket->process->number()).count()} * kMilli;
+    // 2 %: the clock's rate.
+    if (max_hold != 0 && world_.now() - ticket->since > max_hold + max_hold / 50)
+        violation("max-hold", describe(*ticket) + " holds for longer than it may");
     if (told) violation("lost-held", describe(*ticket) + " holds although it was told of the loss before");
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));

@@ -103,6 +103,16 @@ void stay_local(Plan& plan, Rng& rng) {
     if (!rng.one_in(3) || plan.locks.local_handovers == 0) plan.locks.keep_for = milliseconds(rng.between(100, 20'000));
 }
 
+/// Most processes hold for some time at most, and want to hold for longer.
+void end_by_time(Plan& plan, Rng& rng) {
+    if (rng.one_in(2)) stay_local(plan, rng);
+    if (rng.one_in(2)) plan.processes = static_cast<int>(rng.between(3, 4));
+    plan.long_holds = rng.one_in(2);
+    plan.locks.max_hold =
+        std::chrono::milliseconds(rng.one_in(2) ? rng.between(1, 1000) : rng.between(500, 2 * plan.timeout_ms));
+    if (rng.one_in(3)) plan.faults |= 1U << static_cast<unsigned>(Fault::others_hands);
+}
+
 /// Servers that are asked by few, so that nobody else wakes them.
 void leave_answers(Plan& plan) {
     plan.faults = 1U << static_cast<unsigned>(Fault::stalls);
@@ -157,6 +167,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     if (workload == "values" || workload == "nodes") plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     if (workload == "lease") aim_at_leases(plan, rng);
     if (workload == "local") stay_local(plan, rng);
+    if (workload == "limits") end_by_time(plan, rng);
     if (workload == "strangers") aim_with_strangers(plan, rng);
     if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
     if (workload == "misuse" && rng.one_in(8)) leave_answers(plan);

@@ -68,6 +68,11 @@ struct Plan {
     bool long_holds = false;  // longer than a session lives
     LockOptions locks;        // of the mutexes: how they are handed over and kept within a process
 
+    /// LockOptions::max_hold of this process: some have none.
+    std::chrono::milliseconds max_hold_of(int process) const noexcept {
+        return process % 3 == 2 ? std::chrono::milliseconds(0) : locks.max_hold;
+    }
+
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }
     std::string describe() const;
 };

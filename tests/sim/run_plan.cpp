@@ -1,4 +1,5 @@
 #include "sim/delay_workload.hpp"
+#include "sim/limits_workload.hpp"
 #include "sim/misuse_workload.hpp"
 #include "sim/mutex_workload.hpp"
 #include "sim/nodes_workload.hpp"
@@ -13,6 +14,7 @@ namespace {
 Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
     if (plan.workload == "mutex" || plan.workload == "lease" || plan.workload == "local")
         return new MutexWorkload(world, plan, result);
+    if (plan.workload == "limits") return new LimitsWorkload(world, plan, result);
     if (plan.workload == "values") return new ValuesWorkload(world, plan, result);
     if (plan.workload == "nodes") return new NodesWorkload(world, plan, result);
     if (plan.workload == "delay") return new DelayWorkload(world, plan, result);
@@ -26,7 +28,7 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 const std::vector<std::string>& workload_names() {
     static const std::vector<std::string> names{"mutex", "lease",  "read_write", "semaphore", "multi",     "election",
                                                 "mixed", "values", "nodes",      "delay",     "strangers", "numbers",
-                                                "kazoo", "misuse", "terms",      "local"};
+                                                "kazoo", "misuse", "terms",      "local",     "limits"};
     return names;
 }
 

@@ -308,7 +308,8 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
         }
         ~Ends() { now(); }
     } ends{judge_, tickets};
-    const SimTime until = world_.now() + hold_time(rng);
+    const SimTime since = world_.now();
+    const SimTime until = since + hold_time(rng);
     check_fresh(worker, grant);
     bool held = act(tickets);
     while (held && world_.now() < until) {
@@ -319,13 +320,17 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
     }
     if (!held && !worker.process.dead()) {
         ++result_.losses;
+        const SimTime max_hold = SimTime{plan_.max_hold_of(worker.process.number()).count()} * kMilli;
+        // From the grant, which it may have heard of late.
+        const bool by_its_time = max_hold != 0 && world_.now() - since >= max_hold * 98 / 100 - kSecond;
         // Not in the beginning: a first connect that takes long leaves a short first lease when the timeout is short,
         // too.
-        if (calm() && world_.now() > 2 * plan_.timeout_ms * kMilli)
+        if (calm() && !by_its_time && world_.now() > 2 * plan_.timeout_ms * kMilli)
             judge_.violation("calm", worker.name + ": lost a hold though nothing went wrong that it could not outlive");
         expect_lost_is_told(worker, grant);
         // Once lost, for ever lost: whoever goes on asking must not be told otherwise.
         if (act(tickets)) judge_.violation("sticky", worker.name + ": a lost hold came back");
+        lost(worker, grant);
     }
     ends.now();
     give_back(worker, grant);
@@ -344,6 +349,7 @@ void Workload::check_fresh(const Worker& worker, const Grant& grant) {
     for (const Fault late : {Fault::pause_in_code, Fault::pause, Fault::lease_attack, Fault::slow_listeners}) {
         if (plan_.has(late)) return;
     }
+    if (plan_.max_hold_of(worker.process.number()).count() != 0) return;
     if (plan_.workload == "delay") return;  // whose holds last for some time before they are granted
     const auto left = grant.remaining_lease();
     if (left.count() == 0 || left.count() * 1000 >= plan_.timeout_ms * 1000 / 3 - 50'000) return;

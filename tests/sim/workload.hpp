@@ -44,6 +44,7 @@ protected:
     static std::vector<std::string> lock_paths(const Plan& plan);
 
     virtual void one_round(Worker& worker) = 0;
+    virtual void lost(Worker&, const Grant&) {}  // its owner was told, and has not given it back yet
     virtual void trouble_begins() {}
     virtual void trouble_ends() {}
     virtual void stop_watching() {}          // everybody was served, the sessions are still open
