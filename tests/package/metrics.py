@@ -2,7 +2,8 @@
 """Compares what is written about the metrics with the metrics.
 
     metrics.py ROOT ALL_METRICS     ALL_METRICS prints all metrics in Prometheus' text format
-      - the table of docs/metrics.md lists each metric with its type and its labels, and no others
+      - the table of docs/metrics.md lists each metric with its type and its labels, and no others; that of the labels
+        lists their values
       - the alert rules and the dashboard name metrics and labels that there are; docs/operations.md lists each alert
       - promtool, if it is installed, accepts the rules, their tests, and the queries of the dashboard
     metrics.py --self-test          plants what the above must find
@@ -51,6 +52,15 @@ def check_document(metrics, text):
             yield f"docs/metrics.md: {name} is a {metrics[name][0]} with the labels {sorted(metrics[name][1])}"
 
 
+def check_values(exposition, text):
+    """The values of the labels that have only few."""
+    for label in ("mode", "result", "reason", "kind"):
+        row = re.search(rf"^\| `{label}` \| (.*) \|$", text, re.M)
+        listed = set(re.findall(r"`(\w+)`", row.group(1))) if row else set()
+        for value in sorted(set(re.findall(rf'\b{label}="([^"]*)"', exposition)) - listed):
+            yield f"docs/metrics.md does not list the value {value} of the label {label}"
+
+
 def check_query(metrics, query, where):
     labels = WORDS_OF_PROMETHEUS | {label for _, each in metrics.values() for label in each}
     for name in re.findall(r"zkrecipes_\w+", query):
@@ -79,8 +89,12 @@ def alerts_of(rules):
     return set(re.findall(r"^ *- alert: (\w+)", rules, re.M))
 
 
-def problems_of(root, metrics):
-    problems = list(check_document(metrics, (root / "docs/metrics.md").read_text()))
+def problems_of(root, exposition):
+    metrics = emitted(exposition)
+    document = (root / "docs/metrics.md").read_text()
+    problems = [*check_document(metrics, document), *check_values(exposition, document)]
+    if len(metrics) < 20:
+        problems.append(f"only {len(metrics)} metrics")
     rules = (root / "monitoring/zkrecipes.rules.yml").read_text()
     for alert, expression in re.findall(r"alert: (\w+)\n *expr: (.*?)\n *(?:for|labels):", rules, re.S):
         problems += check_query(metrics, expression, alert)
@@ -124,6 +138,8 @@ def self_test():
         (check_document(metrics, good.replace(", `kind`", "")), "with the labels"),
         (check_document(metrics, good.replace("b_seconds", "c_seconds")), "does not list zkrecipes_b_seconds"),
         (check_document(metrics, good + "| `zkrecipes_d` | gauge | `session` | d |\n"), "lists zkrecipes_d"),
+        (check_values('a{kind="x"} 1', "| `kind` | `x` or `y` |"), None),
+        (check_values('a{kind="z"} 1', "| `kind` | `x` or `y` |"), "the value z of the label kind"),
         (check_query(metrics, 'sum by (le, job) (rate(zkrecipes_b_seconds_bucket{session="s"}[1m]))', "q"), None),
         (check_query(metrics, "rate(zkrecipes_c_total[1m])", "q"), "no metric zkrecipes_c_total"),
         (check_query(metrics, "zkrecipes_a_total_bucket", "q"), "no metric zkrecipes_a_total_bucket"),
@@ -143,11 +159,9 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     root = pathlib.Path(sys.argv[1])
-    metrics = emitted(subprocess.run([sys.argv[2]], capture_output=True, text=True, check=True).stdout)
-    problems = problems_of(root, metrics) + list(promtool(root))
-    if len(metrics) < 20:
-        problems.append(f"only {len(metrics)} metrics")
-    print("\n".join(problems) if problems else f"{len(metrics)} metrics")
+    exposition = subprocess.run([sys.argv[2]], capture_output=True, text=True, check=True).stdout
+    problems = problems_of(root, exposition) + list(promtool(root))
+    print("\n".join(problems) if problems else f"{len(emitted(exposition))} metrics")
     return 1 if problems else 0
 
 
