@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,13 @@ auto async_release_and_wait(Grant grant, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(token, [grant = std::move(grant), deadline](auto... last) mutable {
         grant.release_and_wait_async(deadline, last...);
     });
+}
+
+/// bool.
+template <class Token>
+auto async_set_labels(const Grant& grant, std::map<std::string, std::string> labels, Deadline deadline, Token&& token) {
+    return asio_calls::initiate<bool, Token>(
+        token, [&grant, labels, deadline](auto... last) { grant.set_labels_async(labels, deadline, last...); });
 }
 
 /// std::vector<Participant>; of a MultiLock, std::vector<LockView>.
