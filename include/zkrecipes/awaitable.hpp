@@ -1,5 +1,7 @@
 #pragma once
 
+#include <zkrecipes/export.hpp>  // first: <coroutine> alone says less to a compiler without C++20
+
 #include <coroutine>
 #include <exception>
 #include <memory>

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <zkrecipes/export.hpp>
+
 namespace zkrecipes {
 
 /// How long a call may wait: any duration of std::chrono converts to it.
@@ -17,7 +19,8 @@ using Timeout = std::chrono::duration<double>;
 ///     clients. Right after an outage this attempt may take a third of the session timeout, until the lease of the
 ///     session is renewed.
 ///   - Calls that wait for other clients are `try_…`, `wait…`, `enter` and `leave`. They return an empty value or false
-///     if the lock is busy, the deadline passes or a stop is requested. They throw Error for everything else.
+///     if the lock is busy, the deadline passes or a stop is requested. They throw Error for everything else. Of an
+///     empty grant, Grant::missed() says why. Calls that return false do not say it.
 ///   - Calls that only need an answer of the servers are, for example, `participants()` and `get()`. They throw Error
 ///     unreachable if the deadline passes, or a stop is requested, before that answer.
 ///   - `verb_async` tells its callback what the blocking form of the same verb would have returned or thrown.

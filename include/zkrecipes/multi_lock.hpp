@@ -1,10 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <zkrecipes/deadline.hpp>
@@ -25,9 +27,9 @@ class MultiLockImpl;
 /// releases all locks. Sets that overlap cannot deadlock, in whatever order their members are written, as long as no
 /// holder waits for a second set.
 ///
-///     MultiLock transfer(session, {{"/accounts/1"}, {"/accounts/2"}, {"/rates", MultiLock::As::shared}});
+///     MultiLock transfer(session, {"/accounts/1", "/accounts/2", {"/rates", MultiLock::As::shared}});
 ///
-/// Each member has braces of its own. It is an ordinary lock on its path: it excludes clients that use only that path,
+/// Each member is an ordinary lock on its path: it excludes clients that use only that path,
 /// and they exclude it. Re-entrant for its owner: the Boost fiber that acquired it, or the thread if no fibers run on
 /// it. Safe for concurrent use. Meets the std requirements TimedLockable.
 ///
@@ -48,7 +50,13 @@ public:
         exclusive,  ///< a ReadWriteLock in exclusive mode
         shared      ///< a ReadWriteLock in shared mode
     };
+    /// A path alone is the member of a mutex.
     struct Member {
+        Member() = default;
+        template <std::convertible_to<std::string> Path>
+        Member(Path&& of_lock, As use = As::mutex)  // NOLINT: a path is a member
+            : path(std::forward<Path>(of_lock)), as(use) {}
+
         std::string path;
         As as = As::mutex;
     };

@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include <zkrecipes/export.hpp>
+
 namespace zkrecipes {
 
 /// How an asynchronous call ended: with what the blocking form of the call would have returned, or with what it would

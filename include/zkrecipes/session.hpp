@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -68,7 +69,7 @@ private:
 /// A ZooKeeper session. If it is lost, the object makes a new one. Any number of recipes may share it.
 ///
 ///     zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
-///     zkrecipes::Session other(zkrecipes::SessionOptions{.hosts = "zk1:2181", .timeout = 15s});
+///     zkrecipes::Session other({.hosts = "zk1:2181", .timeout = 15s});
 ///
 /// Safe for concurrent use. The constructor does not wait for the connection. Recipes may be used immediately: their
 /// calls wait for the connection, within their own deadlines. Recipes and grants may outlive the Session object; they
@@ -83,7 +84,8 @@ public:
     /// out_of_resources if the system refuses the threads or descriptors of a session. If it throws, no thread or
     /// descriptor is left behind.
     explicit Session(SessionOptions options);
-    explicit Session(std::string hosts);
+    template <std::convertible_to<std::string> Hosts>  // no std::string: GCC would take {.hosts = …} for one
+    explicit Session(Hosts&& hosts) : Session(SessionOptions{.hosts = std::forward<Hosts>(hosts)}) {}
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
     /// Calls close(). Also ends the session's threads, unless a recipe or grant still needs them. If one of your

@@ -5,15 +5,6 @@
 #include "session/session_core.hpp"
 
 namespace zkrecipes {
-namespace {
-
-SessionOptions with_hosts(std::string hosts) {
-    SessionOptions out;
-    out.hosts = std::move(hosts);
-    return out;
-}
-
-}  // namespace
 
 const char* to_string(SessionState state) noexcept {
     switch (state) {
@@ -42,7 +33,6 @@ std::vector<Acl> Acl::creator_all() { return {Acl{all, "auth", ""}}; }
 
 Session::Session(SessionOptions options)
     : core_(internal::SessionCore::open(std::move(options), internal::SessionCore::real_environment())) {}
-Session::Session(std::string hosts) : Session(with_hosts(std::move(hosts))) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&& other) noexcept {
     if (this != &other) {

@@ -77,7 +77,7 @@ void with_events() {
 
 void session_in_one_line() {
     // [session_in_one_line]
-    zkrecipes::Session session(zkrecipes::SessionOptions{.hosts = "zk1:2181,zk2:2181,zk3:2181", .timeout = 15s});
+    zkrecipes::Session session({.hosts = "zk1:2181,zk2:2181,zk3:2181", .timeout = 15s});
     // [/session_in_one_line]
 }
 
@@ -199,7 +199,7 @@ void multi_lock() {
     // [multi_lock]
     using zkrecipes::MultiLock;
     zkrecipes::Session session("zk1:2181,zk2:2181,zk3:2181");
-    MultiLock transfer(session, {{"/accounts/4711"}, {"/accounts/42"}, {"/rates", MultiLock::As::shared}});
+    MultiLock transfer(session, {"/accounts/4711", "/accounts/42", {"/rates", MultiLock::As::shared}});
 
     if (zkrecipes::Grant grant = transfer.try_acquire_for(30s)) {
         book(grant.token());  // one token for all three
