@@ -12,7 +12,10 @@ int main(int argc, char** argv) {
         zkrecipes::ExclusiveMutex mutex(session, "/locks/report");
 
         zkrecipes::Grant grant = mutex.try_acquire_for(std::chrono::seconds(30));
-        if (!grant) return 75;  // not within 30 s: somebody else holds it, or no server answers
+        if (!grant) {  // busy: somebody else has the lock; unreachable: no server answered
+            std::fprintf(stderr, "no lock within 30 s: %s\n", to_string(grant.missed()));
+            return 75;
+        }
         for (int page = 1; page <= 10 && grant.held(); ++page) {
             std::printf("page %d, fencing token %lld\n", page, static_cast<long long>(grant.token()));
         }

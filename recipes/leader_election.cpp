@@ -76,7 +76,7 @@ public:
     }
 
     Grant campaign(const char* operation, Deadline deadline, std::stop_token stop) const {
-        return Grant(acquire_blocking(core, candidacy(operation), deadline, std::move(stop)));
+        return to_grant(acquire_blocking(core, candidacy(operation), deadline, std::move(stop)));
     }
 
     auto leader(const char* operation) const { return read_leader(core, operation, path(), queue->spec.directory); }

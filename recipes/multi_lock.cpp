@@ -105,7 +105,7 @@ public:
           queue(queue_of(*core, members, options)),
           holders(core, queue->name) {}
 
-    /// Waits in all queues. Null: timed out or stopped.
+    /// Waits in all queues.
     auto wait(Deadline deadline, const std::stop_token& stop, bool while_holding = false) const {
         return [this, deadline, &stop, while_holding] {
             if (!while_holding && holds_anything(this_owner()) && !deadline.is_passed(core->runtime().steady_now())) {
@@ -164,7 +164,7 @@ Grant MultiLock::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant MultiLock::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return Grant(impl->holders.acquire("acquire", impl->wait(deadline, stop)));
+    return internal::to_grant(impl->holders.acquire("acquire", impl->wait(deadline, stop)));
 }
 
 Grant MultiLock::try_acquire_while_holding(Deadline deadline, std::stop_token stop) {
@@ -174,7 +174,7 @@ Grant MultiLock::try_acquire_while_holding(Deadline deadline, std::stop_token st
         throw Error(Errc::bad_option, operation, impl->path(),
                     "the deadline never passes, and nothing else may end this wait; give one that does");
     }
-    return Grant(impl->holders.acquire("acquire", impl->wait(deadline, stop, true)));
+    return internal::to_grant(impl->holders.acquire("acquire", impl->wait(deadline, stop, true)));
 }
 
 void MultiLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {

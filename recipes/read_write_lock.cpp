@@ -60,7 +60,7 @@ public:
           shared{make_queue(*core, path, options, kReader, rule_shared(options.dialect), kName), {core, path}},
           shares(LocalShare::of(core, *shared.queue)) {}
 
-    /// Waits in the queue for the exclusive mode. Null: timed out or stopped.
+    /// Waits in the queue for the exclusive mode.
     auto wait_exclusive(Deadline deadline, const std::stop_token& stop) const {
         return [this, deadline, &stop] {
             constexpr const char* operation = "acquire";
@@ -148,7 +148,7 @@ Grant ReadWriteLock::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant ReadWriteLock::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return Grant(impl->exclusive.holders.acquire("acquire", impl->wait_exclusive(deadline, stop)));
+    return internal::to_grant(impl->exclusive.holders.acquire("acquire", impl->wait_exclusive(deadline, stop)));
 }
 
 void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
@@ -181,7 +181,7 @@ Grant ReadWriteLock::try_acquire_shared_for(Timeout timeout, std::stop_token sto
 
 Grant ReadWriteLock::try_acquire_shared_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire_shared");
-    return Grant(impl->shared.holders.acquire("acquire_shared", impl->wait_shared(deadline, stop)));
+    return internal::to_grant(impl->shared.holders.acquire("acquire_shared", impl->wait_shared(deadline, stop)));
 }
 
 void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop,

@@ -78,8 +78,8 @@ Grant Semaphore::try_acquire_until(Deadline deadline, std::stop_token stop) {
 
 Grant Semaphore::try_acquire_until(std::int32_t count, Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return Grant(acquire_blocking(impl->core, lease_acquisition(impl->core, impl->place, "acquire", count), deadline,
-                                  std::move(stop)));
+    return to_grant(acquire_blocking(impl->core, lease_acquisition(impl->core, impl->place, "acquire", count), deadline,
+                                     std::move(stop)));
 }
 
 void Semaphore::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {

@@ -28,7 +28,7 @@ public:
 
     MakeAcquisition acquisition(const char* operation) const { return lease_acquisition(core, place, operation, 1); }
 
-    std::shared_ptr<HoldRef> acquire(Deadline deadline, std::stop_token stop) {
+    Acquired acquire(Deadline deadline, std::stop_token stop) {
         return acquire_blocking(core, acquisition("acquire"), deadline, std::move(stop));
     }
 
@@ -77,7 +77,7 @@ Grant SemaphoreMutex::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant SemaphoreMutex::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return Grant(impl->acquire(deadline, std::move(stop)));
+    return internal::to_grant(impl->acquire(deadline, std::move(stop)));
 }
 
 void SemaphoreMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
@@ -95,7 +95,7 @@ bool SemaphoreMutex::try_lock_for(Timeout timeout, std::stop_token stop) {
 
 bool SemaphoreMutex::try_lock_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
-    const auto share = impl->acquire(deadline, std::move(stop));
+    const auto share = impl->acquire(deadline, std::move(stop)).share;
     if (!share) return false;
     try {
         impl->add_locked(share);

@@ -26,6 +26,18 @@ struct GrantAccess;
 /// See LockOptions::local_handovers, LockOptions::keep_for and Grant::handovers().
 using FencingToken = std::int64_t;
 
+/// Why an acquire returned an empty grant.
+enum class Missed : std::uint8_t {
+    none,         ///< The grant is not empty. Or it is, but not as the result of an acquire.
+    busy,         ///< The servers answered: others hold the lock or wait for it, or somebody deleted the node of a try.
+    unreachable,  ///< When the time was over, answers of the servers were missing. It is not known whether others hold
+                  ///< the lock. Also the result of a try while no server is connected.
+    stopped       ///< A stop was requested.
+};
+
+/// "none", "busy", "unreachable", "stopped"
+ZKRECIPES_API const char* to_string(Missed missed) noexcept;
+
 /// A hold: of a lock, of one or more leases of a semaphore, or of a leadership. Move-only. The destructor releases it.
 ///
 /// All functions may be called from any thread or fiber. Two of them must not use one object at the same time, except
@@ -37,7 +49,7 @@ using FencingToken = std::int64_t;
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
-    explicit Grant(std::shared_ptr<internal::HoldRef> share) noexcept;
+    explicit Grant(std::shared_ptr<internal::HoldRef> share, Missed missed = Missed::none) noexcept;
     Grant(Grant&&) noexcept;
     Grant& operator=(Grant&&) noexcept;  ///< releases what it held
     ~Grant();                            ///< release()
@@ -45,6 +57,10 @@ public:
     /// False if the grant is empty: the call that returned it found the lock busy, timed out or was stopped; or the
     /// grant was released or moved from. After a loss it is still true, until the grant is released.
     explicit operator bool() const noexcept { return share_ != nullptr; }
+
+    /// Why the call that returned this empty grant did not get the lock. `none` if the grant is not empty, was released
+    /// or moved from, or was not returned by an acquire. Says what was known when the call ended, and asks nobody.
+    Missed missed() const noexcept { return missed_; }
 
     /// Whether it is guaranteed, now, that no other client holds the lock. (After a shared acquire: no exclusive
     /// holder. For a semaphore: no more leases than its limit.) Compares a time with the clock and does no I/O, so
@@ -114,9 +130,10 @@ public:
 private:
     friend struct internal::GrantAccess;
     std::shared_ptr<internal::HoldRef> share_;
+    Missed missed_ = Missed::none;
 };
 
-/// How an asynchronous acquire ended. An empty grant without an error: timed out or stopped.
+/// How an asynchronous acquire ended. An empty grant without an error: timed out or stopped, see Grant::missed().
 using AcquireResult = Result<Grant>;
 
 }  // namespace zkrecipes

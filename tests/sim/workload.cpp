@@ -208,6 +208,7 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
         const Call call(judge_, worker, "try");
         Grant grant = ways.before(Deadline::passed(), {});
         check_prompt(worker, world_.now() - start);
+        check_missed(worker, grant, 0, false);
         return grant;
     }
     Limits limits;
@@ -223,7 +224,20 @@ Grant Workload::take(Worker& worker, const Ways& ways) {
             ways.before(worker.process.deadline_in(limits.limit), kind == 2 ? stop->get_token() : std::stop_token());
     }
     check_punctual(worker, limits, start, disturbed, !grant);
+    check_missed(worker, grant, limits.limit, stop->stop_requested());
     return grant;
+}
+
+void Workload::check_missed(const Worker& worker, const Grant& grant, SimTime limit, bool stopped) {
+    const auto wrong = [&](const char* expected) {
+        judge_.violation("missed", worker.name + " was told " + to_string(grant.missed()) + ", " + expected);
+    };
+    const Missed missed = grant.missed();
+    if ((missed == Missed::none) != static_cast<bool>(grant)) return wrong("and it depends on whether it was granted");
+    if (missed == Missed::stopped && !stopped) return wrong("and nobody has stopped it");
+    // A few round trips take 1.5 s at most.
+    const bool answered = plan_.faults == 0 && !just_begun() && (limit == 0 || limit > 1500 * kMilli);
+    if (missed == Missed::unreachable && answered) return wrong("and every server answers");
 }
 
 /// Where servers do nothing worse than leave an answer lying (ZOOKEEPER-4537), they are reminded of it.
@@ -270,6 +284,7 @@ Grant Workload::take_later(Worker& worker, const Ways& ways) {
     auto result = later<AcquireResult>(worker, "acquire_async", [&](std::function<void(AcquireResult)> done) {
         ways.later(worker.process.deadline_in(limit), std::move(done));
     });
+    check_missed(worker, result.value, limit, false);
     return std::move(result.value);
 }
 

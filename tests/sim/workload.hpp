@@ -70,6 +70,9 @@ protected:
     void check_punctual(const Worker& worker, const Limits& limits, SimTime start, std::uint64_t disturbed,
                         bool empty_handed);
 
+    /// Why nothing was granted. `limit`: 0 for a try.
+    void check_missed(const Worker& worker, const Grant& grant, SimTime limit, bool stopped);
+
     /// Of a call that is a few round trips.
     void check_prompt(const Worker& worker, SimTime took);
 

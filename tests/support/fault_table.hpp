@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <sstream>
 #include <string>
@@ -115,6 +116,16 @@ int play_cell(World& w, const Scenario& scenario, const PlannedFaults& plans, co
     EXPECT_EQ(w.finishes, 1);
     EXPECT_FALSE(w.timer);
     check(w);
+    if constexpr (requires { w.others_came; }) {
+        const auto met = [&](Fault fault) {
+            return std::ranges::any_of(
+                plans, [&](const PlannedFault& plan) { return plan.fault == fault && plan.at < w.executed; });
+        };
+        const bool tried_in_vain = scenario.patience == Patience::try_once && (broken || met(Fault::closed));
+        EXPECT_TRUE(w.ended != Ended::stopped || met(Fault::stopped));
+        EXPECT_TRUE(w.ended != Ended::busy || w.others_came);
+        EXPECT_TRUE(w.ended != Ended::unreachable || met(Fault::timed_out) || tried_in_vain);
+    }
     // Nothing but the fault may have kept it from what it wanted.
     const bool excused = ended_by_fault || (scenario.patience == Patience::try_once && broken) ||
                          std::string(scenario.name).ends_with("Busy") ||

@@ -120,15 +120,40 @@ void Acquisition::deliver(AcquireAnswer answer) {
         } else if (answer.error) {
             core_->failed(wait_, *answer.error);
         } else {
-            core_->missed(wait_, SessionMeter::Missed::busy);
+            core_->missed(wait_, answer.missed);
         }
     }
     std::exchange(done_, nullptr)(std::move(answer));
 }
 
+namespace {
+
+Missed missed_by(Ended how) noexcept {
+    switch (how) {
+        case Ended::busy: return Missed::busy;
+        case Ended::unreachable: return Missed::unreachable;
+        case Ended::stopped: return Missed::stopped;
+        case Ended::granted:
+        case Ended::failed: break;
+    }
+    return Missed::none;
+}
+
+}  // namespace
+
+Ended ended_as(const AcquireAnswer& answer) noexcept {
+    if (answer.error) return Ended::failed;
+    for (const Ended how : {Ended::busy, Ended::unreachable, Ended::stopped}) {
+        if (missed_by(how) == answer.missed) return how;
+    }
+    return Ended::granted;
+}
+
 void Acquisition::deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token) {
     AcquireAnswer answer;
-    if (how == Ended::failed) answer.error.emplace(error, operation_, user_path, std::move(detail));
+    answer.missed = missed_by(how);
+    if (how == Ended::failed)
+        answer.error.emplace(error, operation_, user_path, std::move(detail));
     if (how == Ended::granted) {
         answer.share = std::make_shared<HoldRef>(core_, std::move(hold_), reserved_.take(), token);
         on_share(answer.share);
@@ -303,15 +328,14 @@ MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, cons
     };
 }
 
-std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core,
-                                          const std::shared_ptr<const Queue>& queue, const char* operation,
-                                          Deadline deadline, std::stop_token stop) {
+Acquired acquire_blocking(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                          const char* operation, Deadline deadline, std::stop_token stop) {
     return acquire_blocking(core, queue_acquisition(core, queue, operation), deadline, std::move(stop));
 }
 
-std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
-                                          Deadline deadline, std::stop_token stop) {
-    return run_blocking<AcquireAnswer>(core, measured(make), deadline, std::move(stop)).share;
+Acquired acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
+                          std::stop_token stop) {
+    return run_blocking<AcquireAnswer>(core, measured(make), deadline, std::move(stop));
 }
 
 }  // namespace zkrecipes::internal

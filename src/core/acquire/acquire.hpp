@@ -62,9 +62,8 @@ std::shared_ptr<const Queue> make_queue(const SessionCore& core, const std::stri
 /// What a new node of ours says.
 std::string node_data(const SessionCore& core, const Queue& queue);
 
-/// How one acquire ended: with a share that has been entered once; with an error; or with neither (timed out, stopped).
-struct AcquireAnswer {
-    std::shared_ptr<HoldRef> share;
+/// How one acquire ended: also with an error.
+struct AcquireAnswer : Acquired {
     std::optional<Error> error;
 
     /// *lock held*: nobody takes it.
@@ -72,6 +71,8 @@ struct AcquireAnswer {
         if (share) share->discard_inside();
     }
 };
+
+Ended ended_as(const AcquireAnswer& answer) noexcept;
 
 /// One acquire on its way, by whatever protocol.
 class Acquisition : public Operation {
@@ -180,11 +181,10 @@ inline auto measured(const MakeAcquisition& make) {
 MakeAcquisition queue_acquisition(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
                                   const char* operation);
 
-/// Blocks the calling fiber or thread until the answer is there. Throws Error. Null: timed out or stopped.
-std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make,
-                                          Deadline deadline, std::stop_token stop);
-std::shared_ptr<HoldRef> acquire_blocking(const std::shared_ptr<SessionCore>& core,
-                                          const std::shared_ptr<const Queue>& queue, const char* operation,
-                                          Deadline deadline, std::stop_token stop);
+/// Blocks the calling fiber or thread until the answer is there. Throws Error.
+Acquired acquire_blocking(const std::shared_ptr<SessionCore>& core, const MakeAcquisition& make, Deadline deadline,
+                          std::stop_token stop);
+Acquired acquire_blocking(const std::shared_ptr<SessionCore>& core, const std::shared_ptr<const Queue>& queue,
+                          const char* operation, Deadline deadline, std::stop_token stop);
 
 }  // namespace zkrecipes::internal

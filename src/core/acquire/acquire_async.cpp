@@ -14,7 +14,8 @@ void acquire_async(const std::shared_ptr<SessionCore>& core, const MakeAcquisiti
     core->throw_if_closed(operation, path);
     run_later<AcquireAnswer>(core, measured(make), deadline, std::move(stop),
                              [done = std::move(done)](AcquireAnswer answer) {
-                                 done(to_result(answer.share ? Grant(std::move(answer.share)) : Grant(), answer.error));
+                                 const auto error = std::move(answer.error);
+                                 done(to_result(to_grant(std::move(answer)), error));
                              });
 }
 

@@ -268,7 +268,7 @@ void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string
 }
 
 void AcquireFsm::on_first_look(bool free, bool directory) {
-    if (!free) return leave(Ended::timed_out);
+    if (!free) return leave(Ended::busy);
     directory ? send_create() : send_make_directory();
 }
 
@@ -279,8 +279,9 @@ void AcquireFsm::apply(const QueuePosition& position) {
             if (fast_grant_) port_.remember_queue(false);
             return at_head(false);
         case QueuePosition::Kind::wait:
-            if (once()) return leave(Ended::timed_out);
+            if (once()) return leave(Ended::busy);
             port_.remember_queue(true);
+            met_others_ = true;
             fast_grant_ = false;
             predecessor_ = position.predecessor;
             only_predecessor_ = position.only_predecessor;
@@ -473,7 +474,7 @@ void AcquireFsm::own_node_missing() {
     drop_watches();
     port_.note("the own lock node was deleted by somebody else: going to the tail of the queue");
     forget_nodes();
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::busy);
     send_create();
 }
 

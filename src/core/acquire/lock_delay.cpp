@@ -36,14 +36,16 @@ private:
         queue->start(deadline_);  // it may answer at once
     }
     void on_queue_answer(AcquireAnswer answer) {
+        const bool met_others = in_queue_ && in_queue_->is_busy();
         in_queue_.reset();
         share_ = std::move(answer.share);
-        if (share_) return fsm_.on_acquired(share_->hold().czxid());
-        const Ended how = answer.error ? Ended::failed : Ended::timed_out;
+        if (share_) return fsm_.on_acquired(share_->hold().czxid(), met_others);
+        const Ended how = ended_as(answer);
         queue_error_ = std::move(answer.error);
         fsm_.on_not_acquired(how);
     }
     bool in_queue() const override { return in_queue_ != nullptr; }
+    bool queue_is_busy() const override { return in_queue_ && in_queue_->is_busy(); }
     void leave_queue() override {
         const auto queue = in_queue_;
         queue->stop();
@@ -80,9 +82,9 @@ private:
         if (how == Ended::granted) {
             share_->before_delete(farewell(*share_));
             share_->limit_to(queue_->options.max_hold);
-            return deliver({std::move(share_), {}});
+            return deliver({{std::move(share_)}, {}});
         }
-        if (queue_error_) return deliver({nullptr, std::move(queue_error_)});
+        if (queue_error_) return deliver({{}, std::move(queue_error_)});
         deliver(how, error, queue_->user_path, std::move(detail));
     }
 

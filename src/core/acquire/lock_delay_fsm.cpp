@@ -31,13 +31,14 @@ void LockDelayFsm::queue_up() {
 
 void LockDelayFsm::on_not_acquired(Ended how) { leave(how); }
 
-void LockDelayFsm::on_acquired(std::int64_t token) {
+void LockDelayFsm::on_acquired(std::int64_t token, bool met_others) {
     own_ = {token, true};
+    met_others_ = met_others;
     waited_for_ = 0;
     marked_ = false;
     outage_ = {};
     step_ = Step::idle;
-    late_ ? leave(Ended::timed_out) : resume();
+    late_ ? RetryingFsm::deadline() : resume();
 }
 
 /// Also where no server can be asked: whether the hold is lost, our own clock tells.
@@ -50,7 +51,7 @@ void LockDelayFsm::resume() {
 
 void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
     if (!current(ticket, Step::reading)) return;
-    if (rc == Rc::no_node) return lose();  // the directory is gone, and our node with it
+    if (rc == Rc::no_node) return lose(Ended::busy);  // the directory is gone, and our node with it
     if (meaning(rc) != Meaning::done) return handle_error(rc, "get");
     outage_.answered();
     const auto last = read_holder_mark(data);
@@ -64,8 +65,9 @@ void LockDelayFsm::on_read(Ticket ticket, Rc rc, const std::string& data, const 
     if (*last == own_ && marked_) return port_.held() ? leave(Ended::granted) : lose();
     const bool vanished = last->held && last->token != own_.token && last->token != waited_for_;
     if (!vanished) return send_mark();
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::busy);
     waited_for_ = last->token;
+    met_others_ = true;
     step_ = Step::delaying;
     port_.note_delay();
     port_.start_timer(delay_);
@@ -83,7 +85,7 @@ void LockDelayFsm::on_marked(Ticket ticket, Rc rc, std::size_t refused_at) {
     step_ = Step::idle;
     marked_ = marked_ || meaning(rc) == Meaning::done || meaning(rc) == Meaning::unknown;
     if (rc == Rc::ok) return port_.held() ? leave(Ended::granted) : lose();
-    if (meaning(rc) == Meaning::refused && refused_at == 0) return lose();  // the own node is gone
+    if (meaning(rc) == Meaning::refused && refused_at == 0) return lose(Ended::busy);  // the own node is gone
     // Somebody has written in between, or the directory was made anew.
     if (rc == Rc::bad_version || rc == Rc::no_node) return resume();
     handle_error(rc, "set");
@@ -115,13 +117,16 @@ void LockDelayFsm::handle_error(Rc rc, const std::string& what) {
     RetryingFsm::handle_error(rc, what + " of the lock directory");
 }
 
-void LockDelayFsm::lose() {
+/// `as_try`: how a try ends.
+void LockDelayFsm::lose(Ended as_try) {
     if (step_ == Step::finished) return;
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(as_try);
     port_.stop_timer();
     port_.give_back(false);
     queue_up();
 }
+
+bool LockDelayFsm::others_in_the_way() const { return step_ == Step::queueing ? port_.queue_is_busy() : met_others_; }
 
 void LockDelayFsm::clean_up() {
     const bool marked = marked_ || step_ == Step::marking;

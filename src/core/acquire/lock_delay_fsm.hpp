@@ -36,6 +36,7 @@ public:
     /// on_acquired or on_not_acquired, possibly before it returns. Has the same deadline, and observes it itself.
     virtual void enter_queue() = 0;
     virtual bool in_queue() const = 0;        // on_acquired or on_not_acquired will follow
+    virtual bool queue_is_busy() const = 0;   // others keep it there, as far as the servers' answers tell
     virtual void leave_queue() = 0;           // on_not_acquired follows
     virtual bool held() const = 0;            // whether what was acquired is still guaranteed
     virtual void give_back(bool marked) = 0;  // what was acquired; `marked`: the directory may say that we hold
@@ -87,7 +88,7 @@ public:
     void on_session_lost() override;
     void on_closed(Errc why, std::string detail) override;
 
-    void on_acquired(std::int64_t token);
+    void on_acquired(std::int64_t token, bool met_others);  // … in the queue
     void on_not_acquired(Ended how);
     void on_read(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat);
     void on_marked(Ticket ticket, Rc rc, std::size_t refused_at);
@@ -97,10 +98,12 @@ private:
     void resume() override;
     void answer(Ended how, Errc error, std::string detail) override;
     void clean_up() override;
+    void forget_attempt() override { met_others_ = false; }
+    bool others_in_the_way() const override;
 
     void queue_up();
     void send_mark();
-    void lose();
+    void lose(Ended as_try = Ended::unreachable);
     void handle_error(Rc rc, const std::string& what);
 
     const std::chrono::milliseconds delay_;
@@ -110,6 +113,7 @@ private:
     std::int32_t version_ = 0;
     std::int64_t waited_for_ = 0;  // token of the one that vanished
     bool marked_ = false;          // the directory may say that we hold
+    bool met_others_ = false;      // in the queue, or the one that vanished; and the connection has not broken since
 };
 
 }  // namespace zkrecipes::internal

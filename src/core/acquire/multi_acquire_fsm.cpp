@@ -249,7 +249,7 @@ void MultiAcquireFsm::on_children(Ticket ticket, std::size_t member, Rc rc, cons
     if (rc == Rc::no_node && in_queue) return own_node_missing();
     const MemberQueue& queue = spec_.members[member];
     if (step == Step::looking) {  // no directory: nobody there
-        if (rc == Rc::ok && !queue.rule->would_hold(names)) return leave(Ended::timed_out);
+        if (rc == Rc::ok && !queue.rule->would_hold(names)) return leave(Ended::busy);
         if (--open_ == 0) send_create();
         return;
     }
@@ -275,7 +275,8 @@ void MultiAcquireFsm::apply(std::size_t member, const QueuePosition& position) {
         case QueuePosition::Kind::missing: return own_node_missing();
         case QueuePosition::Kind::held: standing.state = State::clear; break;
         case QueuePosition::Kind::wait:
-            if (once()) return leave(Ended::timed_out);
+            if (once()) return leave(Ended::busy);
+            met_others_ = true;
             standing.state = State::blocked;
             standing.predecessor = position.predecessor;
             standing.certain = position.only_predecessor;
@@ -397,7 +398,7 @@ void MultiAcquireFsm::own_node_missing() {
     port_.note("an own lock node was deleted by somebody else: going to the tail of the queues");
     port_.delete_nodes(nodes_);  // the others are still there, and would block everybody
     forget_nodes();
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::busy);
     send_create();
 }
 

@@ -58,6 +58,7 @@ protected:
     void resume() override {
         // Knowledge of a node is worth nothing in another session: the servers delete, or have deleted, the node (H3).
         if (!same_session()) this->forget_nodes();
+        met_others_ = false;
         go_on();
     }
     void forget_attempt() override { fast_grant_ = checked_ = false; }
@@ -68,12 +69,16 @@ protected:
     /// Connected, and the session is the one that the knowledge is about.
     virtual void go_on() = 0;
     virtual void give_up_nodes() = 0;
+    bool others_in_the_way() const override {
+        return this->is_idle() || (met_others_ && step_ != Step::backing_off && step_ != Step::awaiting_session);
+    }
 
     bool same_session() const { return node_incarnation_ == port_.incarnation(); }
 
     Known known_ = Known::none;
     bool fast_grant_ = false;  // nothing but round trips since the create: its commit may be lease enough
     bool checked_ = false;     // the own nodes were checked right now, and are there
+    bool met_others_ = false;  // this attempt has found others in the way
     std::uint16_t directory_attempts_ = 0;
     std::uint64_t node_incarnation_ = 0;  // whose session the knowledge is about
     std::int64_t node_session_ = 0;

@@ -47,7 +47,7 @@ void SemaphoreFsm::send_first_look() {
 }
 
 void SemaphoreFsm::on_first_look(bool free, bool directory) {
-    if (!free) return leave(Ended::timed_out);
+    if (!free) return leave(Ended::busy);
     first_looked_ = true;  // the answer of the other half follows
     queue_exists_ = directory;
 }
@@ -129,7 +129,8 @@ void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const No
     }
     if (rc != Rc::ok) return handle_error(rc, "reading the leases");
     if (enough(stat)) return send_take();
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::busy);
+    met_others_ = true;
     if (!lease_port_.may_watch_leases()) {
         return fail(Errc::budget_exceeded, kTooManyWatches);
     }
@@ -334,7 +335,7 @@ void SemaphoreFsm::leases_gone() {
     port_.note("a lease was deleted by somebody else before it was held: going to the tail of the queue");
     lease_port_.delete_leases(leases_);  // the others
     forget_nodes();
-    if (once()) return leave(Ended::timed_out);
+    if (once()) return leave(Ended::busy);
     send_create();
 }
 

@@ -9,13 +9,26 @@
 
 namespace zkrecipes {
 
+const char* to_string(Missed missed) noexcept {
+    switch (missed) {
+        case Missed::none: return "none";
+        case Missed::busy: return "busy";
+        case Missed::unreachable: return "unreachable";
+        case Missed::stopped: return "stopped";
+    }
+    return "?";
+}
+
 Grant::Grant() noexcept = default;
-Grant::Grant(std::shared_ptr<internal::HoldRef> share) noexcept : share_(std::move(share)) {}
-Grant::Grant(Grant&& other) noexcept : share_(std::exchange(other.share_, nullptr)) {}
+Grant::Grant(std::shared_ptr<internal::HoldRef> share, Missed missed) noexcept
+    : share_(std::move(share)), missed_(share_ ? Missed::none : missed) {}
+Grant::Grant(Grant&& other) noexcept
+    : share_(std::exchange(other.share_, nullptr)), missed_(std::exchange(other.missed_, Missed::none)) {}
 Grant& Grant::operator=(Grant&& other) noexcept {
     if (this != &other) {
         release();
         share_ = std::exchange(other.share_, nullptr);
+        missed_ = std::exchange(other.missed_, Missed::none);
     }
     return *this;
 }

@@ -123,6 +123,15 @@ inline std::stop_token lost_of(const std::shared_ptr<HoldRef>& share) noexcept {
     return share ? share->hold().lost() : std::stop_token();
 }
 
+/// How an acquire ended, if not with an error: with a share that has been entered once, or without one.
+struct Acquired {
+    std::shared_ptr<HoldRef> share;
+    Missed missed = Missed::none;  // why there is no share
+
+    explicit operator bool() const noexcept { return share != nullptr; }
+};
+inline Grant to_grant(Acquired acquired) noexcept { return Grant(std::move(acquired.share), acquired.missed); }
+
 /// The way from a public Grant to what it stands for.
 struct GrantAccess {
     static const std::shared_ptr<HoldRef>& share(const Grant& grant) { return grant.share_; }

@@ -22,19 +22,19 @@ public:
 
     /// Enters the hold that the caller has already. Null: the caller has none. Throws Error lock_lost if it was lost.
     std::shared_ptr<HoldRef> enter_again(const char* operation) const;
-    /// The same, or else calls `wait`, which answers a hold that was entered once, or null: timed out or stopped.
+    /// The same, or else calls `wait`, which answers what it has Acquired.
     template <class Wait>
-    std::shared_ptr<HoldRef> acquire(const char* operation, const Wait& wait) const {
-        if (auto share = enter_again(operation)) return share;
-        const std::shared_ptr<HoldRef> share = wait();
-        if (!share) return share;
+    Acquired acquire(const char* operation, const Wait& wait) const {
+        if (auto share = enter_again(operation)) return {std::move(share)};
+        Acquired acquired = wait();
+        if (!acquired) return acquired;
         try {
-            owners_->add(this_owner(), share);
+            owners_->add(this_owner(), acquired.share);
         } catch (...) {
-            share->leave();  // nobody else knows of it
+            acquired.share->leave();  // nobody else knows of it
             throw;
         }
-        return share;
+        return acquired;
     }
     /// acquire(), to be given back by unlock(). False: timed out or stopped.
     template <class Wait>

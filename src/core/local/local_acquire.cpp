@@ -25,20 +25,19 @@ private:
     void step_out() override { local_->leave(id_); }
     void try_once() override {
         if (auto share = local_->take_kept()) return granted(std::move(share));
-        if (local_->busy()) return fsm_.on_busy(Ended::timed_out);
+        if (local_->busy()) return fsm_.on_taken();
         try_ = local_->make_try([this, self = shared_from_this()](AcquireAnswer answer) {
             local_->end_try(answer.share);
             if (answer.error) return refused(*answer.error);
             if (answer.share) return granted(std::move(answer.share));
-            fsm_.on_busy(stopped_ ? Ended::stopped : Ended::timed_out);
+            fsm_.on_missed(ended_as(answer));
         });
         const auto asked = try_;
         asked->start(Deadline::never());
     }
-    void stop_try() override {
-        stopped_ = true;
-        try_->stop();
-    }
+    void stop_try() override { try_->stop(); }
+    bool is_taken() const override { return local_->is_taken(); }
+    std::uint64_t grants() const override { return local_->grants(); }
     void answer(Ended how, Errc error, std::string detail) override {
         try_.reset();
         if (answer_.share || answer_.error) return deliver(std::move(answer_));
@@ -60,7 +59,6 @@ private:
     LocalAcquireFsm fsm_;
     WaiterId id_ = 0;
     std::shared_ptr<Acquisition> try_;
-    bool stopped_ = false;
     AcquireAnswer answer_;
 };
 

@@ -50,6 +50,9 @@ public:
     bool busy() const noexcept { return fsm_.busy(); }
     std::shared_ptr<Acquisition> make_try(Acquisition::Done done);
     void end_try(const std::shared_ptr<HoldRef>& share);
+    /// What keeps a waiter waiting is another hold, here or elsewhere, as far as the servers' answers tell.
+    bool is_taken() const { return fsm_.held() || (place_ && place_->is_busy()); }
+    std::uint64_t grants() const noexcept { return fsm_.grants(); }
 
 private:
     LocalQueue(std::shared_ptr<SessionCore> core, std::shared_ptr<const Queue> queue, std::string key);

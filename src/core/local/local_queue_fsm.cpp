@@ -27,6 +27,7 @@ MayTake LocalQueueFsm::try_kept() {
     if (may == MayTake::yes) {
         kept_ = false;
         held_ = true;
+        ++grants_;
     }
     return may;
 }
@@ -85,6 +86,7 @@ void LocalQueueFsm::on_refused(bool no_room) {
 void LocalQueueFsm::begin_turn() {
     held_ = true;
     holds_ = 1;
+    ++grants_;
     turn_began_ = port_.now();
     wanted_elsewhere_ = false;
 }
@@ -94,7 +96,8 @@ bool LocalQueueFsm::take_over() {
     if (!waiting_.empty()) {
         if (holds_ >= terms_.holds_per_turn || has_lasted(terms_.turn)) return false;
         auto first = waiting_.extract(waiting_.begin());
-        ++holds_;  // both before it is told, since then it may act
+        ++holds_;  // all of it before it is told, since then it may act
+        ++grants_;
         if (port_.pass_on(first.value())) return true;
         waiting_.insert(std::move(first));
         return false;

@@ -74,6 +74,8 @@ public:
     /// `granted`: by a node of its own.
     void end_try(bool granted);
     std::size_t waiting() const noexcept { return waiting_.size(); }
+    bool held() const noexcept { return held_; }
+    std::uint64_t grants() const noexcept { return grants_; }
 
     // ---- the place ----
     void on_granted();
@@ -114,6 +116,7 @@ private:
     bool kept_ = false;
     bool wanted_elsewhere_ = false;  // not to be kept
     std::uint32_t holds_ = 0;        // of this turn
+    std::uint64_t grants_ = 0;       // in all
     Instant turn_began_{};
 };
 

@@ -23,6 +23,8 @@ class Operation : public virtual OperationPort, public SessionObserver, public s
 public:
     void start(Deadline deadline);
     void stop();  // also before start()
+    /// *lock held*: from start() until it has answered. As OperationFsm.
+    bool is_busy() { return machine().is_busy(); }
 
 protected:
     Operation(std::shared_ptr<SessionCore> core, const char* operation)

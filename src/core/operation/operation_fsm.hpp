@@ -50,6 +50,9 @@ public:
     virtual void on_suspended() {}
     virtual void on_session_lost() {}
     virtual void on_closed(Errc why, std::string detail) = 0;
+
+    /// Whether what keeps it waiting, now, is others, as far as the servers' answers tell: not a missing answer.
+    virtual bool is_busy() const { return false; }
 };
 
 }  // namespace zkrecipes::internal

@@ -45,9 +45,10 @@ void ReadOp::must_be_done(Outcome outcome) const {
 void ReadOp::answer(Ended how, Errc error, std::string detail) {
     at_end();
     Result result;
-    if (how == Ended::timed_out) result.outcome = Outcome::timed_out;
+    if (internal::timed_out(how)) result.outcome = Outcome::timed_out;
     if (how == Ended::stopped) result.outcome = Outcome::stopped;
-    if (how == Ended::failed) result.error.emplace(error, operation_, user_path_, std::move(detail));
+    if (how == Ended::failed)
+        result.error.emplace(error, operation_, user_path_, std::move(detail));
     std::exchange(done_, nullptr)(std::move(result));
 }
 

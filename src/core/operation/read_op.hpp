@@ -85,7 +85,8 @@ protected:
 
     SessionCore& core() const noexcept { return *core_; }
     void done() { fsm_->end(Ended::granted); }
-    void timed_out() { fsm_->end(Ended::timed_out); }
+    /// A call that waits for others has found them, and may not wait.
+    void timed_out() { fsm_->end(Ended::busy); }
     /// One attempt was asked for: a deadline that had passed already.
     bool once() const noexcept { return fsm_->once(); }
     void fail(Errc error, std::string detail) { fsm_->end(Ended::failed, error, std::move(detail)); }

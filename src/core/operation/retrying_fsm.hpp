@@ -30,8 +30,9 @@ public:
         await_connection();
     }
     void deadline() override {
-        if (!is_over()) leave(Ended::timed_out);
+        if (!is_over()) leave(is_busy() ? Ended::busy : Ended::unreachable);
     }
+    bool is_busy() const override { return port_.connected() && others_in_the_way(); }
     void stop() override {
         if (!is_over()) leave(Ended::stopped);
     }
@@ -79,12 +80,14 @@ protected:
     /// session again with each connection, and an event that was missed comes then.
     virtual bool watch_goes_on() const noexcept { return false; }
     virtual bool outcome_open() const noexcept { return false; }  // the answer decides what to delete
+    /// While connected: it waits for others, or only for the last answers behind such a wait.
+    virtual bool others_in_the_way() const { return is_idle(); }
     virtual void drop_watches() {}
     virtual void forget_nodes() {}    // their session is over
     virtual void clean_up() {}        // it ends without what was asked for: deletes what was made
     virtual void forget_attempt() {}  // it has failed
     /// The one attempt of a call that waits for nobody has failed.
-    virtual void attempt_was_the_only_one() { leave(Ended::timed_out); }
+    virtual void attempt_was_the_only_one() { leave(Ended::unreachable); }
     virtual void policy_gave_up(const std::string& why) { leave(Ended::failed, Errc::connection_lost, why); }
 
     // ---- what it may use ----

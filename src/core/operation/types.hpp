@@ -11,8 +11,15 @@ namespace zkrecipes::internal {
 /// Tells the answers of one request from those of earlier ones.
 using Ticket = std::uint64_t;
 
-/// How an operation ended.
-enum class Ended { granted, timed_out, stopped, failed };
+/// How an operation ended. Its time was over in two of them:
+enum class Ended {
+    granted,
+    busy,         // the servers answered, and it was waiting for others
+    unreachable,  // answers of the servers were missing
+    stopped,
+    failed
+};
+inline bool timed_out(Ended how) noexcept { return how == Ended::busy || how == Ended::unreachable; }
 
 enum class Patience {
     wait,     // until done, stopped or the deadline

@@ -192,10 +192,9 @@ void SessionMeter::missed(WaitRecord& wait, Missed why) {
     const Nanoseconds waited = wait_ends(wait);
     LockMeter& meter = *wait.label_->meter;
     (why == Missed::busy ? meter.busy : why == Missed::stopped ? meter.stopped : meter.unreachable).add();
-    const char* const word = why == Missed::busy ? "busy" : why == Missed::stopped ? "stopped" : "unreachable";
     tell(EventQueue::Kind::common, std::exchange(wait.label_, nullptr), wait.id_,
-         [word, waited](SessionEvents& listener, const EventSubject& subject) {
-             listener.on_missed(subject, word, waited);
+         [why, waited](SessionEvents& listener, const EventSubject& subject) {
+             listener.on_missed(subject, to_string(why), waited);
          });
 }
 

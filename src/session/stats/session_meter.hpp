@@ -63,7 +63,6 @@ public:
     void wait_begins(WaitRecord& wait, std::shared_ptr<const LockLabel> label);
     void in_front(WaitRecord& wait, std::size_t contenders);
     void granted(WaitRecord& wait, HoldRecord& hold, FencingToken token);
-    enum class Missed { busy, stopped, unreachable };
     void missed(WaitRecord& wait, Missed why);
     void failed(WaitRecord& wait, const Error& error);
     void released(HoldRecord& hold) noexcept;

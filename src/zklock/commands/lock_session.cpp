@@ -179,7 +179,7 @@ void LockSession::wait_for_grant() {
             if (batch.acquired->error) std::rethrow_exception(batch.acquired->error);
             grant_ = std::move(batch.acquired->value);
             if (grant_) return;
-            give_up(state_ == SessionState::connected);
+            give_up();
         }
     } catch (const Error& error) {
         explain(error);
@@ -197,12 +197,14 @@ void LockSession::wait_for_grant() {
     }
 }
 
-void LockSession::give_up(bool connected) {
+void LockSession::give_up() {
     stop_watching();
-    if (!connected) {
+    if (grant_.missed() == Missed::unreachable) {
+        const bool slow = state_ == SessionState::connected;
         throw Failure(kUnavailable,
-                      options_.lock + " was not acquired, and no ZooKeeper server answers: " +
-                          printable(why_no_answer(options_.connect)),
+                      options_.lock + " was not acquired, and " +
+                          (slow ? "the ZooKeeper servers did not answer in time: try zklock ping"
+                                : "no ZooKeeper server answers: " + printable(why_no_answer(options_.connect))),
                       "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);

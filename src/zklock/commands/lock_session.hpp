@@ -75,7 +75,7 @@ private:
     std::string holder_in_words();
     [[noreturn]] void explain(const Error& error);
     QueueView look_at_queues();
-    [[noreturn]] void give_up(bool connected);
+    [[noreturn]] void give_up();
     void note_states(const EventQueue::Batch& batch);
     void watch_queue();
     void show_queue(const QueueView& view);

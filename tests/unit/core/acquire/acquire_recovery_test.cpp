@@ -267,7 +267,7 @@ TEST(AcquireFsmTest, TheDeadlineCountsInAnOutageToo) {
     w.run();
     w.suspend();
     w.fsm.deadline();
-    EXPECT_EQ(w.ended, Ended::timed_out);
+    EXPECT_EQ(w.ended, Ended::unreachable);
     w.reconnect();
     w.flush_reaper();
     expect_clean(w);

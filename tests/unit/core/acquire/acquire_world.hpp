@@ -60,7 +60,7 @@ public:
 
     // ---- what the others do ----
     std::string other_enters(std::string prefix = "_c_00000000-0000-4000-8000-000000000001-lock-") {
-        exists = true;
+        exists = others_came = true;
         const auto name = prefix + format_sequence(take_sequence());
         children[name] = {owner_of_others, pzxid = ++zxid};
         directory_changes();

@@ -251,11 +251,18 @@ TEST(DowngradeFsmTest, AFullBudgetIsAnErrorThatSendsNothing) {
     EXPECT_THAT(w.trace, IsEmpty());
 }
 
+TEST(DowngradeFsmTest, ItWaitsForNobodyAndSoADeadlineMeansThatAnAnswerIsMissing) {
+    World w;
+    w.fsm.start();
+    w.fsm.deadline();
+    EXPECT_EQ(w.ended, Ended::unreachable);
+}
+
 TEST(DowngradeFsmTest, ATryWithoutConnectionFailsAtOnce) {
     World w(Patience::try_once);
     w.is_connected = false;
     w.fsm.start();
-    EXPECT_EQ(w.ended, Ended::timed_out);
+    EXPECT_EQ(w.ended, Ended::unreachable);
     EXPECT_EQ(w.finishes, 1);
 }
 

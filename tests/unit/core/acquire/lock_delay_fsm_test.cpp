@@ -79,10 +79,11 @@ public:
 
     // ---- LockDelayPort
     void enter_queue() override {
-        if (!std::exchange(entered, true)) return fsm.on_acquired(kOwnToken);
+        if (!std::exchange(entered, true)) return fsm.on_acquired(kOwnToken, others_in_queue);
         ++restarts;
     }
     bool in_queue() const override { return true; }
+    bool queue_is_busy() const override { return others_in_queue; }
     void leave_queue() override {}
     void give_back(bool may_be_marked) override {
         ++given_back;
@@ -113,7 +114,7 @@ public:
     std::vector<Plan> plans;
     std::optional<Request> pending;
     int steps = 0, notes = 0, restarts = 0, given_back = 0;
-    bool delayed = false, marked = false, marked_too_early = false;
+    bool delayed = false, marked = false, marked_too_early = false, others_in_queue = false;
     Ended how{};
     Errc error{};
     LockDelayFsm fsm;
@@ -229,7 +230,7 @@ TEST(LockDelayFsmTest, AfterAHolderThatVanishedTheWholeDelayIsWaitedForOnce) {
 TEST(LockDelayFsmTest, ATryDoesNotWait) {
     DelayWorld world(kVanished, Patience::try_once);
     world.run();
-    EXPECT_EQ(world.how, Ended::timed_out);
+    EXPECT_EQ(world.how, Ended::busy);
     EXPECT_FALSE(world.marked);
     EXPECT_EQ(world.data, kVanished);
 }
@@ -263,7 +264,7 @@ TEST(LockDelayFsmTest, AfterALossInTheDelayTheNextHoldIsUsedWithoutAnythingOfThe
     EXPECT_EQ(world.given_back, 1);
     world.is_held = true;
     world.restarts = 0;
-    world.fsm.on_acquired(kOwnToken);
+    world.fsm.on_acquired(kOwnToken, false);
     while (!world.ended() && world.pump()) {
     }
     EXPECT_EQ(world.how, Ended::granted);
@@ -289,10 +290,64 @@ TEST(LockDelayFsmTest, ADeadlineThatPassesInTheQueueHoldsForAGrantThatComesLate)
     world.fsm.start();
     world.fsm.deadline();
     EXPECT_EQ(world.answers, 0) << "the queue has the same deadline";
-    world.fsm.on_acquired(kOwnToken);
-    EXPECT_EQ(world.how, Ended::timed_out);
+    world.fsm.on_acquired(kOwnToken, false);
+    EXPECT_EQ(world.how, Ended::unreachable);
     EXPECT_EQ(world.given_back, 1);
     EXPECT_EQ(world.finishes, 1);
+}
+
+TEST(LockDelayFsmTest, TheDelayIsBusyAndAMissingAnswerIsNot) {
+    DelayWorld reading(kVanished);
+    reading.fsm.start();
+    EXPECT_FALSE(reading.fsm.is_busy());
+    reading.fsm.deadline();
+    EXPECT_EQ(reading.how, Ended::unreachable);
+    DelayWorld delaying(kVanished);
+    delaying.fsm.start();
+    delaying.pump();
+    delaying.is_connected = false;
+    EXPECT_FALSE(delaying.fsm.is_busy());
+    delaying.is_connected = true;
+    delaying.fsm.deadline();
+    EXPECT_EQ(delaying.how, Ended::busy);
+    DelayWorld after_others(kVanished);
+    after_others.others_in_queue = true;
+    after_others.fsm.start();
+    after_others.fsm.deadline();
+    EXPECT_EQ(after_others.how, Ended::busy) << "its turn has just come";
+    DelayWorld marking(kVanished);
+    marking.fsm.start();
+    marking.pump();
+    marking.pump();
+    ASSERT_TRUE(marking.pending && marking.pending->text);
+    marking.fsm.deadline();
+    EXPECT_EQ(marking.how, Ended::busy) << "the delay took the time";
+}
+
+TEST(LockDelayFsmTest, WhileItQueuesTheQueueTellsWhy) {
+    DelayWorld world(kGivenBack);
+    world.entered = true;
+    world.fsm.start();
+    EXPECT_FALSE(world.fsm.is_busy());
+    world.others_in_queue = true;
+    EXPECT_TRUE(world.fsm.is_busy());
+    world.fsm.on_not_acquired(Ended::stopped);
+    EXPECT_EQ(world.how, Ended::stopped);
+}
+
+TEST(LockDelayFsmTest, ATryThatLosesItsNodeIsBusyAndOneThatLosesItsLeaseIsUnreachable) {
+    DelayWorld deleted(kGivenBack, Patience::try_once);
+    deleted.directory_there = false;
+    deleted.run();
+    EXPECT_EQ(deleted.how, Ended::busy);
+    DelayWorld refused(kGivenBack, Patience::try_once);
+    refused.plans = {{1, Trouble::node_deleted}};
+    refused.run();
+    EXPECT_EQ(refused.how, Ended::busy);
+    DelayWorld late(kGivenBack, Patience::try_once);
+    late.plans = {{0, Trouble::hold_lost}};
+    late.run();
+    EXPECT_EQ(late.how, Ended::unreachable);
 }
 
 TEST(LockDelayFsmTest, AMarkWhoseAnswerWasLostIsFoundAgain) {

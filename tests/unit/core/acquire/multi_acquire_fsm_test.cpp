@@ -151,8 +151,31 @@ TEST(MultiAcquireFsmTest, AFailedTryListsEveryQueueOnceAndWritesNothing) {
     w.run();
     EXPECT_EQ(w.trace.size(), 3u);
     EXPECT_EQ(w.writes, 0);
-    EXPECT_EQ(w.ended, Ended::timed_out);
+    EXPECT_EQ(w.ended, Ended::busy);
     expect_clean(w);
+}
+
+TEST(MultiAcquireFsmTest, ADeadlineIsBusyOnceOthersWereSeenInOneOfTheQueues) {
+    World silent({"lock-", "lock-"});
+    silent.other_enters(1);
+    silent.fsm.start();
+    silent.pump();  // created
+    silent.fsm.deadline();
+    EXPECT_EQ(silent.ended, Ended::unreachable);
+    World seen({"lock-", "lock-"});
+    seen.other_enters(1);
+    seen.fsm.start();
+    while (seen.trace.empty() || seen.trace.back() != "watch") seen.pump();
+    seen.fsm.deadline();
+    EXPECT_EQ(seen.ended, Ended::busy);
+    World waiting({"lock-", "lock-"});
+    waiting.other_enters(1);
+    waiting.fsm.start();
+    waiting.run();
+    EXPECT_TRUE(waiting.fsm.is_busy());
+    waiting.suspend();
+    waiting.fsm.deadline();
+    EXPECT_EQ(waiting.ended, Ended::unreachable);
 }
 
 TEST(MultiAcquireFsmTest, ATryThatLosesTheRaceTakesAllItsNodesAway) {
@@ -163,7 +186,7 @@ TEST(MultiAcquireFsmTest, ATryThatLosesTheRaceTakesAllItsNodesAway) {
     w.other_enters(1);
     w.run();
     EXPECT_EQ(w.created, 1);
-    EXPECT_EQ(w.ended, Ended::timed_out);
+    EXPECT_EQ(w.ended, Ended::busy);
     expect_clean(w);
 }
 

@@ -37,11 +37,13 @@ public:
 
     // ---- what the others do ----
     std::string other_enters(std::size_t member, char who = 'a', const std::string& base = "lock-") {
+        others_came = true;
         return enter(member, std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-" + base, kOther, ++zxid);
     }
     /// Another set: all of it at once.
     void others_enter(const std::vector<std::size_t>& members, char who = 'a', const std::string& base = "lock-") {
         ++zxid;
+        others_came = true;
         for (const auto member : members) {
             enter(member, std::string("_c_00000000-0000-4000-8000-00000000000") + who + "-" + base, kOther, zxid);
         }

@@ -112,6 +112,7 @@ public:
     PlannedFaults plans;
     std::vector<std::string> trace, watches_asked, reaped_identities;
     int created = 0, writes = 0, notes = 0, warnings = 0;
+    bool others_came = false;
     std::optional<Ended> ended;  // none yet
     Errc errc{};
     std::string text;

@@ -99,6 +99,7 @@ public:
 private:
     void add_lease(const std::string& name, std::int64_t owner) {
         leases_exist = true;
+        others_came = others_came || owner == kOther;
         leases[name] = {owner, ++zxid};
         std::int32_t limit = terms.limit;
         if (const auto written = read_limit(data)) limit = *written;

@@ -120,6 +120,19 @@ TEST_F(LocalQueueTest, AHandOverInTheProcessAsksNothingAndTheNextTurnHasANodeOfI
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(LocalQueueTest, WhoeverWaitsWhileOthersHaveTheirTurnsIsBusyAlsoBetweenTwoNodes) {
+    make_mutex(handing_over(2));
+    ask(2);
+    std::vector<std::string> missed;
+    mutex->acquire_async(in(1s), {}, [&](AcquireResult late) { missed.emplace_back(to_string(late.value.missed())); });
+    serve();
+    release_first();
+    grants.clear();  // the last turn of that node; the next one is asked for, and not answered
+    runtime->advance(2s);
+    serve();
+    EXPECT_THAT(missed, ElementsAre("busy"));
+}
+
 TEST_F(LocalQueueTest, AHundredThousandHandOversLeaveNothing) {
     make_mutex(keeping(std::chrono::hours(1000)));
     ask(1);
