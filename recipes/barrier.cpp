@@ -48,7 +48,7 @@ private:
                       guard([this](Rc rc, const std::string&, const NodeStat&, Instant) {
                           if (rc == Rc::ok || rc == Rc::node_exists) return done();
                           if (rc == Rc::no_node) return make_parent();
-                          if (usable(rc, "create", user_path_)) fail(error_of(rc), to_string(rc));
+                          if (usable(rc, "create", user_path_)) fail(error_of(rc), answer_in_words("create", rc));
                       }));
     }
     void make_parent() {
@@ -64,7 +64,7 @@ private:
         core().remove(place_->path, -1, guard([this](Rc rc, Instant) {
                           if (rc == Rc::ok || rc == Rc::no_node) return done();
                           if (rc == Rc::not_empty) return fail(Errc::not_empty, "the node has children; remove them");
-                          if (usable(rc, "delete", user_path_)) fail(error_of(rc), to_string(rc));
+                          if (usable(rc, "delete", user_path_)) fail(error_of(rc), answer_in_words("delete", rc));
                       }));
     }
 

@@ -20,7 +20,7 @@ enum class Errc {
     session_lost,        ///< the session ended while the call needed it
     closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
     auth_failed,         ///< the servers refused the credentials or did not answer; the session is closed
-    no_permission,       ///< an ACL forbids it
+    no_permission,       ///< an access list forbids it; what() names the right, the path and who the session is
     lock_lost,           ///< the hold has ended: stop the work that the lock protects
     not_owner,           ///< the caller does not hold what it tries to release
     would_deadlock,      ///< the call would wait for its own caller, or is not allowed at this place
@@ -39,6 +39,9 @@ enum class Errc {
     not_empty,           ///< the node to delete has children
     out_of_resources  ///< no descriptors, threads or memory; if this happens inside the library, it closes the session
 };
+
+/// The name of the code, for example "no_permission". (std::error_code::message() has it in words.)
+ZKRECIPES_API const char* to_string(Errc code) noexcept;
 
 ZKRECIPES_API const std::error_category& error_category() noexcept;
 ZKRECIPES_API std::error_code make_error_code(Errc code) noexcept;

@@ -93,6 +93,29 @@ std::string SessionCore::user_path(const std::string& server_path) const {
     return server_path.size() == prefix_.size() ? "/" : server_path.substr(prefix_.size());
 }
 
+namespace {
+
+/// As whom the servers know the session: never with a password.
+std::string identity_of(const std::vector<Auth>& credentials) {
+    std::string who;
+    for (const Auth& auth : credentials) {
+        who += (who.empty() ? "is authenticated as " : ", ") + auth.scheme;
+        if (auth.scheme == "digest") who += ":" + auth.credential.substr(0, auth.credential.find(':'));
+    }
+    return who.empty() ? "presents no credentials" : who;
+}
+
+}  // namespace
+
+std::string SessionCore::explained(Errc error, std::string detail) const {
+    const MissingRight& missing = last_missing_right();
+    if (error != Errc::no_permission || *missing.right == '\0') return detail;
+    if (!detail.empty()) detail += "; ";
+    return detail + "the access list of " + user_path(missing.path) + " does not grant the right '" + missing.right +
+           "' to this session, which " + identity_of(options().auth) +
+           "; change the list, or present other credentials (SessionOptions::auth)";
+}
+
 void SessionCore::add_observer(SessionObserver& observer) {
     if (closed_because() == nullptr) observers_.add(observer);
 }

@@ -106,13 +106,13 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
     for (const std::string& about : {path("secret"), path("secret/lock")}) {
         outcome = zklock({"status", "--connect", connect_string(), about});
         EXPECT_EQ(outcome.code, 77);
-        EXPECT_EQ(outcome.err, "zklock: " + about +
-                                   ": the access list does not permit reading: use "
-                                   "--auth-file, or ask the owner of the nodes for access\n");
+        EXPECT_EQ(outcome.err, "zklock: " + about + ": the access list of " + about +
+                                   " does not grant the right 'read' to this session, which presents no credentials: "
+                                   "use --auth-file, or ask the owner of the nodes for access\n");
     }
     outcome = run({"-n", path("secret/lock"), "true"});
     EXPECT_EQ(outcome.code, 77);
-    EXPECT_THAT(outcome.err, HasSubstr("does not permit"));
+    EXPECT_THAT(outcome.err, HasSubstr("does not grant the right"));
     EXPECT_THAT(outcome.err, testing::Not(HasSubstr("acquire")));
 }
 

@@ -153,7 +153,7 @@ void Acquisition::deliver(Ended how, Errc error, const std::string& user_path, s
     AcquireAnswer answer;
     answer.missed = missed_by(how);
     if (how == Ended::failed)
-        answer.error.emplace(error, operation_, user_path, std::move(detail));
+        answer.error.emplace(error, operation_, user_path, core_->explained(error, std::move(detail)));
     if (how == Ended::granted) {
         answer.share = std::make_shared<HoldRef>(core_, std::move(hold_), reserved_.take(), token);
         on_share(answer.share);

@@ -69,7 +69,7 @@ void BarrierEntryFsm::on_ready_fired(Ticket ticket, WatchEventType type) {
 void BarrierEntryFsm::on_created(Ticket ticket, Rc rc) {
     if (!current(ticket)) return;
     if (rc == Rc::no_node) return make_directory();
-    if (rc != Rc::ok && rc != Rc::node_exists) return port_.fail(error_of(rc), to_string(rc));
+    if (rc != Rc::ok && rc != Rc::node_exists) return port_.fail(error_of(rc), answer_in_words("create", rc));
     created_ = true;
     directories_made_ = 0;
     port_.list(ticket);

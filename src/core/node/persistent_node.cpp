@@ -129,10 +129,11 @@ std::function<void(bool)> PersistentNodeOp::when_given_back() {
 
 void PersistentNodeOp::note(const char* what) { core_->log().warn("{} {}: {}", operation_, user_path_, what); }
 
-void PersistentNodeOp::refused(const std::string& why, int times) {
+void PersistentNodeOp::refused(const std::string& words, int times) {
+    why_refused_ = core_->explained(fsm_.refusal(), words);
     if (!should_log(static_cast<std::uint64_t>(times))) return;
-    core_->log().error("{} {}: the node cannot be made: {} ({} times); trying again", operation_, user_path_, why,
-                       times);
+    core_->log().error("{} {}: the node cannot be made: {} ({} times); trying again", operation_, user_path_,
+                       why_refused_, times);
 }
 
 // ---- listeners and waiters ----------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ bool PersistentNodeOp::may_answer(Waiter& waiter) const {
     if (fsm_.state() == PersistentNodeState::closed) {
         waiter.error = closed_error(waiter.operation);
     } else if (fsm_.state() == PersistentNodeState::refused) {
-        waiter.error.emplace(fsm_.refusal(), waiter.operation, user_path_, fsm_.refusal_text());
+        waiter.error.emplace(fsm_.refusal(), waiter.operation, user_path_, why_refused_);
     } else {
         return waiter.answer = fsm_.settled();
     }

@@ -85,7 +85,7 @@ private:
     void remove(Ticket ticket, std::int32_t version) override;
     void give_back() override;
     void note(const char* what) override;
-    void refused(const std::string& why, int times) override;
+    void refused(const std::string& words, int times) override;
     void changed() override;
     void finished() override;
 
@@ -109,6 +109,7 @@ private:
     bool giving_back_ = false;
     bool ended_ = false;  // closed, and gone or with a session that is over
     std::optional<Error> why_closed_;
+    std::string why_refused_;
     std::list<std::shared_ptr<Waiter>> waiters_;
     std::vector<std::weak_ptr<StateListener>> listeners_;
 };

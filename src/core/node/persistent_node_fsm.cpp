@@ -266,13 +266,12 @@ void PersistentNodeFsm::trouble(Rc rc, const char* what) {
         case Meaning::refused:
         case Meaning::failed: break;
     }
-    refuse(error_of(rc), std::string(what) + " was answered: " + to_string(rc));
+    refuse(error_of(rc), answer_in_words(what, rc));
 }
 
-void PersistentNodeFsm::refuse(Errc error, std::string why) {
+void PersistentNodeFsm::refuse(Errc error, const std::string& why) {
     refusal_ = error;
-    refusal_text_ = std::move(why);
-    port_.refused(refusal_text_, failed());
+    port_.refused(why, failed());
     pause();
     tell(State::refused);
 }

@@ -28,9 +28,10 @@ public:
     /// watch tells later.
     virtual void give_back() = 0;
     virtual void note(const char* what) = 0;
-    virtual void refused(const std::string& why, int times) = 0;  // something for the log; it is tried again
-    virtual void changed() = 0;                                   // state() or settled() changed
-    virtual void finished() = 0;                                  // nothing of it is open any more
+    /// refusal() is set. Something for the log, and for whoever waits; it is tried again.
+    virtual void refused(const std::string& why, int times) = 0;
+    virtual void changed() = 0;   // state() or settled() changed
+    virtual void finished() = 0;  // nothing of it is open any more
 };
 
 /// Keeps one ephemeral node there. Pure.
@@ -71,7 +72,6 @@ public:
     bool settled() const noexcept { return state_ == State::present && !dirty_; }
     const std::string& data() const noexcept { return wanted_; }
     Errc refusal() const noexcept { return refusal_; }  // while refused
-    const std::string& refusal_text() const noexcept { return refusal_text_; }
 
 private:
     enum class Step : std::uint8_t {
@@ -95,7 +95,7 @@ private:
     void settled_again();
     void write();
     void trouble(Rc rc, const char* what);
-    void refuse(Errc error, std::string why);
+    void refuse(Errc error, const std::string& why);
     void pause();
     void finish();
     void tell(State state);
@@ -122,7 +122,6 @@ private:
     std::int32_t version_ = 0;          // of the node's data
     int parents_made_ = 0;              // in a row
     Errc refusal_{};
-    std::string refusal_text_;
 };
 
 }  // namespace zkrecipes::internal

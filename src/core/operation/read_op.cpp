@@ -48,7 +48,7 @@ void ReadOp::answer(Ended how, Errc error, std::string detail) {
     if (internal::timed_out(how)) result.outcome = Outcome::timed_out;
     if (how == Ended::stopped) result.outcome = Outcome::stopped;
     if (how == Ended::failed)
-        result.error.emplace(error, operation_, user_path_, std::move(detail));
+        result.error.emplace(error, operation_, user_path_, core_->explained(error, std::move(detail)));
     std::exchange(done_, nullptr)(std::move(result));
 }
 

@@ -140,7 +140,7 @@ protected:
             case Meaning::refused:
             case Meaning::failed: break;
         }
-        fail(error_of(rc), what + " was answered: " + to_string(rc));
+        fail(error_of(rc), answer_in_words(what, rc));
     }
 
     void fail(Errc error, std::string detail) { leave(Ended::failed, error, std::move(detail)); }

@@ -16,4 +16,8 @@ Errc error_of(Rc rc) noexcept {
     }
 }
 
+std::string answer_in_words(const std::string& what, Rc rc) {
+    return rc == Rc::no_auth ? what + " was refused" : what + " was answered: " + to_string(rc);
+}
+
 }  // namespace zkrecipes::internal

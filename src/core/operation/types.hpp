@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <zkrecipes/error.hpp>
 
@@ -28,6 +29,9 @@ enum class Patience {
 
 /// What the caller is told when the servers definitely refuse.
 Errc error_of(Rc rc) noexcept;
+
+/// "create was answered: quota exceeded". Of an access list only that it refuses: SessionCore::explained says the rest.
+std::string answer_in_words(const std::string& what, Rc rc);
 
 /// A container is reaped only when it has been empty for a while, so a directory that vanishes again and again between
 /// being made and being used is not bad luck any more.

@@ -45,10 +45,7 @@ Refusal refusal_of(const MultiOp& op, Rc rc) {
         case Rc::not_empty: return {Errc::not_empty, "remove its children first, in this transaction or before"};
         case Rc::no_children_for_ephemerals:
             return {Errc::no_parent, "the parent is ephemeral and takes no children; choose another path"};
-        case Rc::no_auth:
-            return {Errc::no_permission,
-                    "the access list does not allow it to this session; change it, or present "
-                    "credentials that it allows (SessionOptions::auth)"};
+        case Rc::no_auth: return {Errc::no_permission, {}};  // see SessionCore::explained
         case Rc::quota_exceeded: return {Errc::quota_exceeded, "raise the quota, or write less"};
         default: return {error_of(rc), std::string("the servers answered: ") + to_string(rc)};
     }
@@ -175,7 +172,8 @@ private:
             case CommitEnd::How::stopped: break;
             case CommitEnd::How::refused: answer.error = refusal(end.rc); break;
             case CommitEnd::How::failed:
-                answer.error.emplace(end.error, operation_, first_path(), std::move(end.detail));
+                answer.error.emplace(end.error, operation_, first_path(),
+                                     core_->explained(end.error, std::move(end.detail)));
                 break;
         }
         std::exchange(done_, nullptr)(std::move(answer));
@@ -221,20 +219,26 @@ private:
                                    return result.rc == rc;
                                });
         if (all_alike || refused_at_ >= results_.size()) {
-            return Error(error_of(rc), operation_, first_path(),
-                         std::string("the transaction was answered: ") + to_string(rc) + "; nothing was written");
+            return Error(
+                error_of(rc), operation_, first_path(),
+                core_->explained(error_of(rc), answer_in_words("the transaction", rc) + "; nothing was written"));
         }
         if (refused_at_ < marks()) return mark_refusal(rc);
         const std::size_t index = refused_at_ - marks();
         if (index < plan_.checks.size()) return check_refusal(plan_.checks[index], rc);
         return operation_refusal(index - plan_.checks.size(), rc);
     }
+    std::string explained(const std::string& what, const Refusal& refusal) const {
+        return core_->explained(refusal.error, refusal.remedy.empty() ? what : what + "; " + refusal.remedy);
+    }
     Error mark_refusal(Rc rc) const {
-        const std::string what = "the mark of a repeatable transaction could not be made here; nothing was written; ";
-        if (rc == Rc::no_node) return Error(Errc::no_parent, operation_, plan_.mark_path, what + "make the directory");
+        const std::string what = "the mark of a repeatable transaction could not be made here; nothing was written";
+        if (rc == Rc::no_node) {
+            return Error(Errc::no_parent, operation_, plan_.mark_path, what + "; make the directory");
+        }
         const auto refusal = refusal_of(request_of(*core_, plan_, mark_, What::mark_alone).front(), rc);
         return Error(rc == Rc::node_exists ? Errc::protocol : refusal.error, operation_, plan_.mark_path,
-                     what + refusal.remedy);
+                     explained(what, refusal));
     }
     Error check_refusal(const MultiOp& check, Rc rc) const {
         if (rc == Rc::no_node) {
@@ -244,14 +248,15 @@ private:
         }
         const auto refusal = refusal_of(check, rc);
         return Error(refusal.error, operation_, check.path,
-                     "the node of a required grant cannot be checked; nothing was written; " + refusal.remedy);
+                     explained("the node of a required grant cannot be checked; nothing was written", refusal));
     }
     Error operation_refusal(std::size_t index, Rc rc) const {
         const MultiOp& op = plan_.operations[index];
         const auto refusal = refusal_of(op, rc);
         return Error(refusal.error, operation_, plan_.paths[index],
-                     "operation " + std::to_string(index) + " of " + std::to_string(plan_.operations.size()) + " (" +
-                         name_of(op.kind) + ", counted from 0) was refused; nothing was written; " + refusal.remedy);
+                     explained("operation " + std::to_string(index) + " of " + std::to_string(plan_.operations.size()) +
+                                   " (" + name_of(op.kind) + ", counted from 0) was refused; nothing was written",
+                               refusal));
     }
     std::string first_path() const { return plan_.paths.empty() ? "" : plan_.paths.front(); }
 

@@ -127,7 +127,8 @@ private:
         answer.how = static_cast<ValueUpdateAnswer::How>(end.how);
         if (end.how == ValueUpdateEnd::How::failed) {
             answer.error = end.ready ? std::move(end.ready)
-                                     : Error(end.error, operation_, place_->user_path, std::move(end.detail));
+                                     : Error(end.error, operation_, place_->user_path,
+                                             core_->explained(end.error, std::move(end.detail)));
         }
         std::exchange(done_, nullptr)(std::move(answer));
     }

@@ -63,9 +63,7 @@ bool ValueUpdateFsm::usable(Rc rc, const char* what) {
     switch (meaning(rc)) {
         case Meaning::done:
         case Meaning::refused: outage_.answered(); return true;
-        case Meaning::failed:
-            fail(error_of(rc), std::string(what) + " was answered: " + to_string(rc) + "; nothing was written");
-            return false;
+        case Meaning::failed: fail(error_of(rc), answer_in_words(what, rc) + "; nothing was written"); return false;
         case Meaning::not_done:
         case Meaning::unknown:
         case Meaning::session_over: attempt_failed(); return false;

@@ -10,8 +10,8 @@ namespace zkrecipes::internal {
 
 /// Wraps `done` for the client: takes the session lock, keeps the books, and makes late words of a former session
 /// harmless.
-template <class Callback>
-auto Requests::answer_to(Callback done, Handling handling, RequestKind kind) {
+template <class Callback, class What>
+auto Requests::answer_to(Callback done, Handling handling, RequestKind kind, What needs) {
     meter_.request(kind);
     const Instant sent_at = lock_.runtime().now();
     last_request_ = sent_at;
@@ -21,12 +21,14 @@ auto Requests::answer_to(Callback done, Handling handling, RequestKind kind) {
                     handling,
                     ++handed_over_,
                     connections_};
-    return [this, self = lock_.self(), sent, done = std::move(done)](Rc rc, auto&&... values) {
-        self->run_internally([&] {
-            const Rc told = on_answer(sent, rc);
-            if (done) done(told, std::forward<decltype(values)>(values)..., sent.at);
-        });
-    };
+    return
+        [this, self = lock_.self(), sent, done = std::move(done), needs = std::move(needs)](Rc rc, auto&&... values) {
+            self->run_internally([&] {
+                const Rc told = on_answer(sent, rc);
+                if (told == Rc::no_auth) last_missing_right_ = needs(values...);
+                if (done) done(told, std::forward<decltype(values)>(values)..., sent.at);
+            });
+        };
 }
 
 /// Answers that a request was not sent, later, as every answer.
@@ -75,33 +77,40 @@ void Requests::catch_up() {
 void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
                       Done<std::string, const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->create(path, data, acl, mode,
-                                 answer_to(std::move(done), Handling::write, RequestKind::create));
+    connection_.client()->create(
+        path, data, acl, mode,
+        answer_to(std::move(done), Handling::write, RequestKind::create, Needs::on_parent("create", path)));
 }
 
 void Requests::remove(const std::string& path, std::int32_t version, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove(path, version, answer_to(std::move(done), Handling::write, RequestKind::remove));
+    connection_.client()->remove(
+        path, version,
+        answer_to(std::move(done), Handling::write, RequestKind::remove, Needs::on_parent("delete", path)));
 }
 
 void Requests::exists(const std::string& path, Done<const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->exists(path, watch, answer_to(std::move(done), Handling::read, RequestKind::exists));
+    connection_.client()->exists(
+        path, watch, answer_to(std::move(done), Handling::read, RequestKind::exists, Needs::on("read", path)));
 }
 
 void Requests::get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->get(path, watch, answer_to(std::move(done), Handling::read, RequestKind::get));
+    connection_.client()->get(path, watch,
+                              answer_to(std::move(done), Handling::read, RequestKind::get, Needs::on("read", path)));
 }
 
 void Requests::set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<NodeStat>(std::move(done));
-    connection_.client()->set(path, data, version, answer_to(std::move(done), Handling::write, RequestKind::set));
+    connection_.client()->set(path, data, version,
+                              answer_to(std::move(done), Handling::write, RequestKind::set, Needs::on("write", path)));
 }
 
 void Requests::children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch) {
     if (!connection_.connected()) return not_sent<std::vector<std::string>, NodeStat>(std::move(done));
-    connection_.client()->children(path, watch, answer_to(std::move(done), Handling::read, RequestKind::children));
+    connection_.client()->children(
+        path, watch, answer_to(std::move(done), Handling::read, RequestKind::children, Needs::on("read", path)));
 }
 
 void Requests::list(const std::string& path, ListDone done) {
@@ -128,22 +137,25 @@ void Requests::send_list(const std::string& path, std::vector<ListDone> done) {
 
 void Requests::multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->multi(std::move(ops), answer_to(std::move(done), Handling::write, RequestKind::multi));
+    auto answer = answer_to(std::move(done), Handling::write, RequestKind::multi, NeedsOfEach(ops));
+    connection_.client()->multi(std::move(ops), std::move(answer));
 }
 
 void Requests::sync(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->sync(path, answer_to(std::move(done), Handling::write, RequestKind::sync));
+    connection_.client()->sync(path, answer_to(std::move(done), Handling::write, RequestKind::sync, Needs::nothing()));
 }
 
 void Requests::heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done) {
     if (!connection_.connected()) return not_sent<std::vector<MultiResult>>(std::move(done));
-    connection_.client()->heartbeat(nodes, answer_to(std::move(done), Handling::urgent, RequestKind::heartbeat));
+    connection_.client()->heartbeat(
+        nodes, answer_to(std::move(done), Handling::urgent, RequestKind::heartbeat, Needs::nothing()));
 }
 
 void Requests::remove_watches(const std::string& path, Done<> done) {
     if (!connection_.connected()) return not_sent(std::move(done));
-    connection_.client()->remove_watches(path, answer_to(std::move(done), Handling::write, RequestKind::other));
+    connection_.client()->remove_watches(
+        path, answer_to(std::move(done), Handling::write, RequestKind::other, Needs::nothing()));
 }
 
 void Requests::handle_opens() {
@@ -173,6 +185,7 @@ void Requests::make_directory(const std::string& path, const std::vector<Acl>& a
             if (const auto* create = std::get_if<DirectoryMaker::Create>(&step)) {
                 requests.create(create->path, "", acl, mode,
                                 [self = shared_from_this()](Rc rc, const std::string&, const NodeStat&, Instant sent) {
+                                    if (rc == Rc::no_auth) self->missing_right = self->requests.last_missing_right_;
                                     self->go(self->maker.on_created(rc), sent);
                                 });
             } else if (const auto* exists = std::get_if<DirectoryMaker::Exists>(&step)) {
@@ -180,6 +193,8 @@ void Requests::make_directory(const std::string& path, const std::vector<Acl>& a
                     self->go(self->maker.on_exists(rc), sent);
                 });
             } else if (done) {
+                // Others may have been refused since, while it looked whether the node is there all the same.
+                if (std::get<Rc>(step) == Rc::no_auth) requests.last_missing_right_ = missing_right;
                 done(std::get<Rc>(step), sent_at);
             }
         }
@@ -188,6 +203,7 @@ void Requests::make_directory(const std::string& path, const std::vector<Acl>& a
         const std::vector<Acl> acl;
         const CreateMode mode;
         const Done<> done;
+        MissingRight missing_right;
     };
     auto making = std::make_shared<Making>(*this, path, acl, mode, std::move(done));
     const DirectoryMaker::Step first = making->maker.start();

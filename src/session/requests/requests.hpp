@@ -13,6 +13,7 @@
 #include "session/common/session_lock.hpp"
 #include "session/connection/connection.hpp"
 #include "session/connection/stalled_reply_probe.hpp"
+#include "session/requests/missing_right.hpp"
 #include "session/stats/session_meter.hpp"
 
 namespace zkrecipes::internal {
@@ -50,6 +51,9 @@ public:
     /// Makes the directory and its missing ancestors. One try: answers the first thing that is not ok.
     void make_directory(const std::string& path, const std::vector<Acl>& acl, Done<> done,
                         CreateMode mode = CreateMode::container);
+
+    /// Of the request that was answered Rc::no_auth last. For whoever is given that answer, at that moment.
+    const MissingRight& last_missing_right() const noexcept { return last_missing_right_; }
 
     /// Reserves room for an ephemeral node with this path. False: over 900 kB; the caller fails with budget_exceeded.
     /// Given back by release_ephemeral, or with the incarnation.
@@ -103,8 +107,8 @@ private:
     static constexpr std::size_t kListsAtOnce = 8;
     void send_list(const std::string& path, std::vector<ListDone> done);
     Rc on_answer(const Sent& sent, Rc rc);
-    template <class Callback>
-    auto answer_to(Callback done, Handling handling, RequestKind kind);
+    template <class Callback, class What>
+    auto answer_to(Callback done, Handling handling, RequestKind kind, What needs);
     template <class... Values, class Callback>
     void not_sent(Callback done);
 
@@ -120,8 +124,9 @@ private:
     std::uint64_t connections_ = 0;
     std::optional<std::uint64_t> seen_at_;  // seen_by_event() came behind this request, and nothing was answered since
     std::map<std::string, Lists> lists_;    // by path
-    bool catching_up_ = false;              // no committed request of this connection was answered since catch_up()
-    std::uint64_t behind_ = 0;              // the connection on which reads that are older than it may be outdated
+    MissingRight last_missing_right_;
+    bool catching_up_ = false;  // no committed request of this connection was answered since catch_up()
+    std::uint64_t behind_ = 0;  // the connection on which reads that are older than it may be outdated
 };
 
 }  // namespace zkrecipes::internal

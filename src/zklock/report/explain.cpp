@@ -26,14 +26,12 @@ std::string path_of(const Error& error, const Options& options) {
     return printable(error.path().empty() ? options.lock : error.path());
 }
 
-/// The action that the access list forbids. The library names the refused request.
-const char* forbidden(const Error& error) {
+/// Which access list refuses what to whom. The library says it behind the refused request and before the remedy.
+std::string forbidden(const Error& error) {
     const std::string detail = detail_of(error);
-    for (const char* reading : {"list", "get", "exists", "reading", "watching", "sync"}) {
-        if (detail.starts_with(reading)) return "reading";
-    }
-    if (detail.starts_with("delete")) return "deleting";
-    return "creating nodes";
+    const std::size_t begin = detail.find("the access list of ");
+    if (begin == std::string::npos) return "the access list forbids it";
+    return detail.substr(begin, detail.rfind("; change the list") - begin);
 }
 
 std::string why_bad_option(const Error& error, const Options& options) {
@@ -100,8 +98,7 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
             return path +
                    " has used up its sequence numbers: delete it while zklock status shows no holder, or use "
                    "another path";
-        case Errc::no_permission:
-            return path + ": the access list does not permit " + forbidden(error) + ": " + kCredentials;
+        case Errc::no_permission: return path + ": " + forbidden(error) + ": " + kCredentials;
         case Errc::auth_failed:
             return mentions(error, "did not answer") ? "the servers did not check the credentials in time: try again, "
                                                        "or look at the log of the servers"

@@ -198,5 +198,77 @@ TEST_F(ListsTest, WhoeverWaitsForOneIsToldThatTheConnectionBroke) {
     EXPECT_EQ(told.back(), "10: connection lost");
 }
 
+// ---- what a refused request lacks ----------------------------------------------------------------------------------
+
+class MissingRightTest : public RequestsTest {
+protected:
+    void SetUp() override {
+        options.auth = {{"digest", "job:secret:more"}, {"other", "token"}};
+        RequestsTest::SetUp();
+        for (int i = 0; i < 2; ++i) client().answer_auth(Rc::ok);
+    }
+    std::string why(const std::string& detail = "create was refused") {
+        return core->explained(Errc::no_permission, detail);
+    }
+    static std::string lacks(const std::string& right, const std::string& path) {
+        return "create was refused; the access list of " + path + " does not grant the right '" + right +
+               "' to this session, which is authenticated as digest:job, other; change the list, or present other "
+               "credentials (SessionOptions::auth)";
+    }
+};
+
+TEST_F(MissingRightTest, SaysTheRightThePathAndTheSessionAndNeverASecret) {
+    EXPECT_EQ(why(), "create was refused") << "nothing was refused yet";
+    inside([&] { core->create("/d/n", "", {}, CreateMode::ephemeral, [&](auto&&...) { told.push_back(why()); }); });
+    answer("create", Rc::no_auth);
+    get("/d/n");
+    answer("get", Rc::no_auth);
+    told.push_back(why());
+    remove("/d/n");
+    answer("remove", Rc::no_auth);
+    told.push_back(why());
+    inside([&] { core->set("/d/n", "", -1, [&](auto&&...) { told.push_back(why()); }); });
+    answer("set", Rc::no_auth);
+    EXPECT_THAT(told, ElementsAre(lacks("create", "/d"), "/d/n: not permitted", lacks("read", "/d/n"),
+                                  "/d/n: not permitted", lacks("delete", "/d"), lacks("write", "/d/n")));
+    EXPECT_EQ(core->explained(Errc::quota_exceeded, "text"), "text");
+}
+
+TEST_F(MissingRightTest, OfATransactionItIsTheOperationThatWasRefused) {
+    std::vector<MultiOp> ops(4);
+    ops[0].path = "/a";
+    ops[1].kind = MultiOp::Kind::create;
+    ops[1].path = "/b/n";
+    ops[2].kind = MultiOp::Kind::set;
+    ops[2].path = "/c";
+    ops[3].kind = MultiOp::Kind::remove;
+    ops[3].path = "/d/n";
+    const std::string expected[] = {lacks("read", "/a"), lacks("create", "/b"), lacks("write", "/c"),
+                                    lacks("delete", "/d")};
+    for (std::size_t refused = 0; refused < ops.size(); ++refused) {
+        inside([&] { core->multi(ops, [&](auto&&...) { told.push_back(why()); }); });
+        Reply reply;
+        reply.rc = Rc::no_auth;
+        reply.results.resize(ops.size());
+        for (std::size_t i = refused + 1; i < ops.size(); ++i) reply.results[i].rc = Rc::runtime_inconsistency;
+        reply.results[refused].rc = Rc::no_auth;
+        client().take("multi").answer(reply);
+        EXPECT_EQ(told.back(), expected[refused]);
+    }
+}
+
+TEST_F(MissingRightTest, OfADirectoryItIsTheAncestorAlsoIfOthersAreRefusedMeanwhile) {
+    inside([&] { core->make_directory("/a/b/c", {}, [&](Rc, Instant) { told.push_back(why()); }); });
+    answer("create", Rc::no_node);
+    answer("create", Rc::no_auth);  // of /a/b: is it there all the same?
+    get("/x");
+    Request exists = client().take("exists");
+    answer("get", Rc::no_auth);
+    Reply missing;
+    missing.rc = Rc::no_node;
+    exists.answer(missing);
+    EXPECT_THAT(told, ElementsAre("/x: not permitted", lacks("create", "/a")));
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

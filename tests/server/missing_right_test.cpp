@@ -1,0 +1,133 @@
+// What the message of a refused request says: which right is missing on which path, and as whom the session is known.
+#include <zkrecipes/atomic_counter.hpp>
+#include <zkrecipes/barrier.hpp>
+#include <zkrecipes/inspect.hpp>
+#include <zkrecipes/leader_election.hpp>
+#include <zkrecipes/multi_lock.hpp>
+#include <zkrecipes/persistent_node.hpp>
+#include <zkrecipes/read_node.hpp>
+#include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/semaphore.hpp>
+#include <zkrecipes/shared_value.hpp>
+#include <zkrecipes/transaction.hpp>
+
+#include "server/exclusive_mutex_support.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class MissingRightTest : public ZkServerTest {
+protected:
+    void SetUp() override {
+        ZkServerTest::SetUp();
+        if (IsSkipped()) return;
+        Session anybody = connected_session(connect_string());
+        ExclusiveMutex(anybody, path("open")).acquire().release_and_wait(kMaxWait);  // so root() grants everything
+    }
+    /// What it makes, its owner may use, and everybody else has these rights.
+    Session owner_granting(int rights) {
+        auto options = session_options(connect_string());
+        options.auth = {{"digest", "owner:secret"}};
+        options.acl = {{Acl::all, "auth", ""}, {rights, "world", "anyone"}};
+        return Session(options);
+    }
+    Session guest() {
+        auto options = session_options(connect_string());
+        options.auth = {{"digest", "guest:hush:hush"}};
+        return Session(options);
+    }
+    template <class Call>
+    static std::string message(Call call) {
+        const Error error = error_of(call);
+        EXPECT_EQ(error.errc(), Errc::no_permission) << error.what();
+        return error.what();
+    }
+    static auto lacks(const std::string& right, const std::string& path) {
+        return AllOf(HasSubstr("the access list of " + path + " does not grant the right '" + right +
+                               "' to this session, which is authenticated as digest:guest;"),
+                     Not(HasSubstr("hush")));
+    }
+};
+
+TEST_F(MissingRightTest, ToCreateInEachRecipe) {
+    Session owner = owner_granting(Acl::all & ~Acl::create);
+    Session stranger = guest();
+    const auto p = path("d");
+    ExclusiveMutex(owner, p).acquire().release_and_wait(kMaxWait);
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, p).acquire(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { (void)ReadWriteLock(stranger, p).acquire_shared(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { (void)LeaderElection(stranger, p).campaign(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { PersistentNode(stranger, p + "/n").wait_present(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { Barrier(stranger, p + "/b").set(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { (void)DoubleBarrier(stranger, p, 2).enter(); }), lacks("create", p));
+    EXPECT_THAT(message([&] { (void)AtomicCounter(stranger, p + "/c").add(1); }), lacks("create", p));
+    EXPECT_THAT(message([&] { SharedValue(stranger, p + "/v", "seed").set("x"); }), lacks("create", p));
+    const Grant grant = ExclusiveMutex(stranger, path("open")).acquire();
+    Transaction transaction(grant);
+    transaction.set(path("open"), "x").create(p + "/t", "");
+    EXPECT_THAT(message([&] { (void)transaction.commit(); }), lacks("create", p));
+}
+
+TEST_F(MissingRightTest, OfTheOnePathOfSeveral) {
+    Session owner = owner_granting(Acl::all & ~Acl::create);
+    Session stranger = guest();
+    const auto p = path("closed"), q = path("open");
+    ExclusiveMutex(owner, p).acquire().release_and_wait(kMaxWait);
+    EXPECT_THAT(message([&] { (void)MultiLock(stranger, {q, p}).acquire(); }), lacks("create", p));
+    Semaphore(owner, path("s"), 2).acquire().release_and_wait(kMaxWait);
+    EXPECT_THAT(message([&] { (void)Semaphore(stranger, path("s"), 2).acquire(); }),
+                lacks("create", path("s") + "/locks"));
+}
+
+TEST_F(MissingRightTest, OfTheParentThatAnInternalRequestWasToMakeSomethingIn) {
+    Session owner = owner_granting(Acl::all & ~Acl::create);
+    Session stranger = guest();
+    ExclusiveMutex(owner, path("d")).acquire().release_and_wait(kMaxWait);
+    const auto deep = path("d") + "/deep/lock";
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, deep).acquire(); }), lacks("create", path("d")));
+    EXPECT_THAT(message([&] { (void)Semaphore(stranger, deep, 1).acquire(); }), lacks("create", path("d")));
+}
+
+TEST_F(MissingRightTest, ToRead) {
+    Session owner = owner_granting(Acl::all & ~Acl::read);
+    Session stranger = guest();
+    const auto p = path("d");
+    const Grant held = ExclusiveMutex(owner, p).acquire();
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, p).acquire(); }), lacks("read", p));
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, p).try_acquire(); }), lacks("read", p));
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, p).participants(); }), lacks("read", p));
+    EXPECT_THAT(message([&] { (void)read_node(stranger, p); }), lacks("read", p));
+    SharedValue(owner, path("v"), "seed").get();
+    EXPECT_THAT(message([&] { (void)SharedValue(stranger, path("v"), "").get(); }), lacks("read", path("v")));
+}
+
+TEST_F(MissingRightTest, ToWriteAndToDelete) {
+    Session owner = owner_granting(Acl::read | Acl::create);
+    Session stranger = guest();
+    const auto v = path("v"), p = path("d");
+    SharedValue(owner, v, "seed").get();
+    EXPECT_THAT(message([&] { SharedValue(stranger, v, "").set("x"); }), lacks("write", v));
+    const Grant held = ExclusiveMutex(owner, p).acquire();
+    const Participant holder = ExclusiveMutex(stranger, p).participants().front();
+    EXPECT_THAT(message([&] { (void)remove_participant(stranger, holder, kMaxWait); }), lacks("delete", p));
+    EXPECT_THAT(message([&] { (void)request_revocation(stranger, holder, kMaxWait); }),
+                lacks("write", p + "/" + holder.node));
+}
+
+TEST_F(MissingRightTest, OfASessionWithoutCredentialsAndWithAPrefix) {
+    Session owner = owner_granting(Acl::all & ~Acl::create);
+    ExclusiveMutex(owner, path("d")).acquire().release_and_wait(kMaxWait);
+    auto options = session_options(connect_string());
+    options.path_prefix = root();
+    Session stranger(options);
+    EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, "/d").acquire(); }),
+                HasSubstr("the access list of /d does not grant the right 'create' to this session, which presents no "
+                          "credentials;"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
