@@ -4,9 +4,9 @@
 //
 //     asio_service HOSTS ADDRESS [SESSION_TIMEOUT_MS]
 //
-// A client sends lines "JOURNAL TEXT", and gets for each of them, in order: "ok NODE", "busy" (somebody else had the
-// lock all the time), "lost" (nothing was written), "stopping", or "error WHY". TERM ends the service: who waits is
-// told, what is on its way is finished, locks are given back.
+// A client sends lines "JOURNAL TEXT", and gets for each of them, in order: "ok NODE", "busy" (another client had
+// the lock all the time), "lost" (nothing was written), "stopping", or "error WHY". SIGTERM ends the service: clients
+// that wait for a lock get "stopping", requests that have begun are finished, and locks are released.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -83,7 +83,7 @@ private:
                 asio::co_spawn(io_, serve(std::move(socket)), asio::detached);
                 continue;
             }
-            // No descriptor is free, or the client has gone again: those who are connected are served on.
+            // No descriptor is free, or the client has disconnected. The service goes on with its other clients.
             std::fprintf(stderr, "cannot accept a client: %s\n", error.message().c_str());
             asio::steady_timer pause(io_, 100ms);
             co_await pause.async_wait(asio::use_awaitable);
@@ -95,7 +95,7 @@ private:
         const std::shared_ptr<void> forget(nullptr, [&](void*) { clients_.erase(client); });
         std::string buffer;
         while (!stopping_) {
-            // Only what waits for others can be cancelled: the read and the acquire.
+            // Only the calls that wait for others can be cancelled: the read and the acquire.
             const auto size =
                 co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLongestLine), '\n',
                                                 asio::bind_cancellation_slot(client->slot(), asio::use_awaitable));
@@ -114,11 +114,11 @@ private:
             mutex, kPatience, asio::bind_cancellation_slot(cancel, asio::use_awaitable));
         if (!grant) co_return stopping_ ? "stopping" : "busy";
 
-        co_await decide();  // whatever it takes; others wait for this journal meanwhile, and nobody for this thread
+        co_await decide();  // other requests for this journal wait meanwhile; the thread does not block
         Transaction transaction(grant);
         transaction.create(journal + "/entry-", line.substr(line.find(' ') + 1), Transaction::Create::sequential)
             .idempotent_in(journal);  // through lost answers: once
-        // Not to be cancelled: it has begun, and the client is to know what has become of it.
+        // Not cancelled: the write has begun, and the client must learn its outcome.
         const auto result = co_await zkrecipes::async_commit(transaction, kPatience, asio::use_awaitable);
         if (!result) co_return "busy";
         co_return "ok " + (result->answer_lost ? journal : result->operations[0].path);
@@ -127,7 +127,7 @@ private:
         co_return error.errc() == Errc::lock_lost ? std::string("lost") : std::string("error ") + error.what();
     }
 
-    /// What stands for questions to other services, on the same loop.
+    /// In place of requests to other services, on the same loop.
     asio::awaitable<void> decide() {
         asio::steady_timer timer(io_, 1ms);
         co_await timer.async_wait(asio::use_awaitable);
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
         std::fflush(stdout);
         io.run();
         std::puts("nothing is left to do");
-        return 0;  // the session is closed, and with it whatever could still be held
+        return 0;  // the session is closed, so no lock is held any more
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;

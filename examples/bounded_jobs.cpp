@@ -24,13 +24,13 @@ int main(int argc, char** argv) {
         zkrecipes::Session session(hosts);
         zkrecipes::Semaphore converters(session, "/limits/converters", 4);  // every program names the same number
 
-        // A heavy job takes several at once: all of them, or none and it goes on waiting.
+        // A heavy job takes several leases at once. Until all of them are free, it takes none.
         zkrecipes::Grant grant = converters.try_acquire_for(weight, std::chrono::seconds(30));
         if (!grant) return 75;  // too few became free in time
         for (int part = 1; part <= 10 && grant.held(); ++part) {
             if (!convert(part, 10)) return 1;
         }
-        return grant.held() ? 0 : 79;  // 79: lost on the way, by our own clock
+        return grant.held() ? 0 : 79;  // 79: the lease was lost
         // [/semaphore]
     } catch (const zkrecipes::Error& error) {
         std::fprintf(stderr, "%s\n", error.what());

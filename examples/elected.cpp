@@ -1,4 +1,4 @@
-// One leader at a time among the processes of a service: each leads for a while, resigns, and stands again.
+// One leader at a time among the processes of a service: each leads for a while, resigns, and campaigns again.
 //   elected HOSTS ID [TERMS]
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
             [&](const zkrecipes::Grant& leadership, std::stop_token stop) {
                 std::printf("%s leads, fencing token %lld\n", id, static_cast<long long>(leadership.token()));
                 for (int piece = 0; piece < 10 && leadership.held() && !stop.stop_requested(); ++piece) work();
-                if (--terms <= 0) enough.request_stop();  // to return is to resign; run() stands again until stopped
+                if (--terms <= 0) enough.request_stop();  // run() resigns on return, and campaigns again until stopped
             },
             enough.get_token());
         // [/leader_election]

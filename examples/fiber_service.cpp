@@ -21,11 +21,11 @@ namespace {
 
 using zkrecipes::Deadline;
 
-// So many requests are under way; each has a node in the queue of its account. One session carries several thousand of
-// them (Errc::budget_exceeded is the end), and servers like fewer at a time better.
+// The number of requests that are handled at the same time. One session carries several thousand of them, until calls
+// throw Errc::budget_exceeded. With fewer at a time, each one waits less for the servers.
 constexpr int kAtOnce = 1000;
 
-/// What stands for a database that checks tokens: it refuses a holder that came before the last one that it has seen.
+/// In place of a database that checks tokens: refuses a holder with a smaller token than the largest one seen so far.
 class Ledger {
 public:
     explicit Ledger(int accounts) : balances_(static_cast<std::size_t>(accounts)) {}
@@ -50,9 +50,9 @@ bool handle(zkrecipes::LockRegistry& locks, Ledger& ledger, int account) {
     const Deadline deadline(std::chrono::seconds(60));
     auto lock = locks.get("account-" + std::to_string(account));
     while (!deadline.is_passed()) {
-        const zkrecipes::Grant grant = lock.try_acquire_until(deadline);  // suspends this fiber alone
+        const zkrecipes::Grant grant = lock.try_acquire_until(deadline);  // only this fiber waits
         if (!grant) return false;
-        // Lost on the way, as when the process was stopped for longer than its session: nothing was written, once more.
+        // The lock was lost, for example because the process was stopped for too long. Nothing was written: try again.
         if (grant.held() && ledger.add(account, 1, grant.token())) return true;
     }
     return false;
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
         }
         zkrecipes::LockRegistry locks(session, "/accounts");
         Ledger ledger(accounts);
-        int next = 0, done = 0, refused = 0;  // of one thread, so nobody else sees them
+        int next = 0, done = 0, refused = 0;  // used by the fibers of one thread only, so they need no mutex
         std::size_t most_keys = 0;
         std::vector<boost::fibers::fiber> fibers;
         for (int i = 0; i < std::min(kAtOnce, requests); ++i) {

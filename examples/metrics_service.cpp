@@ -56,7 +56,7 @@ zkrecipes::SessionOptions session_options(const std::string& hosts, milliseconds
     return options;
 }
 
-/// What stands for the work. It ends early when the lock is lost.
+/// In place of the real work. Ends early if the lock is lost.
 void work(const zkrecipes::Grant& grant, milliseconds time, const std::stop_token& stop) {
     const auto end = steady_clock::now() + time;
     while (grant.held() && !stop.stop_requested() && steady_clock::now() < end) std::this_thread::sleep_for(1ms);

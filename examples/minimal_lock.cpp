@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
         for (int page = 1; page <= 10 && grant.held(); ++page) {
             std::printf("page %d, fencing token %lld\n", page, static_cast<long long>(grant.token()));
         }
-        return grant.held() ? 0 : 79;  // 79: lost on the way, by our own clock, before anybody else could get it
+        return grant.held() ? 0 : 79;  // 79: the lock was lost meanwhile
     } catch (const zkrecipes::Error& error) {
         std::fprintf(stderr, "%s\n", error.what());
         return 1;

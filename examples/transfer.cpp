@@ -1,5 +1,5 @@
-// Money moves between accounts, each guarded by a lock of its own path: both sides at once, in whatever order they are
-// named, while everybody shares the table of rates.
+// Transfers between accounts. Each account has a lock; a transfer locks both accounts as one, in any order, and shares
+// the lock of the table of rates with the other transfers.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -20,7 +20,7 @@ bool transfer(zkrecipes::Session& session, int from, int to, long amount) {
     const auto account = [](int number) { return "/accounts/" + std::to_string(number); };
     MultiLock lock(session, {{account(from)}, {account(to)}, {"/rates", MultiLock::As::shared}});
     const zkrecipes::Grant grant = lock.try_acquire_for(std::chrono::seconds(60));
-    if (!grant.held()) return false;  // somebody else had one of them all the time: nothing was locked
+    if (!grant.held()) return false;  // another client had one of the locks all the time: nothing was locked
     balance[from] -= amount;
     balance[to] += amount;
     return true;

@@ -21,9 +21,8 @@
 ///     the function has returned. A handler without an executor runs on asio::system_executor.
 ///   - Allocator: memory for the handler comes from its associated allocator. It is freed before the handler is called.
 ///   - Cancellation: any cancellation type requests a stop of the call, as its stop_token does in the blocking form.
-///   The
-///     handler is called soon after. Nothing is left in the queue of a lock. A call that is done already ends with its
-///     result, so a cancelled acquire may still end with a grant.
+///     The handler is called soon after. Nothing is left in the queue of a lock. A call that is done already ends with
+///     its result, so a cancelled acquire may still end with a grant.
 ///   - Lifetime: objects that are passed by reference must live until the call is started. Tokens such as deferred and
 ///     use_awaitable start the call only when it is awaited. A deadline that was made of a duration counts from the
 ///     call of the function.

@@ -68,10 +68,10 @@ struct SessionOptions {
     /// Most lines are written while a mutex of the session is locked. So a sink must not call the library. A sink that
     /// blocks delays the heartbeats; if it blocks for too long, holds are lost.
     std::shared_ptr<spdlog::logger> logger{};
-    /// Gets the log lines of all levels in place of `logger`, one at a time, for programs without spdlog. What is said
-    /// of a sink is true for it, too. Not together with `logger`.
+    /// Gets the log lines of all levels in place of `logger`, one at a time, for programs without spdlog. The rules
+    /// for a sink of `logger` apply to it, too. Not together with `logger`.
     std::function<void(LogLevel level, const std::string& line)> log{};
-    /// Told of what happens in the session. Null: nobody is.
+    /// Its functions are called when something happens in the session. May be null.
     std::shared_ptr<SessionEvents> events{};
     /// The name under which Session::stats() counts a lock with this path, for example the path without the parts that
     /// differ from lock to lock. Called when a recipe object is made, on the caller's thread; what it throws, the

@@ -51,7 +51,7 @@ struct LockStats {
     std::string mode;    ///< "exclusive", "shared" or "semaphore"
     std::string name;    ///< "": SessionOptions::name_of_path is not set
 
-    // How acquires ended. A re-entrant call is none.
+    // How acquires ended. Re-entrant calls are not counted.
     std::uint64_t acquired = 0;
     std::uint64_t busy = 0;         ///< nothing granted: others had the lock or waited for it until the time was over
     std::uint64_t stopped = 0;      ///< nothing granted: a stop was requested
@@ -85,7 +85,7 @@ struct SessionStats {
     std::uint64_t node_bytes_max = 0;  ///< the budget
     std::uint64_t watch_bytes = 0;     ///< of the budget for watches
     std::uint64_t watch_bytes_max = 0;
-    std::uint64_t nodes_to_delete = 0;  ///< nodes that nobody needs any more and that are not yet deleted
+    std::uint64_t nodes_to_delete = 0;  ///< nodes that are no longer needed and not yet deleted
 
     bool connected = false;
     std::chrono::nanoseconds remaining_lease{0};       ///< zero: no hold would be guaranteed now
