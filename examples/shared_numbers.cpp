@@ -23,12 +23,12 @@ using zkrecipes::Error;
 std::int64_t next_number(zkrecipes::Session& session) {
     // [counter]
     zkrecipes::CounterOptions options;
-    options.idempotent_in = "/invoices/marks";  // a lost answer is found out about
+    options.idempotent_in = "/invoices/marks";  // needed to find out what happened if an answer is lost
     zkrecipes::AtomicCounter numbers(session, "/invoices/last", options);
     try {
         return numbers.increment().after;
     } catch (const Error& error) {
-        // Only when the session has ended, too: the number may have been taken, by nobody now. Take the next one.
+        // An answer was lost, and the session has ended. The first number may be used up, so take the next one.
         if (error.errc() != Errc::outcome_unknown) throw;
         return numbers.increment().after;
     }
@@ -37,15 +37,15 @@ std::int64_t next_number(zkrecipes::Session& session) {
 
 int raise_limit(zkrecipes::Session& session) {
     // [count]
-    zkrecipes::SharedCount limit(session, "/invoices/limit", 5);  // 5, while nobody has said otherwise
+    zkrecipes::SharedCount limit(session, "/invoices/limit", 5);  // 5 is the first value
     std::atomic<int> seen = 0;
     const auto subscription = limit.observe([&](const std::optional<zkrecipes::VersionedCount>& now) {
         if (now) seen = now->count;  // on the session's notifier thread
     });
     for (;;) {
-        const auto now = limit.get();  // no request: it is followed
+        const auto now = limit.get();  // no request: the library watches the node
         if (limit.try_set(now.version, now.count * 2)) break;
-        // somebody else has changed it meanwhile: look again
+        // another client has changed it meanwhile: try again
     }
     // [/count]
     while (seen != limit.get().count) std::this_thread::sleep_for(1ms);
