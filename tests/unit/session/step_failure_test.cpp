@@ -340,7 +340,7 @@ TEST_F(StepFailureTest, AGrantThatItsOwnerCannotNoteIsGivenBack) {
             {
                 const NoMoreMemory memory(n);
                 try {
-                    lock.acquire("acquire", [&] { return share; });
+                    lock.acquire("acquire", [&] { return Acquired{share}; });
                 } catch (const std::bad_alloc&) {
                 }
                 in_time = !NoMoreMemory::struck();
