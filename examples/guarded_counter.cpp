@@ -1,6 +1,6 @@
-// A counter in ZooKeeper that several workers raise, each under the lock: a worker that is stopped for a while and goes
-// on too late writes nothing, and a lost answer is found out about, not guessed. The last one hands the lock to
-// somebody else, who finishes the work and gives it back.
+// Several workers increase a counter in ZooKeeper, each under the lock. A worker that was stopped for a while and goes
+// on too late writes nothing. If an answer is lost, the library finds out what happened. In the end, the lock goes to
+// another process, which finishes the work and releases the lock.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -41,20 +41,20 @@ bool raise(zkrecipes::Session& session) {
     if (!grant) return false;
     // [transaction]
     const auto counter =
-        zkrecipes::read_node(session, "/counter/value", grant, 10s);  // what earlier holders wrote is in it
+        zkrecipes::read_node(session, "/counter/value", grant, 10s);  // contains what earlier holders wrote
     const std::string next = std::to_string(std::stoi(counter->data) + 1);
     Transaction transaction(grant);  // happens while the grant is held, or not at all
     transaction.set("/counter/value", next, counter->version).idempotent_in("/counter/commits");
     try {
         return transaction.try_commit_for(10s).has_value();
     } catch (const Error& error) {
-        if (error.errc() == Errc::lock_lost) return false;  // nothing was written; somebody else goes on
+        if (error.errc() == Errc::lock_lost) return false;  // nothing was written; another client goes on
         throw;
     }
     // [/transaction]
 }
 
-/// What a process would be told on its command line.
+/// In place of another process, which would get `text` on its command line.
 void finish_elsewhere(const std::string& hosts, const std::string& text) {
     // [bearer]
     zkrecipes::Session session(hosts);

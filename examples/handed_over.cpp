@@ -1,4 +1,4 @@
-// A lock that one thread takes and another one gives back: the work under it goes on elsewhere.
+// A lock that one thread acquires and another thread releases.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -16,14 +16,14 @@ int main(int argc, char** argv) {
         zkrecipes::SemaphoreMutex mutex(session, "/locks/import");
 
         zkrecipes::Grant grant = mutex.try_acquire_for(std::chrono::seconds(30));
-        if (!grant) return 75;  // somebody else had it all the time
+        if (!grant) return 75;  // another client had the lock all the time
         std::jthread worker([grant = std::move(grant)]() mutable {
             if (grant.held()) std::printf("imported, fencing token %lld\n", static_cast<long long>(grant.token()));
-            grant.release();  // by a thread that has not taken it
+            grant.release();  // by a thread that has not acquired it
         });
         worker.join();
         if (!mutex.try_lock_for(std::chrono::seconds(30))) return 75;
-        std::jthread([&] { mutex.unlock(); }).join();  // or without a grant
+        std::jthread([&] { mutex.unlock(); }).join();  // the same without a grant
         // [/semaphore_mutex]
         return 0;
     } catch (const zkrecipes::Error& error) {

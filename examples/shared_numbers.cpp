@@ -1,5 +1,5 @@
-// Several workers number invoices, so that no number is given twice, also when the connection breaks in between. How
-// many each may write at a time is a value that all of them follow and that anybody may change while they run.
+// Several workers number invoices. No number is given twice, even if the connection breaks meanwhile. A shared value
+// limits how many invoices each may write at a time. All workers follow it, and any client may change it.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -1,7 +1,7 @@
-// The workers of a job: each is a member of a group that says what it does, they wait until they are let go, begin when
-// all are there, and end when all are done.
+// The workers of a job. Each is a member of a group, and publishes what it does. They wait at a barrier, begin when all
+// are there, and end when all are done.
 //   workers HOSTS ID WORKERS      one worker
-//   workers HOSTS --go WORKERS    waits until so many are there and lets them go
+//   workers HOSTS --go WORKERS    waits until so many are there and opens the barrier
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -30,12 +30,12 @@ int run_worker(const char* hosts, const char* id, int workers) {
 
     // [barrier]
     zkrecipes::Barrier gate(session, "/jobs/report/gate");
-    if (!gate.wait(1min)) return 1;  // closed: somebody is still preparing
+    if (!gate.wait(1min)) return 1;  // the barrier was not opened in time
     // [/barrier]
 
     // [double_barrier]
     zkrecipes::DoubleBarrier together(session, "/jobs/report/together", workers);
-    if (!together.enter(1min)) return 1;  // not all came; we are out again
+    if (!together.enter(1min)) return 1;  // not all came in time; this worker has left again
     member.set_payload("at work");
     work();
     member.set_payload("done");

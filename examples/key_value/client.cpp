@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
 
-/// A name that nobody else has.
+/// A name that no other client has.
 std::string new_name() {
     std::random_device random;
     std::string out;
@@ -53,7 +53,7 @@ void Client::leave(Deadline deadline) {
 std::string Client::write(const std::string& verb, const std::string& key, const std::string& text, Deadline deadline) {
     if (!known_) ask("hello " + name_, deadline);
     known_ = true;
-    // The number is used up, whatever becomes of this call: the same one for another write would be taken for this one.
+    // Even if this call fails, the next write needs another number. Otherwise the service would take it for this one.
     ++number_;
     const std::string said = ask(verb + " " + name_ + " " + std::to_string(number_) + " " + key + " " + text, deadline);
     return said.substr(3);
@@ -64,7 +64,7 @@ std::optional<std::string> Client::read(const std::string& verb, const std::stri
     return said == "none" ? std::nullopt : std::optional(said.substr(3));
 }
 
-/// The same line, word for word, until somebody says what has become of it.
+/// Sends the same line again until a process has answered it.
 std::string Client::ask(const std::string& line, Deadline deadline) {
     std::string last = "no connection";
     while (!deadline.is_passed()) {
@@ -77,13 +77,13 @@ std::string Client::ask(const std::string& line, Deadline deadline) {
         } else {
             turn_to(servers_[++next_ % servers_.size()]);
         }
-        std::this_thread::sleep_for(kPause);  // an election takes its time
+        std::this_thread::sleep_for(kPause);  // an election takes a while
     }
     throw NoAnswer("no answer to '" + line + "': " + last);
 }
 
-/// Empty: the connection is not there, has broken, or is silent. Then it is over, so that a late answer to this line is
-/// not taken for one to the next.
+/// Returns empty if there is no connection, it breaks, or no answer comes in time. Then it closes the connection, so
+/// that a late answer to this line is not taken for the answer to the next one.
 std::optional<std::string> Client::ask_once(const std::string& line) {
     stream_.expires_after(patience_);
     if (!stream_.socket().is_open()) {

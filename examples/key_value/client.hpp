@@ -12,23 +12,24 @@
 
 namespace key_value {
 
-/// Nobody has answered in time. Whether a write has happened is not known, until the next one is answered.
+/// No process has answered in time. It is not known whether a write has happened, until the next write is answered.
 struct NoAnswer : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
-/// The service will not do it, however often it is asked; nothing has happened.
+/// The service refuses the request, and has changed nothing. Asking again does not help.
 struct Refused : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A client of the key-value service: finds the leader, and asks again until there is an answer. A write that is
-/// answered has happened exactly once, however often it had to be asked, and whoever had to be asked. Not safe for
-/// concurrent use: one write of one client is under way at a time.
+/// A client of the key-value service: finds the leader, and sends a request again until there is an answer. A write
+/// that is answered has happened exactly once, even if it was sent several times and to several processes. Not safe for
+/// concurrent use: a client sends one write at a time.
 class Client {
 public:
     using Deadline = zkrecipes::Deadline;
 
-    /// `servers`: some or all, host:port. Who has not answered within `patience` is left for another one.
+    /// `servers`: the addresses of some or all processes, host:port. If a process has not answered within `patience`,
+    /// the client asks another one.
     explicit Client(std::vector<std::string> servers,
                     std::chrono::milliseconds patience = std::chrono::milliseconds(2000));
 
@@ -36,9 +37,9 @@ public:
     long long add(const std::string& key, long long amount, Deadline deadline);  ///< the value after it
     void put(const std::string& key, const std::string& value, Deadline deadline);
     std::optional<std::string> get(const std::string& key,
-                                   Deadline deadline);  ///< what was acknowledged before is in it
+                                   Deadline deadline);                           ///< contains every acknowledged write
     std::optional<std::string> peek(const std::string& key, Deadline deadline);  ///< may be old
-    void leave(Deadline deadline);  ///< The service may forget us. The client can go on: under another name.
+    void leave(Deadline deadline);  ///< The service may forget this client. The object can go on, with a new name.
 
     const std::string& name() const { return name_; }
 
@@ -52,10 +53,10 @@ private:
     std::vector<std::string> servers_;
     std::chrono::milliseconds patience_;
     std::size_t next_ = 0;  // of servers_
-    std::string server_;    // whom we ask
+    std::string server_;    // the one that is asked
     boost::asio::ip::tcp::iostream stream_;
     std::string name_;
-    std::uint64_t number_ = 0;  // of the last write; 0: the service does not know us yet
+    std::uint64_t number_ = 0;  // of the last write; 0: the service does not know this client yet
     bool known_ = false;
 };
 

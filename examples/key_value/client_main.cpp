@@ -1,9 +1,9 @@
-// Asks the key-value service, through whichever process leads.
+// Sends one request to the leader of the key-value service.
 //
 //     key_value_client ADDRESS,ADDRESS… get KEY | peek KEY | put KEY VALUE | add KEY [AMOUNT]
 //
-// Exit code 0: done, the value on standard output. 1: there is no such key. 69: nobody answered for a minute, and
-// whether it has happened is not known. 65: refused.
+// Exit code 0: done, the value on standard output. 1: there is no such key. 69: no answer for a minute; a
+// write may have happened or not. 65: refused.
 #include <cstdio>
 #include <exception>
 #include <sstream>

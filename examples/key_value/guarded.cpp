@@ -1,4 +1,4 @@
-// In a file of its own: a test puts another one in its place, which has no guard, and sees that writes are lost then.
+// In a file of its own: a test replaces it by a version without the guard, and checks that writes are lost then.
 #include "store.hpp"
 
 namespace key_value {

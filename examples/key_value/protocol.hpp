@@ -8,29 +8,29 @@
 
 namespace key_value {
 
-/// What clients ask, one line each; CLIENT is a name that a client has made up for itself and nobody else uses:
+/// The requests of clients, one line each. CLIENT is a name that the client has chosen, and that no other client uses:
 ///
 ///     hello CLIENT                      from now on the service remembers what it has done for CLIENT
-///     add CLIENT NUMBER KEY AMOUNT      NUMBER: 1, 2, 3 … for each write of CLIENT; the same when it is asked again
+///     add CLIENT NUMBER KEY AMOUNT      NUMBER: 1, 2, 3 … for each write of CLIENT; the same if it is sent again
 ///     put CLIENT NUMBER KEY TEXT
 ///     bye CLIENT                        … and forgets it
-///     get KEY                           what the leader knows: all that was acknowledged to anybody
-///     peek KEY                          what any of the processes knows: may be old
+///     get KEY                           from the leader: contains every acknowledged write
+///     peek KEY                          from any process: may be old
 ///
 /// Answers, one line each:
 ///
-///     ok [VALUE]       it has happened, once
+///     ok [VALUE]       the request was executed, once
 ///     none             there is no such key
-///     leader ADDRESS   not here: ask there
-///     retry WHY        ask again, with the same NUMBER, here or elsewhere: it may or may not have happened
-///     refused WHY      asking again does not help; nothing has happened
+///     leader ADDRESS   this process does not lead: ask the one at ADDRESS
+///     retry WHY        send it again, with the same NUMBER, to any process: it may have been executed or not
+///     refused WHY      nothing was changed, and sending it again does not help
 struct Request {
     std::string verb, client, key, text;
     std::uint64_t number = 0;
 
     bool is_write() const { return verb == "add" || verb == "put"; }
 
-    /// Empty: it makes no sense.
+    /// Empty if the line is not a request.
     static std::optional<Request> parse(const std::string& line) {
         Request out;
         std::istringstream in(line);

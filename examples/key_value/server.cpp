@@ -1,10 +1,10 @@
-// One process of a replicated key-value service: of all that are started, one leads and does the writing, the others
-// send clients to it. The data are in ZooKeeper, so there is nothing to copy when another one leads.
+// One process of a replicated key-value service. One of the processes leads and does the writes; the others redirect
+// clients to it. The data are in ZooKeeper, so a new leader has nothing to copy.
 //
 //     key_value_server HOSTS ADDRESS [SESSION_TIMEOUT_MS]
 //
-// ADDRESS (host:port) is where it listens, and how clients and the other processes know it. TERM ends it: it resigns,
-// and the next one leads at once.
+// The process listens at ADDRESS (host:port). Clients and the other processes know it by this address. On SIGTERM it
+// resigns and ends, and the next process leads at once.
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -50,12 +50,12 @@ constexpr const char* kRoot = "/kv";
 constexpr int kThreads = 8;  // each does one request at a time, and waits for ZooKeeper meanwhile
 constexpr std::size_t kLongestLine = 100'000;
 
-/// Stands for election for as long as it lives, and knows who leads.
+/// A candidate of the election, from its constructor to its destructor. Knows the leader.
 class Member {
 public:
     Member(zkrecipes::Session& session, const std::string& address)
         : session_(session),
-          election_(session, std::string(kRoot) + "/leader", {.id = address}),  // the id says where to find us
+          election_(session, std::string(kRoot) + "/leader", {.id = address}),  // clients find the leader by its id
           subscription_(election_.observe([this](const auto& leader) { told(leader); })),
           thread_([this](const std::stop_token& stop) { stand(stop); }) {}
 
@@ -66,15 +66,14 @@ public:
             if (request->verb == "peek") return key_value::peek(session_, kRoot, *request);
             const auto store = leading();
             return store ? store->answer(*request) : elsewhere();
-        } catch (
-            const std::exception& error) {  // lock_lost: not written; outcome_unknown: who knows; others: not written
+        } catch (const std::exception& error) {  // outcome_unknown: perhaps written; all others: not written
             return std::string("retry ") + error.what();
         }
     }
 
 private:
-    /// One term after the other. A store that is still in use by requests lives until they are done, so its leadership
-    /// is given back neither too early nor never.
+    /// Leads for one term after the other. Requests share the ownership of the store, so the leadership is released
+    /// when the last request that uses it has ended.
     void stand(const std::stop_token& stop) {
         while (!stop.stop_requested()) {
             try {
@@ -87,7 +86,7 @@ private:
                 serve_with(nullptr);
             } catch (const Error& error) {
                 if (error.errc() == Errc::closed) return;
-                std::fprintf(stderr, "the term ended: %s\n", error.what());  // the next one will tell
+                std::fprintf(stderr, "the term ended: %s\n", error.what());  // the loop campaigns again
             }
         }
     }
@@ -97,14 +96,14 @@ private:
             const std::lock_guard lock(mutex_);
             changed_.notify_all();
         });
-        std::unique_lock lock(
-            mutex_);  // behind the callback, which may run at once and here, and is awaited at its end
+        // Locked only now: the callback may run in the constructor above, and its destructor waits for the callback.
+        std::unique_lock lock(mutex_);
         changed_.wait(lock, stop, [&] { return lost.stop_requested(); });
     }
 
     void serve_with(std::shared_ptr<Store> store) {
         const std::lock_guard lock(mutex_);
-        store_.swap(store);  // the former one ends outside
+        store_.swap(store);  // the former store is destroyed after the unlock
     }
     std::shared_ptr<Store> leading() {
         const std::lock_guard lock(mutex_);
@@ -124,15 +123,15 @@ private:
     zkrecipes::LeaderElection election_;
     std::mutex mutex_;  // guards store_ and leader_
     std::condition_variable_any changed_;
-    std::shared_ptr<Store> store_;  // while we lead
-    std::string leader_;            // as far as we know; empty: nobody
+    std::shared_ptr<Store> store_;  // null: this process does not lead
+    std::string leader_;            // the latest known leader; empty: none
     zkrecipes::Subscription subscription_;
     std::jthread thread_;
 };
 
 asio::awaitable<void> serve(tcp::socket socket, Member& member) {
     std::string buffer;
-    for (;;) {  // until the client closes: that is an exception
+    for (;;) {  // until the client closes the connection, which throws
         const auto size = co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLongestLine), '\n',
                                                           asio::use_awaitable);
         const std::string answer = member.answer(buffer.substr(0, size - 1)) + "\n";
@@ -150,7 +149,7 @@ asio::awaitable<void> listen(tcp::acceptor acceptor, Member& member) {
             asio::co_spawn(executor, serve(std::move(socket), member), asio::detached);
             continue;
         }
-        // No descriptor is free, or the client has gone again: those who are connected are served on.
+        // No descriptor is free, or the client has disconnected. The service goes on with its other clients.
         std::fprintf(stderr, "cannot accept a client: %s\n", error.message().c_str());
         asio::steady_timer pause(executor, std::chrono::milliseconds(100));
         co_await pause.async_wait(asio::use_awaitable);
@@ -180,7 +179,7 @@ int main(int argc, char** argv) {
         asio::io_context io(kThreads);
         asio::signal_set signals(io, SIGINT, SIGTERM);
         signals.async_wait([&](auto, int) { io.stop(); });
-        tcp::acceptor acceptor(io, endpoint_of(argv[2]));  // before it can lead: who is sent to us finds us
+        tcp::acceptor acceptor(io, endpoint_of(argv[2]));  // before this process can lead and clients come
         Member member(session, argv[2]);
         asio::co_spawn(io, listen(std::move(acceptor), member), [](const std::exception_ptr& error) {
             if (error) std::rethrow_exception(error);

@@ -70,9 +70,9 @@ std::string Store::hello(const Request& request) {
     return "ok";
 }
 
-// A write that is still on its way somewhere finds no record afterwards, and is refused. A client that ends without a
-// word leaves its record: a service with many clients would let its leader remove those that are a day old, and no
-// write may be asked again after that day.
+// A write of this client that arrives later finds no record, and is refused. If a client ends without "bye", its record
+// stays. A service with many clients would let its leader remove records that are older than a day. Then a client must
+// not send a write again after more than a day.
 std::string Store::bye(const Request& request) {
     Transaction transaction = guarded(session_, leadership_);
     transaction.remove(record_path(request));
@@ -103,8 +103,8 @@ std::string Store::write(const Request& request) {
     Transaction transaction = guarded(session_, leadership_);
     node ? transaction.set(data_path(request), *value) : transaction.create(data_path(request), *value);
     transaction.set(record_path(request), std::to_string(request.number) + " " + answer);
-    // lock_lost: nothing was written, the client asks the next leader. outcome_unknown: it asks, too, and if that is us
-    // again, the read above is behind this transaction on the same session, and so knows.
+    // lock_lost: nothing was written; the client asks the next leader. outcome_unknown: the client asks again, too. If
+    // this process still leads then, the read above comes after this transaction on the same session, and sees it.
     if (!transaction.try_commit_until(kPatience)) return "retry no server answers";
     return answer;
 }

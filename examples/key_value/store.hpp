@@ -12,38 +12,36 @@
 
 namespace key_value {
 
-/// What a leader does for its clients, for as long as it leads. The data are in ZooKeeper:
+/// Executes the requests of clients, as long as this process leads. The data are in ZooKeeper:
 ///
 ///     <root>/data/<key>        the value
-///     <root>/clients/<client>  the NUMBER of the client's last write, and what it was answered
+///     <root>/clients/<client>  the NUMBER of the client's last write, and the answer to it
 ///
-/// A write changes both in one transaction, guarded by the leadership. So for every write that is asked again, because
-/// its answer was lost, or the leader was, there is one of two states: the record has its NUMBER, then it has happened
-/// and the answer is in the record; or it has not, then nothing has happened. Nobody has to guess, and nothing happens
-/// twice. It needs three things, and each of them is here because without it there is a history in which an
-/// acknowledged write is lost or counts twice:
+/// A write changes both nodes in one transaction that requires the leadership. A client may send a write again, because
+/// the answer or the leader was lost. If the record then contains the NUMBER of this write, the write has happened, and
+/// the record contains the answer. Otherwise the write has not happened. So no write happens twice. This needs three
+/// rules. Without any one of them, an acknowledged write could be lost or could happen twice:
 ///
-/// 1. The record is read at a point at which we lead (read_node within the grant), so that all that former leaders
-/// wrote
-///    is in it, and all that this one wrote before, of which it may not know whether it has happened.
-/// 2. Between this read and the write nobody else writes: no other process, because the write happens while we lead or
-///    not at all; no other thread, because of the mutex.
-/// 3. A client numbers its writes, and has one of them under way at a time.
+/// 1. The store reads the record while this process leads (read_node within the grant). So the record contains all
+///    writes of former leaders, and all earlier writes of this one, also those whose outcome it does not know.
+/// 2. Between this read and the write, nothing else is written. Other processes cannot write, because the transaction
+///    requires the leadership. Other threads cannot write, because of the mutex.
+/// 3. A client numbers its writes, and sends the next write only when it has the answer to the last one.
 ///
 /// Safe for concurrent use.
 class Store {
 public:
-    /// Whoever uses the store last resigns with it.
+    /// The destructor releases the leadership.
     Store(zkrecipes::Session& session, std::string root, zkrecipes::Grant leadership);
 
-    /// Makes the directories where they are missing. Throws Error as Transaction::commit does.
+    /// Creates the directories if they are missing. Throws Error as Transaction::commit does.
     void prepare();
 
     bool leads() const { return leadership_.held(); }
     std::stop_token lost() const { return leadership_.lost(); }
 
-    /// The answer to anything but "peek". Blocks. Throws Error: nothing has happened, or it is not known whether it
-    /// has; either way the client asks again.
+    /// The answer to any request except "peek". Blocks. Throws Error if the request was not executed, or if this is
+    /// not known. In both cases, the client sends the request again.
     std::string answer(const Request& request);
 
 private:
@@ -58,15 +56,15 @@ private:
     zkrecipes::Session& session_;
     const std::string root_;
     const zkrecipes::Grant leadership_;
-    // One write at a time, from the read of the record to the answer of the transaction. A mutex for each key and
-    // client would do as well; it would have to be one of Boost.Fiber's if requests were fibers.
+    // Held from the read of the record to the answer to the transaction. One mutex for each key and client would also
+    // be correct. If requests ran on fibers, it would have to be a mutex of Boost.Fiber.
     std::mutex writing_;
 };
 
-/// What any process may answer to "peek": as much as the server that it is connected to knows.
+/// The answer to "peek", from any process: the value that the connected ZooKeeper server has.
 std::string peek(zkrecipes::Session& session, const std::string& root, const Request& request);
 
-/// A transaction that happens while we lead, or not at all.
+/// A transaction that happens only while this process leads.
 zkrecipes::Transaction guarded(zkrecipes::Session& session, const zkrecipes::Grant& leadership);
 
 }  // namespace key_value
