@@ -68,7 +68,10 @@ const Scenario kScenarios[] = {
     {"LeaseDeletedAtOnce", Patience::wait, 2, 2,
      [](SemaphoreWorld& w) {
          w.terms.writable = false;
-         w.before_lease_read = [&w] { w.remove_lease(w.my_leases().front()); };
+         w.before_lease_read = [&w] {
+             w.remove_lease(w.my_leases().front());
+             w.others_came = true;  // and the other one of its own is in the way until it is deleted
+         };
      }},
     {"DataForbidden", Patience::wait, 3, 2,
      [](SemaphoreWorld& w) {
