@@ -59,7 +59,7 @@ public:
     explicit operator bool() const noexcept { return share_ != nullptr; }
 
     /// Why the call that returned this empty grant did not get the lock. `none` if the grant is not empty, was released
-    /// or moved from, or was not returned by an acquire. Says what was known when the call ended, and asks nobody.
+    /// or moved from, or was not returned by an acquire. Says what was known when the call ended; sends no request.
     Missed missed() const noexcept { return missed_; }
 
     /// Whether it is guaranteed, now, that no other client holds the lock. (After a shared acquire: no exclusive
