@@ -116,6 +116,8 @@ def problems_of(root):
             problems.append(f"{PAGE}: the command that measures {path.stem} is not there")
         if machine(path).startswith("brief"):
             problems.append(f"docs/capacity/{path.name} is from a brief run")
+    problems += [f"{PAGE}: the table {name} has no CSV file: run scripts/capacity" for name in names
+                 if name not in DERIVED and name != "machine" and not (root / "docs/capacity" / f"{name}.csv").exists()]
     if not names:
         problems.append(f"{PAGE}: no tables found: has something moved?")
     return problems
@@ -133,6 +135,7 @@ def self_test():
         (good, data.replace("# a", "# brief: a"), "docs/capacity/a.csv is from a brief run"),
         (good.replace("a.svg", "b.svg"), data, differs),
         (good.replace("table: a", "table: b"), data, f"{PAGE}: no table, or several, from a.csv"),
+        (good.replace("table: a", "table: b"), data, f"{PAGE}: the table b has no CSV file: run scripts/capacity"),
         (good.replace("--only a", ""), data, f"{PAGE}: the command that measures a is not there"),
         (good + good, data, f"{PAGE}: no table, or several, from a.csv"),
         ("", data, f"{PAGE}: no tables found: has something moved?"),
