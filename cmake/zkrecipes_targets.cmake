@@ -66,6 +66,9 @@ function(zkrecipes_layer name)
     # Also where tests and tools are compiled several files at a time, each file of the library stands alone: that is how users
     # compile it, and tests/package finds the objects in ccache.
     set_target_properties(zkrecipes_${name} PROPERTIES UNITY_BUILD OFF)
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ takes the unnamed namespace of a file that it compiles together with others for that of a header.
+    target_compile_options(zkrecipes_${name} PRIVATE -Wno-subobject-linkage)
   endif()
   target_include_directories(zkrecipes_${name} PUBLIC "${PROJECT_SOURCE_DIR}/include" "${ZKRECIPES_SOURCES}/src")
   target_link_libraries(zkrecipes_${name} PUBLIC zkrecipes_build_flags spdlog::spdlog Boost::fiber Boost::context
