@@ -132,8 +132,8 @@ public:
                 if (runner_.blocks()) steps_.begin(runner_, {});
                 return runner_.blocks();
             }
-            std::coroutine_handle<> await_suspend(std::coroutine_handle<> outer) {
-                return steps_.prepare(runner_, outer);
+            std::coroutine_handle<> await_suspend(std::coroutine_handle<> awaiting) {
+                return steps_.prepare(runner_, awaiting);
             }
             T await_resume() { return steps_.take(); }
 

@@ -85,7 +85,7 @@ TEST(RetryPolicyTest, ACallableMayNotDoHarm) {
     // What it throws ends the call that asks it: CallsFromAPolicyTest.
     const RetryPolicy throws([](const RetryState&) -> std::optional<Milliseconds> { throw std::runtime_error("x"); });
     EXPECT_THROW((void)throws.next(failed(1)), std::runtime_error);
-    EXPECT_THROW(RetryPolicy(RetryPolicy::Decide()), Error);
+    EXPECT_THROW(RetryPolicy{RetryPolicy::Decide()}, Error);
 }
 
 TEST(RetryPolicyTest, ACallableSeesTheState) {
