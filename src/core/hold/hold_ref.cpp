@@ -38,6 +38,7 @@ bool HoldRef::last_one_left() noexcept {
 }
 
 void HoldRef::end_hold_inside() {
+    end_at_limit();
     if (node_ != NodeIs::own) return;  // its limit had passed
     stop_limit();
     if (heir_ && (heir_->stays(*this) || heir_->take_over(*this))) {
@@ -98,12 +99,20 @@ void HoldRef::limit_passed() {
     core_->defer([heir = std::move(heir_)] {});
 }
 
+/// A release that comes between the end and its timer, for example after the machine slept: the end was first.
+void HoldRef::end_at_limit() {
+    if (limit_ == 0 || !hold_->limit_has_passed(core_->runtime().now())) return;
+    stop_limit();
+    limit_passed();
+}
+
 void HoldRef::stop_limit() {
     if (limit_ != 0) core_->cancel(std::exchange(limit_, 0));
 }
 
 /// For whoever waits until the node is gone.
 bool HoldRef::node_stays() {
+    end_at_limit();
     stop_limit();
     return node_ == NodeIs::of_others || (heir_ && heir_->stays(*this));
 }
@@ -180,7 +189,12 @@ void HoldRef::leave_later(Deadline deadline, std::stop_token stop, std::function
     const auto make = [this](Patience patience, Waiting::Done answer) {
         return std::make_shared<Leaving>(shared_from_this(), patience, std::move(answer));
     };
-    wait_later(core_, make, deadline, std::move(stop), std::move(done));
+    try {
+        wait_later(core_, make, deadline, std::move(stop), std::move(done));
+    } catch (...) {  // for want of memory: it was not started, and nobody else gives the hold back
+        core_->run_locked_or_post([self = shared_from_this()] { self->end_hold_inside(); });
+        throw;
+    }
 }
 
 }  // namespace zkrecipes::internal

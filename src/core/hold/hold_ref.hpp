@@ -97,6 +97,7 @@ private:
     void end_hold_inside();
     void delete_inside(std::function<void(bool)> gone);
     void limit_passed();
+    void end_at_limit();
     void stop_limit();
     bool node_stays();
 

@@ -51,6 +51,7 @@ public:
 
     /// It ends then at the latest. To be set before anybody else knows of it.
     void limit_to(Instant end) noexcept { limit_ns_ = end.time_since_epoch().count(); }
+    bool limit_has_passed(Instant now) const noexcept { return now.time_since_epoch().count() >= limit_ns_; }
 
     /// Sticky. True for the first caller only: that one requests the stop, on the notifier lane.
     bool mark_lost() noexcept;

@@ -200,8 +200,9 @@ void SessionMeter::missed(WaitRecord& wait, Missed why) {
 
 void SessionMeter::failed(WaitRecord& wait, const Error& error) {
     const Nanoseconds waited = wait_ends(wait);
-    wait.label_->meter->failed.add();
-    tell(EventQueue::Kind::common, std::exchange(wait.label_, nullptr), wait.id_,
+    const auto label = std::exchange(wait.label_, nullptr);
+    label->meter->failed.add();
+    tell(EventQueue::Kind::common, label, wait.id_,
          [error, waited](SessionEvents& listener, const EventSubject& subject) {
              listener.on_failed(subject, error, waited);
          });
@@ -239,8 +240,12 @@ void SessionMeter::lost(HoldRecord& hold, LossReason reason) noexcept {
 void SessionMeter::state_changed(SessionState state, const SessionInfo& info) {
     connected_now.set(state == SessionState::connected ? 1 : 0);
     if (!events_) return;
-    events_->push(EventQueue::Kind::certain,
-                  [state, info](SessionEvents& listener) { listener.on_state(state, info); });
+    try {
+        events_->push(EventQueue::Kind::certain,
+                      [state, info](SessionEvents& listener) { listener.on_state(state, info); });
+    } catch (...) {
+        events_->drop();  // for want of memory
+    }
 }
 
 }  // namespace internal

@@ -415,6 +415,21 @@ TEST_F(MaxHoldTest, WithADelayItCountsFromTheGrantAndItsEndIsNoRelease) {
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(MaxHoldTest, AReleaseAfterTheEndIsNoWordForTheNextOneEither) {
+    LockOptions of_lock = limited();
+    of_lock.delay_after_loss = 5s;
+    ExclusiveMutex mutex(*session, "/l", of_lock);
+    ask(mutex);
+    ASSERT_THAT(grants, SizeIs(1));
+    runtime->freeze_for(2s);  // the machine slept, and the session has not noticed
+    EXPECT_FALSE(grants[0].held());
+    grants[0].release();
+    serve();
+    EXPECT_THAT(children("/l"), IsEmpty());
+    EXPECT_THAT(nodes.at("/l").data, HasSubstr(R"("held":1)")) << "the next one waits: the owner may be at work";
+    EXPECT_EQ(leftovers(), "");
+}
+
 TEST_F(MaxHoldTest, TheTextOfAHoldEndsWithIt) {
     ExclusiveMutex mutex(*session, "/l", limited());
     ask(mutex);
