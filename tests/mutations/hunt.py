@@ -29,7 +29,7 @@ WAITERS = 2  # so many bugs are tried for each job, since some hang
 SIM_LIMIT_S = 30
 SURVIVORS = 0.05
 UNIT = ["base_unit_test", "client_unit_test", "session_unit_test", "step_failure_unit_test", "core_unit_test",
-        "multi_lock_unit_test"]
+        "multi_lock_unit_test", "async_unit_test"]
 PASSED = re.compile(r"^\[       OK \] ([^\s,]+).*\((\d+) ms\)$", re.M)
 BEGUN = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)$", re.M)
