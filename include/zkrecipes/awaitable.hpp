@@ -26,6 +26,7 @@ namespace zkrecipes {
 /// The coroutine continues on the session's notifier thread, which all callbacks of the session share. So before it
 /// blocks or computes for long, it must move to a thread of its own event loop or thread pool. An exception that leaves
 /// resume() is logged.
+/// There is one exception: release_and_wait_async() of an empty grant answers at once, on the thread of the caller.
 ///
 /// To cancel the call, request a stop on the token that was passed to it. If the coroutine is destroyed while it is
 /// suspended here, the result is dropped: a grant is released. It must not be destroyed while the notifier thread is
