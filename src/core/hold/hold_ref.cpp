@@ -75,13 +75,15 @@ void HoldRef::limit_to(std::chrono::milliseconds max_hold) {
     const Instant end = core_->runtime().now() + max_hold;
     hold_->limit_to(end);
     // By raw pointer: the timer is the session's. Neither it nor this object may be kept by the timer.
-    limit_ = core_->at(end, [weak = weak_from_this(), core = core_.get(), hold = hold_, bytes = reserved_bytes_] {
+    limit_ = core_->at(end, [weak = weak_from_this(), core = core_.get(), hold = hold_, bytes = reserved_bytes_,
+                             users = heir_ ? heir_->who_counts() : nullptr] {
         if (const auto self = weak.lock()) {
             self->limit_passed();
             return core->defer([self] {});
         }
         // Its lock object was destroyed while it was held: nobody gives it back.
-        if (core->limit_passed(hold)) return core->leave_node(hold);
+        const bool others = core->limit_passed(hold);  // false if they were lost
+        if (users ? !users->was_last(*hold) : others) return core->leave_node(hold);
         core->end_hold(hold, [weak = core->weak_from_this(), bytes, incarnation = hold->incarnation()](bool surely) {
             if (surely) give_back_reservation(weak, incarnation, bytes);
         });

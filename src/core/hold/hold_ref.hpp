@@ -33,6 +33,10 @@ public:
     virtual void given_back(HoldRef& share) = 0;
     /// After given_back(): the node is gone, and with it what it took of the session's budget.
     virtual void node_gone() {}
+    /// What knows the others who hold by the node. A timer of the session keeps it, so it must not keep the session.
+    virtual std::shared_ptr<HoldHeir> who_counts() { return nullptr; }
+    /// Of a hold whose lock object was destroyed, and whose time is over. True: nobody else holds by the node.
+    virtual bool was_last(const Hold&) { return true; }
 };
 
 /// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
@@ -70,8 +74,9 @@ public:
     /// The same without blocking: `done` is called on the notifier lane.
     void leave_later(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
-    /// *lock held*, before the caller knows of it: the hold ends so long after now, and its node is deleted then, also
-    /// if nobody leaves. Zero: no limit. A `before_delete` does not run then: it is for an owner who has given back.
+    /// *lock held*, before the caller knows of it, and after set_heir() where others may join: the hold ends so long
+    /// after now, and its node is deleted then, also if nobody leaves. Zero: no limit. A `before_delete` does not run
+    /// then: it is for an owner who has given back.
     void limit_to(std::chrono::milliseconds max_hold);
 
     /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the

@@ -17,8 +17,8 @@ std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
     if (!hold) return nullptr;
     auto share = std::make_shared<HoldRef>(core, std::move(hold), one->reserved_bytes(), one->token());
     share->describe(one->options());
-    share->limit_to(terms.max_hold);
     share->set_heir(shared_from_this());
+    share->limit_to(terms.max_hold);
     inside_.push_back({share, share->own_hold()});
     ++joined_;
     return share;
@@ -33,6 +33,12 @@ bool SharedNode::stays(HoldRef& share) {
     if (!share.core()->may_go_on(*share.own_hold())) closed_ = true;  // something of its owner may still come
     share.core()->leave_node(share.own_hold());
     return true;
+}
+
+bool SharedNode::was_last(const Hold& hold) {
+    closed_ = true;  // its owner may be at work
+    const auto out = std::erase_if(inside_, [&hold](const Inside& each) { return each.hold.get() == &hold; });
+    return out != 0 && inside_.empty();
 }
 
 std::shared_ptr<LocalShare> LocalShare::of(const std::shared_ptr<SessionCore>& core, const Queue& queue) {
@@ -92,8 +98,8 @@ private:
         AcquireOp::answer(how, error, std::move(detail));
     }
     void on_share(const std::shared_ptr<HoldRef>& share) override {
-        AcquireOp::on_share(share);
         shares_->held_by(share, now());
+        AcquireOp::on_share(share);
     }
 
     const std::shared_ptr<LocalShare> shares_;

@@ -26,6 +26,8 @@ private:
     bool stays(HoldRef& share) override;
     bool take_over(HoldRef&) override { return false; }
     void given_back(HoldRef&) override {}
+    std::shared_ptr<HoldHeir> who_counts() override { return shared_from_this(); }
+    bool was_last(const Hold& hold) override;
 
     struct Inside {
         std::weak_ptr<HoldRef> share;  // has this object as its heir; expired: stays until its hold is over

@@ -331,6 +331,57 @@ TEST_F(MaxHoldTest, AShareThatNobodyCanGiveBackDoesNotKeepTheNodeOfOthers) {
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(MaxHoldTest, AShareThatNobodyCanGiveBackDoesNotTakeTheNodeOfOneThatWasLost) {
+    LockOptions of_lock = limited(30s);
+    of_lock.local_handovers = 9;
+    of_lock.local_turn = 60s;
+    ReadWriteLock lock(*session, "/l", of_lock);
+    const std::size_t before = session->stats().node_bytes;
+    EXPECT_EQ(served([&] {
+                  ReadWriteLock destroyed(*session, "/l", of_lock);
+                  ReadWriteLock another(*session, "/l", of_lock);
+                  destroyed.lock_shared();
+                  another.lock_shared();
+                  runtime->freeze_for(1s);
+                  lock.acquire_shared_async(Deadline::never(), {}, take());
+                  while (grants.empty()) boost::this_fiber::yield();
+              }),
+              "ok");
+    ASSERT_THAT(children("/l"), SizeIs(1));
+    const std::size_t of_node = session->stats().node_bytes - before;
+    client().disconnect();
+    runtime->advance(5s);  // the lease passes, and the session lives
+    client().connect(owner);
+    EXPECT_FALSE(grants.at(0).held());
+    pass(24500ms);
+    EXPECT_THAT(children("/l"), SizeIs(1)) << "the owner of the other one may be at work";
+    EXPECT_EQ(session->stats().node_bytes, before + of_node);
+    grants.clear();
+    serve();
+    EXPECT_THAT(children("/l"), IsEmpty());
+    pass(30s);
+    EXPECT_EQ(session->stats().node_bytes, before) << "given back once";
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(MaxHoldTest, SharesThatNobodyCanGiveBackAndThatWereLostEndWithTheTimeOfTheLast) {
+    LockOptions of_lock = limited(30s);
+    of_lock.local_handovers = 9;
+    of_lock.local_turn = 60s;
+    EXPECT_EQ(served([&] {
+                  ReadWriteLock(*session, "/l", of_lock).lock_shared();
+                  runtime->freeze_for(1s);
+                  ReadWriteLock(*session, "/l", of_lock).lock_shared();
+              }),
+              "ok");
+    client().disconnect();
+    runtime->advance(5s);
+    client().connect(owner);
+    pass(60s);
+    EXPECT_THAT(children("/l"), IsEmpty());
+    EXPECT_EQ(leftovers(), "");
+}
+
 // ---- the recipes --------------------------------------------------------------------------------------------------
 
 TEST_F(MaxHoldTest, AReentrantGrantIsTheSameHold) {
