@@ -8,13 +8,15 @@ std::string random_uuid(Runtime& runtime) {
     std::uint64_t low = runtime.random();
     high = (high & ~std::uint64_t{0xF000}) | 0x8000;                         // version 8: custom
     low = (low & ~(std::uint64_t{0xC} << 60)) | (std::uint64_t{0x8} << 60);  // variant 1
-    std::string text;
-    text.reserve(36);
-    for (int i = 0; i < 32; ++i) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) text.push_back('-');
-        const std::uint64_t half = i < 16 ? high : low;
-        text.push_back(kDigits[(half >> (60 - 4 * (i % 16))) & 0xF]);
-    }
+    std::string text = "00000000-0000-0000-0000-000000000000";
+    const auto write = [&](std::size_t at, std::size_t digits, std::uint64_t number) {
+        for (std::size_t i = at + digits; i-- > at; number >>= 4) text[i] = kDigits[number & 0xF];
+    };
+    write(0, 8, high >> 32);
+    write(9, 4, high >> 16);
+    write(14, 4, high);
+    write(19, 4, low >> 48);
+    write(24, 12, low);
     return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 
 #include <zkrecipes/error.hpp>
 
@@ -79,6 +80,12 @@ std::string printable(std::string_view path) {
     return shown;
 }
 
+/// string_view's own search looks at one byte after the other.
+std::size_t last_slash(std::string_view path) {
+    const auto* const found = static_cast<const char*>(memrchr(path.data(), '/', path.size()));
+    return found == nullptr ? std::string_view::npos : static_cast<std::size_t>(found - path.data());
+}
+
 }  // namespace
 
 std::string path_problem(std::string_view path) {
@@ -127,11 +134,11 @@ std::string join_path(std::string_view directory, std::string_view rest) {
 }
 
 std::string_view parent_path(std::string_view path) {
-    const std::size_t slash = path.rfind('/');
+    const std::size_t slash = last_slash(path);
     return slash == std::string_view::npos || slash == 0 ? std::string_view("/") : path.substr(0, slash);
 }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) { return path.substr(last_slash(path) + 1); }
 
 std::vector<std::string> ancestors(std::string_view path) {
     std::vector<std::string> result;

@@ -84,7 +84,7 @@ public:
     using ChildrenDone = std::function<void(Rc, std::vector<std::string> names, const NodeStat&)>;
     using MultiDone = std::function<void(Rc, std::vector<MultiResult>)>;
 
-    virtual void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+    virtual void create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                         CreateDone done) = 0;
     virtual void remove(const std::string& path, std::int32_t version, VoidDone done) = 0;
     virtual void exists(const std::string& path, bool watch, StatDone done) = 0;

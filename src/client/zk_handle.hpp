@@ -31,7 +31,7 @@ public:
     ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events);
     ~ZkHandle() override;
 
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+    void create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                 CreateDone done) override;
     void remove(const std::string& path, std::int32_t version, VoidDone done) override;
     void exists(const std::string& path, bool watch, StatDone done) override;

@@ -20,19 +20,19 @@ constexpr std::size_t kMaxInFlight = 4000;
 constexpr std::size_t kWindow = 1000;
 constexpr std::size_t kNamesPerWeight = 32;
 
-ZkRequest& make(ZkRequest::List& list, ZkRequest::Kind kind, const std::string& path, ZkRequest::Done done) {
-    ZkRequest& request = list.emplace_back(kind, path, std::move(done));
+ZkRequest& make(ZkRequest::List& list, ZkRequest::Kind kind, std::string path, ZkRequest::Done done) {
+    ZkRequest& request = list.emplace_back(kind, std::move(path), std::move(done));
     request.self = list.begin();
     return request;
 }
 
 }  // namespace
 
-void ZkHandle::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+void ZkHandle::create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                       CreateDone done) {
     ZkRequest::List made;
-    ZkRequest& request = make(made, ZkRequest::Kind::create, path, std::move(done));
-    request.data = data;
+    ZkRequest& request = make(made, ZkRequest::Kind::create, std::move(path), std::move(done));
+    request.data = std::move(data);
     request.acl = acl;
     request.mode = mode;
     submit(std::move(made));

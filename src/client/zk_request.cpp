@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <utility>
+
+#include <boost/container/small_vector.hpp>
 
 #include "base/paths.hpp"
 #include "client/wire_size.hpp"
@@ -74,6 +78,8 @@ int flags_of(CreateMode mode) {
 /// An access list as the C client reads it. Points into the list that it was made from.
 class AclView {
 public:
+    AclView(const AclView&) = delete;
+    AclView& operator=(const AclView&) = delete;
     explicit AclView(const std::vector<Acl>& acl) {
         entries_.reserve(acl.size());
         for (const Acl& entry : acl) {
@@ -85,7 +91,7 @@ public:
     const ACL_vector* get() const { return &vector_; }
 
 private:
-    std::vector<ACL> entries_;
+    boost::container::small_vector<ACL, 4> entries_;
     ACL_vector vector_{};
 };
 
@@ -107,9 +113,10 @@ void on_stat(int rc, const Stat* stat, const void* data) {
 
 void on_create(int rc, const char* path, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
-    request.handle->finish(request, [&](ZkRequest& r) {
+    const auto give = [&](ZkRequest& r) {
         std::get<Client::CreateDone>(r.done)(rc_of(rc), path == nullptr ? "" : path, stat_of(stat));
-    });
+    };
+    request.handle->finish(request, std::ref(give));
 }
 
 void on_get(int rc, const char* value, int length, const Stat* stat, const void* data) {
@@ -139,7 +146,6 @@ void on_children(int rc, const String_vector* strings, const Stat* stat, const v
 struct ZkMultiBuffers {
     explicit ZkMultiBuffers(const std::vector<MultiOp>& requests)
         : ops(requests.size()), results(requests.size()), names(requests.size()), stats(requests.size()) {
-        acls.reserve(requests.size());
         for (std::size_t i = 0; i < requests.size(); ++i) {
             const MultiOp& request = requests[i];
             const char* path = request.path.c_str();
@@ -181,7 +187,7 @@ struct ZkMultiBuffers {
     std::vector<zoo_op_result_t> results;
     std::vector<std::vector<char>> names;
     std::vector<Stat> stats;
-    std::vector<AclView> acls;
+    std::deque<AclView> acls;
 };
 
 namespace {

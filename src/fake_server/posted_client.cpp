@@ -80,9 +80,11 @@ void PostedClient::post(Ask ask, Refuse refuse) {
     if (!posted) runtime_->post(internal::Lane::protocol, std::move(refuse));
 }
 
-void PostedClient::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl,
-                          internal::CreateMode mode, CreateDone done) {
-    post([=](sim::SimClient& to) { to.create(path, data, acl, mode, done); }, [done] { done(Rc::closed, {}, {}); });
+void PostedClient::create(std::string path, std::string data, const std::vector<Acl>& acl, internal::CreateMode mode,
+                          CreateDone done) {
+    post([=, path = std::move(path),
+          data = std::move(data)](sim::SimClient& to) { to.create(path, data, acl, mode, done); },
+         [done] { done(Rc::closed, {}, {}); });
 }
 
 void PostedClient::remove(const std::string& path, std::int32_t version, VoidDone done) {

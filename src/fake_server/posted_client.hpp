@@ -17,8 +17,8 @@ public:
                  const internal::ClientOptions& options, std::shared_ptr<internal::ClientEvents> events);
     ~PostedClient() override;
 
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl,
-                internal::CreateMode mode, CreateDone done) override;
+    void create(std::string path, std::string data, const std::vector<Acl>& acl, internal::CreateMode mode,
+                CreateDone done) override;
     void remove(const std::string& path, std::int32_t version, VoidDone done) override;
     void exists(const std::string& path, bool watch, StatDone done) override;
     void get(const std::string& path, bool watch, GetDone done) override;

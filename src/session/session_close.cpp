@@ -35,7 +35,7 @@ void SessionCore::continue_close() {
 void SessionCore::on_last_handle_closed() {
     if (closed_) return;
     log().info("session {:#x}: closed", printable_id());
-    for (const auto& waiter : close_waiters_) defer([waiter] { waiter->set(); });
+    for (const auto& waiter : close_waiters_) wake(waiter);
     close_waiters_.clear();
     closed_ = true;
     if (core_gone_) stop_lanes(false);
@@ -54,7 +54,7 @@ bool SessionCore::wait_closed(bool bounded) {
             timer = at(runtime().now() + options().close_timeout, [this, event] {
                 log().warn("session {:#x}: close() gives up waiting; the servers end the session at its timeout",
                            printable_id());
-                defer([event] { event->set(); });
+                wake(event);
             });
         }
     });

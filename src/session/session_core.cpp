@@ -165,7 +165,7 @@ void SessionCore::wake_connect_waiters() {
         waiter->connected = connected();
         waiter->closed = closed_because() != nullptr;
         const bool at_once = failed_ && fibers_work_here();  // memory may be short
-        at_once ? waiter->event.set() : defer([waiter] { waiter->event.set(); });
+        at_once ? waiter->event.set() : wake({waiter, &waiter->event});
     }
     connect_waiters_.clear();
 }
@@ -174,7 +174,7 @@ bool SessionCore::wait_connected(Deadline deadline, std::stop_token stop) {
     throw_if_inherited("wait_connected", {});
     const auto waiter = std::make_shared<ConnectWaiter>();
     const auto give_up = [this, waiter] {
-        defer([waiter] { waiter->event.set(); });
+        wake({waiter, &waiter->event});
         std::erase(connect_waiters_, waiter);
     };
     bool waits = false;

@@ -336,12 +336,12 @@ void SimClient::send(Pending pending) {
     sent_.push_back(std::move(pending));
 }
 
-void SimClient::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+void SimClient::create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                        CreateDone done) {
     Request request;
     request.op = Op::create;
-    request.path = path;
-    request.data = data;
+    request.path = std::move(path);
+    request.data = std::move(data);
     request.acl = acl;
     request.mode = mode;
     submit(std::move(request), [done = std::move(done)](const Reply& reply) {

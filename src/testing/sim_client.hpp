@@ -33,7 +33,7 @@ public:
     ~SimClient() override;
     void start();
 
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+    void create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                 CreateDone done) override;
     void remove(const std::string& path, std::int32_t version, VoidDone done) override;
     void exists(const std::string& path, bool watch, StatDone done) override;

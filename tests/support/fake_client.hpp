@@ -45,11 +45,11 @@ public:
     FakeClient(std::shared_ptr<Runtime> runtime, ClientOptions options, std::shared_ptr<ClientEvents> events)
         : runtime_(std::move(runtime)), options_(std::move(options)), events_(std::move(events)) {}
 
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+    void create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                 CreateDone done) override {
-        Request& request = add("create", path, [done](const Reply& r) { done(r.rc, r.text, r.stat); });
+        Request& request = add("create", std::move(path), [done](const Reply& r) { done(r.rc, r.text, r.stat); });
         request.mode = mode;
-        request.data = data;
+        request.data = std::move(data);
         request.acl = acl;
     }
     void remove(const std::string& path, std::int32_t version, VoidDone done) override {

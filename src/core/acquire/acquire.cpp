@@ -182,6 +182,9 @@ void AcquireOp::on_share(const std::shared_ptr<HoldRef>& share) {
 }
 
 std::string AcquireOp::path_of(const std::string& name) const { return join_path(queue_->spec.directory, name); }
+std::size_t AcquireOp::path_bytes(const std::string& name) const {
+    return queue_->spec.directory.size() + 1 + name.size();
+}
 
 // ---- requests -----------------------------------------------------------------------------------------------------
 
@@ -287,10 +290,10 @@ void AcquireOp::renew_lease(Ticket ticket, const std::string& name) {
 // ---- budgets, lease, cleaning up ----------------------------------------------------------------------------------
 
 bool AcquireOp::reserve_node(const std::string& prefix) {
-    return reserved_.reserve(*core_, path_of(prefix).size() + kSequenceChars);
+    return reserved_.reserve(*core_, path_bytes(prefix) + kSequenceChars);
 }
 
-bool AcquireOp::may_watch(const std::string& name) { return core_->reserve_watch_possible(path_of(name).size()); }
+bool AcquireOp::may_watch(const std::string& name) { return core_->reserve_watch_possible(path_bytes(name)); }
 
 void AcquireOp::lease_committed(Instant sent_at) { core_->lease_committed(sent_at); }
 

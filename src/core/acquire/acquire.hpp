@@ -125,6 +125,7 @@ protected:
     const std::shared_ptr<const LockLabel>& label() const override { return queue_->label; }
     void on_share(const std::shared_ptr<HoldRef>& share) override;
     std::string path_of(const std::string& name) const;
+    std::size_t path_bytes(const std::string& name) const;  // of path_of()
     void answer(Ended how, Errc error, std::string detail) override;
 
     const std::shared_ptr<const Queue> queue_;

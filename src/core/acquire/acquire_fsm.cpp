@@ -84,7 +84,9 @@ void AcquireFsm::give_up_nodes() {
 
 void AcquireFsm::send_create() {
     if (identity_.empty()) identity_ = make_identity(port_.new_uuid(), spec_.dialect);
-    const std::string prefix = identity_ + spec_.base;
+    std::string prefix;
+    prefix.reserve(identity_.size() + spec_.base.size());
+    prefix.append(identity_).append(spec_.base);
     if (!port_.reserve_node(prefix)) {
         return fail(Errc::budget_exceeded, kTooManyNodes);
     }

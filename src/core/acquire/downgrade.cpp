@@ -79,7 +79,7 @@ private:
         deliver(how, error, queue_->user_path, std::move(detail), token_);
     }
     void finished() override {
-        core_->defer([exclusive = std::move(exclusive_)] {});  // it refers to the core, too
+        core_->let_go(std::move(exclusive_));  // it refers to the core, too
         Acquisition::finished();
     }
 

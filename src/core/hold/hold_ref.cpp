@@ -15,11 +15,15 @@ HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, 
       handovers_(handovers) {}
 
 std::stop_token HoldRef::revocation() {
-    core_->throw_if_inherited("revocation", core_->user_path(hold_->node()));
+    throw_if_inherited("revocation");
     if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {
         core_->run_locked([this] { core_->watch_revocation(hold_); });
     }
     return hold_->revocation();
+}
+
+void HoldRef::throw_if_inherited(const char* operation) const {
+    if (core_->inherited()) core_->throw_if_inherited(operation, core_->user_path(hold_->node()));
 }
 
 bool HoldRef::enter() noexcept {
@@ -43,7 +47,7 @@ void HoldRef::end_hold_inside() {
     stop_limit();
     if (heir_ && (heir_->stays(*this) || heir_->take_over(*this))) {
         node_ = NodeIs::of_others;
-        core_->defer([heir = std::move(heir_)] {});
+        core_->let_go(std::move(heir_));
         return;
     }
     delete_inside({});
@@ -60,11 +64,11 @@ void HoldRef::delete_inside(std::function<void(bool)> gone) {
         const auto there = heir.lock();  // it must not keep the session that waits for this
         if (!there) return;
         there->node_gone();
-        if (const auto core = weak.lock()) core->defer([there] {});
+        if (const auto core = weak.lock()) core->let_go(there);
     });
     if (const auto heir = std::exchange(heir_, nullptr)) {
         heir->given_back(*this);
-        core_->defer([heir] {});
+        core_->let_go(heir);
     }
 }
 
@@ -79,7 +83,7 @@ void HoldRef::limit_to(std::chrono::milliseconds max_hold) {
                              users = heir_ ? heir_->who_counts() : nullptr] {
         if (const auto self = weak.lock()) {
             self->limit_passed();
-            return core->defer([self] {});
+            return core->let_go(self);
         }
         // Its lock object was destroyed while it was held: nobody gives it back.
         const bool others = core->limit_passed(hold);  // false if they were lost
@@ -98,7 +102,7 @@ void HoldRef::limit_passed() {
     before_delete_ = nullptr;
     if (!heir_ || !heir_->stays(*this)) return delete_inside({});
     node_ = NodeIs::of_others;
-    core_->defer([heir = std::move(heir_)] {});
+    core_->let_go(std::move(heir_));
 }
 
 /// A release that comes between the end and its timer, for example after the machine slept: the end was first.
@@ -131,7 +135,7 @@ void HoldRef::leave() noexcept {
 }
 
 bool HoldRef::leave_and_wait(Deadline deadline) {
-    core_->throw_if_inherited("release_and_wait", core_->user_path(hold_->node()));
+    throw_if_inherited("release_and_wait");
     if (!core_->may_lock()) {
         leave();
         core_->run_locked([] {});  // throws
@@ -182,7 +186,7 @@ private:
 };
 
 void HoldRef::leave_later(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done) {
-    core_->throw_if_inherited("release_and_wait_async", core_->user_path(hold_->node()));
+    throw_if_inherited("release_and_wait_async");
     if (!core_->may_lock()) {
         leave();
         core_->run_locked([] {});  // throws

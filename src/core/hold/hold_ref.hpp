@@ -98,6 +98,7 @@ private:
     class Leaving;
     enum class NodeIs : std::uint8_t { own, deleted, of_others };
 
+    void throw_if_inherited(const char* operation) const;
     bool last_one_left() noexcept;
     void end_hold_inside();
     void delete_inside(std::function<void(bool)> gone);

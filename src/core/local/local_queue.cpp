@@ -107,7 +107,7 @@ std::shared_ptr<Acquisition> LocalQueue::make_place(Patience patience, Acquisiti
     if (queue_->options.delay_after_loss.count() > 0) {
         return make_delayed(core_, queue_, operation)(patience, std::move(done));
     }
-    return queue_acquisition(core_, queue_, operation)(patience, std::move(done));
+    return std::make_shared<AcquireOp>(core_, queue_, operation, patience, std::move(done));
 }
 
 void LocalQueue::open_place() {
@@ -184,7 +184,7 @@ void LocalQueue::watch_for_loss(const std::shared_ptr<HoldRef>& share) {
         self->stop_watching();
         if (const auto kept = std::exchange(self->kept_, nullptr)) self->drop(kept);
         self->fsm_.on_hold_over();
-        self->core_->defer([self] {});
+        self->core_->let_go(self);
     });
 }
 
@@ -235,7 +235,7 @@ bool LocalQueue::keep(Instant until) {
         const auto self = weak.lock();
         if (!self || self->front_ != asked) return;
         self->fsm_.on_doubt();
-        self->core_->defer([self] {});
+        self->core_->let_go(self);
     });
     kept_until_ = core_->at(until, [this] {
         kept_until_ = 0;

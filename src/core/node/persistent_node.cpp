@@ -171,7 +171,7 @@ bool PersistentNodeOp::may_answer(Waiter& waiter) const {
 
 void PersistentNodeOp::answer(const std::shared_ptr<Waiter>& waiter) {
     if (waiter->answered) return;
-    waiter->core.defer([waiter] { waiter->event.set(); });  // first: if this throws it is still waiting
+    waiter->core.wake({waiter, &waiter->event});  // first: if this throws it is still waiting
     waiter->answered = true;
     waiters_.remove(waiter);
     if (waiter->timer != 0) waiter->core.cancel(std::exchange(waiter->timer, 0));

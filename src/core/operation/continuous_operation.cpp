@@ -20,7 +20,8 @@ void ContinuousOperation::end() {
     // Answers that nobody waits for may still come. They are dropped under the session lock, where the core must not be
     // destroyed: it is let go here.
     SessionCore& session = *core_;
-    session.defer([self = std::move(self_), core = std::move(core_)] {});
+    session.let_go(std::move(self_));
+    session.let_go(std::move(core_));
 }
 
 void ContinuousOperation::start_timer(std::chrono::milliseconds delay) {

@@ -41,7 +41,8 @@ void Operation::finished() {
     // Answers to reads that nobody waits for may still come and are dropped, and with them this object. That happens
     // under the session lock, where the core must not be destroyed: it is let go here.
     SessionCore& session = *core_;
-    session.defer([self = std::move(self_), core = std::move(core_)] {});
+    session.let_go(std::move(self_));
+    session.let_go(std::move(core_));
 }
 
 void Operation::on_connected(bool) { machine().on_connected(); }

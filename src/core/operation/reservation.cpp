@@ -8,7 +8,7 @@ void give_back_reservation(const std::weak_ptr<SessionCore>& weak, std::uint64_t
     if (core->incarnation().number == incarnation) core->release_ephemeral(bytes);
     // This may be the last reference, and a core must not be destroyed under its own lock.
     SessionCore& inside = *core;
-    inside.defer([core = std::move(core)] {});
+    inside.let_go(std::move(core));
 }
 
 bool Reservation::reserve(SessionCore& core, std::size_t bytes) {

@@ -34,7 +34,7 @@ public:
     bool over() const noexcept { return over_; }
     /// *lock held*
     void answer(SessionCore& core) {
-        core.defer([self = shared_from_this()] { self->event_.set(); });
+        core.wake({shared_from_this(), &event_});
         answered_ = over_ = true;
         core.remove_observer(*this);
     }
@@ -56,7 +56,7 @@ private:
         if (why.errc() != kStepFailed) return core_->add_waiter(*this);  // the operation answers
         over_ = true;
         // At once, since memory may be short; but only where fibers can be woken.
-        fibers_work_here() ? event_.set() : core_->defer([self = shared_from_this()] { self->event_.set(); });
+        fibers_work_here() ? event_.set() : core_->wake({shared_from_this(), &event_});
     }
 
     SessionCore* core_ = nullptr;  // the caller has it

@@ -40,8 +40,9 @@ std::string make_identity(std::string_view uuid, Dialect dialect) {
         std::erase(digits, '-');
         return digits;
     }
-    std::string identity = "_c_";
-    identity.append(uuid).append("-");
+    std::string identity;
+    identity.reserve(3 + uuid.size() + 1);
+    identity.append("_c_").append(uuid).append("-");
     return identity;
 }
 

@@ -44,11 +44,12 @@ void SessionLock::throw_if_inherited(const char* operation, const std::string& u
 
 void SessionLock::run(const std::function<void()>& work, bool errors_are_told) {
     if (!may_lock()) refuse_entry();
-    std::vector<std::function<void()>> after;
+    AllAfterRelease after;
     std::exception_ptr thrown;
     {
         const std::lock_guard lock(mutex_);
         const Owner owner(owner_);
+        after_ = &after;
         const auto attempt = [&](auto&& step, bool may_refuse) {
             try {
                 return step();
@@ -62,7 +63,6 @@ void SessionLock::run(const std::function<void()>& work, bool errors_are_told) {
         };
         attempt(work, errors_are_told);
         attempt([this] { settle(); }, false);
-        after.swap(deferred_);
     }
     release(std::move(after));
     if (thrown) std::rethrow_exception(thrown);
@@ -110,10 +110,12 @@ void SessionLock::notify(std::function<void()> callback) {
     });
 }
 
-/// Does what was deferred. A thread that is about to end may not be able to wake a fiber any more; then a lane does it.
-void SessionLock::release(std::vector<std::function<void()>> after) {
-    const auto act = [](const std::vector<std::function<void()>>& actions) {
-        for (const auto& action : actions) action();
+/// A thread that is about to end may not be able to wake a fiber any more; then a lane does it.
+void SessionLock::release(AllAfterRelease after) {
+    const auto act = [](const AllAfterRelease& all) {
+        for (const auto& each : all) {
+            if (each.to_set != nullptr) each.to_set->set();
+        }
     };
     if (after.empty() || fibers_work_here()) return act(after);
     runtime_->post(Lane::protocol, [act, after = std::move(after)]() mutable {

@@ -8,10 +8,13 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <vector>
+#include <utility>
+
+#include <boost/container/small_vector.hpp>
 
 #include "base/process.hpp"
 #include "base/runtime.hpp"
+#include "base/wait_event.hpp"
 #include "session/common/internal_thread.hpp"
 
 namespace spdlog {
@@ -32,7 +35,7 @@ public:
     SessionLock& operator=(const SessionLock&) = delete;
 
     // ---- anywhere --------------------------------------------------------------------------------------------------
-    /// Runs `work` under the session lock, then, outside of it, what `work` deferred. Throws would_deadlock under a
+    /// Runs `work` under the session lock, then, outside of it, what `work` left to do. Throws would_deadlock under a
     /// session lock, where a retry policy or a log sink of the user runs, and closed in a forked child.
     ///
     /// An Error that `work` throws is meant for the caller. Whatever else is thrown under the session lock may have
@@ -72,8 +75,10 @@ public:
     std::shared_ptr<SessionLock> self() const { return std::shared_ptr<SessionLock>(self_); }
 
     // ---- lock held -------------------------------------------------------------------------------------------------
-    /// Runs `action` right after the session lock was released, on this thread: to wake a waiter, never user code.
-    void defer(std::function<void()> action) { deferred_.push_back(std::move(action)); }
+    // What follows happens right after the session lock was released, on this thread.
+    void wake(std::shared_ptr<WaitEvent> waiter) { after_->push_back({waiter, waiter.get()}); }
+    /// For what may be the last reference, to something that must not be destroyed under the session lock.
+    void let_go(std::shared_ptr<const void> object) { after_->push_back({std::move(object), nullptr}); }
     TimerId at(Instant when, std::function<void()> work);  // `work` runs under the session lock
     bool cancel(TimerId timer);  // after this `work` does not run, true or false, if it has not begun
     bool has_timers() const { return !timers_.empty(); }
@@ -99,7 +104,13 @@ private:
     void run_for_caller(const std::function<void()>& work);
     void run_for_us(const std::function<void()>& work) noexcept;
     void run(const std::function<void()>& work, bool errors_are_told);
-    void release(std::vector<std::function<void()>> after);
+    struct AfterRelease {
+        std::shared_ptr<const void> owner;
+        WaitEvent* to_set;  // null: nobody waits
+    };
+    /// Room for what an acquire or a release leaves to do.
+    using AllAfterRelease = boost::container::small_vector<AfterRelease, 8>;
+    void release(AllAfterRelease after);
 
     const ProcessMark process_;
     const std::shared_ptr<Runtime> runtime_;
@@ -108,7 +119,7 @@ private:
 
     std::mutex mutex_;                      // guards everything of the session that is not const or atomic
     std::atomic<std::thread::id> owner_{};  // the thread that holds it
-    std::vector<std::function<void()>> deferred_;
+    AllAfterRelease* after_ = nullptr;      // of whoever holds it
 
     std::unordered_map<TimerId, UserTimer> timers_;
     TimerId last_timer_ = 0;

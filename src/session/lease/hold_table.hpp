@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 #include "base/runtime.hpp"
 #include "session/lease/hold.hpp"
 #include "session/requests/watch_table.hpp"
@@ -31,8 +33,8 @@ public:
         HoldPtr hold;
         Instant checked;  // when it began, then send time of the last committed check of its nodes
         std::uint64_t serial = 0;
-        std::vector<WatchId> watches;  // one for each of its nodes; 0: none
-        bool wants_watch = false;      // held long enough, or told_of_revocation
+        boost::container::small_vector<WatchId, 1> watches;  // one for each of its nodes; 0: none
+        bool wants_watch = false;                            // held long enough, or told_of_revocation
         bool told_of_revocation = false;
         bool asked_to_give_way = false;  // the nodes are not for another hold any more
         bool ends_when_suspended = false;

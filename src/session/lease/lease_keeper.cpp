@@ -83,7 +83,9 @@ void LeaseKeeper::no_longer_next(const std::string& node) {
 }
 
 std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czxid) {
-    return begin_hold(std::vector<std::string>{std::move(node)}, czxid);
+    std::vector<std::string> nodes;
+    nodes.push_back(std::move(node));  // an initializer list would copy it
+    return begin_hold(std::move(nodes), czxid);
 }
 
 void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {

@@ -74,12 +74,11 @@ void Requests::catch_up() {
     });
 }
 
-void Requests::create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+void Requests::create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                       Done<std::string, const NodeStat&> done) {
     if (!connection_.connected()) return not_sent<std::string, NodeStat>(std::move(done));
-    connection_.client()->create(
-        path, data, acl, mode,
-        answer_to(std::move(done), Handling::write, RequestKind::create, Needs::on_parent("create", path)));
+    auto answer = answer_to(std::move(done), Handling::write, RequestKind::create, Needs::on_parent("create", path));
+    connection_.client()->create(std::move(path), std::move(data), acl, mode, std::move(answer));
 }
 
 void Requests::remove(const std::string& path, std::int32_t version, Done<> done) {

@@ -36,7 +36,7 @@ public:
     // out: a committed write proves that the session lived then.
     template <class... Values>
     using Done = std::function<void(Rc, Values..., Instant sent_at)>;
-    void create(const std::string& path, const std::string& data, const std::vector<Acl>& acl, CreateMode mode,
+    void create(std::string path, std::string data, const std::vector<Acl>& acl, CreateMode mode,
                 Done<std::string, const NodeStat&> done);
     void remove(const std::string& path, std::int32_t version, Done<> done);
     void exists(const std::string& path, Done<const NodeStat&> done, bool watch = false);

@@ -182,7 +182,7 @@ void SessionMeter::granted(WaitRecord& wait, HoldRecord& hold, FencingToken toke
              listener.on_acquired(subject, token, waited);
          });
     hold.label = std::exchange(wait.label_, nullptr);
-    hold.since = runtime_->now();
+    hold.since = wait.since_ + waited;
     hold.id = wait.id_;
     hold.token = token;
     if (hold.lost_for) lost(hold, *hold.lost_for);  // before its user knew of it

@@ -268,7 +268,7 @@ TEST_F(SessionRefusalTest, ACloseThatHasEndedDoesNotSayLaterThatItGaveUp) {
     destroy();
 }
 
-TEST_F(SessionRefusalTest, WhatIsDeferredWhereFibersDoNotWorkDiesOnAThreadThatKnowsThatItIsTheLibrarys) {
+TEST_F(SessionRefusalTest, WhatIsLetGoWhereFibersDoNotWorkDiesOnAThreadThatKnowsThatItIsTheLibrarys) {
     struct Late {
         ~Late() {
             if (work) work();
@@ -283,8 +283,11 @@ TEST_F(SessionRefusalTest, WhatIsDeferredWhereFibersDoNotWorkDiesOnAThreadThatKn
         EXPECT_TRUE(fibers_work_here());
         late.work = [&] {
             EXPECT_FALSE(fibers_work_here());
-            std::shared_ptr<void> owned(nullptr, [&](void*) { marked = InternalThread::here(); });
-            inside([&] { core->defer([&ran, kept = std::move(owned)] { ran = true; }); });
+            std::shared_ptr<void> owned(nullptr, [&](void*) {
+                ran = true;
+                marked = InternalThread::here();
+            });
+            inside([&] { core->let_go(std::move(owned)); });
             EXPECT_FALSE(ran);
         };
     }).join();

@@ -81,14 +81,14 @@ TEST_F(SessionCoreTest, SentAtIsTheTimeBeforeTheRequestWentOut) {
     EXPECT_EQ(told, sent);
 }
 
-TEST_F(SessionCoreTest, WhatIsDeferredRunsAfterTheLockWasReleased) {
+TEST_F(SessionCoreTest, WhatIsLetGoIsDestroyedAfterTheLockWasReleased) {
     open();
     std::vector<int> order;
     inside([&] {
-        core->defer([&] {
+        core->let_go(std::shared_ptr<void>(nullptr, [&](void*) {
             order.push_back(2);
             inside([&] { order.push_back(3); });
-        });
+        }));
         order.push_back(1);
     });
     EXPECT_THAT(order, ElementsAre(1, 2, 3));

@@ -220,7 +220,7 @@ TEST_F(StepFailureTest, ADeadlinePasses) {
         runtime->freeze_for(2ms);
         return [this] { runtime->run(); };
     });
-    EXPECT_GT(refused, 1);
+    EXPECT_EQ(refused, 0) << "it takes no memory, and cannot fail";
 }
 
 TEST_F(StepFailureTest, ADeadlinePassesInTheDelayAfterALoss) {
@@ -285,7 +285,7 @@ TEST_F(StepFailureTest, ADeleteIsAnsweredForWhichSomebodyWaits) {
         }
         return answer("remove", {});
     });
-    EXPECT_GT(refused, 0);
+    EXPECT_EQ(refused, 0) << "it takes no memory, and cannot fail";
 }
 
 TEST_F(StepFailureTest, AReadForPeopleIsAnswered) {
