@@ -6,6 +6,7 @@
 #include <mutex>
 #include <stop_token>
 #include <utility>
+#include <zkrecipes/export.hpp>
 
 /// How the functions of zkrecipes/asio.hpp are made of the asynchronous calls of the library. Not for programs.
 namespace zkrecipes::asio_calls {
