@@ -60,7 +60,7 @@ TEST_F(AsioLoopEndTest, ADestroyedLoopDropsItsHandlersAndLeavesTheQueues) {
             asio::co_spawn(
                 loop,
                 [](ExclusiveMutex lock, Alive, std::atomic<int>& count) -> asio::awaitable<void> {
-                    co_await async_acquire(lock, Deadline::never(), use_awaitable);
+                    const Grant grant = co_await async_acquire(lock, Deadline::never(), use_awaitable);
                     ++count;
                 }(ExclusiveMutex(client, lock_path(), {.name = "of coroutine " + std::to_string(i)}), Alive(handlers),
                                                                         called),

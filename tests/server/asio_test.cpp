@@ -40,7 +40,7 @@ TEST_F(AsioTest, ErrorsAreThrown) {
         client.close();
         bool thrown = false;
         try {
-            co_await async_acquire(mutex, kMaxWait, use_awaitable);
+            const Grant grant = co_await async_acquire(mutex, kMaxWait, use_awaitable);
         } catch (const Error& error) {
             thrown = error.errc() == Errc::closed;
         }

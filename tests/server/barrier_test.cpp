@@ -411,7 +411,7 @@ TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeavi
             if (round % 2 == 1) observer().create(barrier_path() + "/ready");
             const auto a = member(s, 2), b = member(other, 2);
             const auto held = gate().hold_reply(Match::op(op).path(barrier_path()));
-            Later entered, left;
+            Later entered;
             a->enter_async(Deadline::never(), {}, entered.writer());
             ASSERT_TRUE(held.wait_reached());
             // Its create was sent behind its first read, but may be executed later than that: b would wait for a to see

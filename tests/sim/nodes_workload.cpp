@@ -291,8 +291,9 @@ void NodesWorkload::ask_for_members(Worker& worker, const Place& place, Group& g
     }
     for (const auto& [id, payload] : members) {
         const History::States& states = history_.of(place.path + "/" + id);
-        const bool was = std::any_of(states.begin(), states.end(),
-                                     [&](const NodeState& each) { return each.exists && each.data == payload; });
+        const bool was = std::any_of(states.begin(), states.end(), [&payload = payload](const NodeState& each) {
+            return each.exists && each.data == payload;
+        });
         if (!was) judge_.violation("members", worker.name + ": member " + id + " has never said " + payload);
     }
 }

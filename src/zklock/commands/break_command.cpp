@@ -1,7 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
-#include <ranges>
 #include <zkrecipes/inspect.hpp>
 
 #include "zklock/command_line/connection.hpp"
@@ -77,7 +77,8 @@ int break_command(const Options& options, Console& console) {
         print(shown(victims));
     }
     // The last first: otherwise whoever is next would be granted the lock before it is removed itself.
-    for (const Participant& victim : victims | std::views::reverse) {
+    std::ranges::reverse(victims);
+    for (const Participant& victim : victims) {
         // Removes exactly the node that was shown, not the present holder.
         const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
         if (!options.quiet) print((removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n");

@@ -212,7 +212,8 @@ TEST_F(MutexTest, AGrantMovesAndIsReleasedOnce) {  // H37
         one.release();
         EXPECT_TRUE(one.release_and_wait(Deadline::passed()));
         EXPECT_TRUE(two.held());
-        two = std::move(two);
+        Grant& same = two;
+        two = std::move(same);
         EXPECT_TRUE(two.held());
         two.release();
         two.release();
