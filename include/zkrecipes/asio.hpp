@@ -20,6 +20,8 @@
 ///   - Executor: the handler runs on its associated executor, never on the session's notifier thread and never before
 ///     the function has returned. A handler without an executor runs on asio::system_executor.
 ///   - Allocator: memory for the handler comes from its associated allocator. It is freed before the handler is called.
+///     If memory is too short to post the handler, it is destroyed without being called: the function throws, or, if it
+///     has returned, the session's log says so.
 ///   - Cancellation: any cancellation type requests a stop of the call, as its stop_token does in the blocking form.
 ///     The handler is called soon after. Nothing is left in the queue of a lock. A call that is done already ends with
 ///     its result, so a cancelled acquire may still end with a grant.

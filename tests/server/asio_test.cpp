@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <set>
 
 #include "server/asio_support.hpp"
@@ -142,41 +143,76 @@ TEST_F(AsioTest, AHandlerWithoutAnExecutorDoesNotRunOnTheNotifierThread) {
     EXPECT_NE(where, std::this_thread::get_id());
 }
 
-/// Counts what is open.
+struct Memory {
+    std::atomic<int> open{0};
+    std::atomic<int> left{1000};  // allocations, before they are refused
+};
+
 template <class T>
 struct CountingAllocator {
     using value_type = T;
-    explicit CountingAllocator(std::atomic<int>& counter) : open(&counter) {}
+    explicit CountingAllocator(Memory& counted) : memory(&counted) {}
     template <class U>
-    CountingAllocator(const CountingAllocator<U>& other) : open(other.open) {}  // NOLINT: as the standard wants it
+    CountingAllocator(const CountingAllocator<U>& other) : memory(other.memory) {}  // NOLINT: as the standard wants it
     T* allocate(std::size_t n) {
-        ++*open;
+        if (memory->left-- == 0) throw std::bad_alloc();
+        ++memory->open;
         return std::allocator<T>().allocate(n);
     }
-    void deallocate(T* memory, std::size_t n) {
-        --*open;
-        std::allocator<T>().deallocate(memory, n);
+    void deallocate(T* freed, std::size_t n) {
+        --memory->open;
+        std::allocator<T>().deallocate(freed, n);
     }
     bool operator==(const CountingAllocator&) const = default;
-    std::atomic<int>* open;
+    Memory* memory;
 };
 
 TEST_F(AsioTest, MemoryComesFromTheHandlersAllocatorAndIsFreeWhenTheHandlerRuns) {
     auto client = session();
     ExclusiveMutex mutex(client, lock_path());
     asio::io_context loop;
-    std::atomic<int> open{0};
+    Memory memory;
     int open_in_handler = -1;
     async_acquire(mutex, kMaxWait,
-                  asio::bind_allocator(CountingAllocator<int>(open),
+                  asio::bind_allocator(CountingAllocator<int>(memory),
                                        asio::bind_executor(loop, [&](std::exception_ptr, Grant grant) {
                                            EXPECT_TRUE(grant);
-                                           open_in_handler = open;
+                                           open_in_handler = memory.open;
                                        })));
-    EXPECT_GT(open, 0);
+    EXPECT_GT(memory.open, 0);
     loop.run_for(kMaxWait);
     EXPECT_EQ(open_in_handler, 0);
-    EXPECT_EQ(open, 0);
+    EXPECT_EQ(memory.open, 0);
+}
+
+TEST_F(AsioTest, AHandlerThatCannotBePostedIsDestroyedOnce) {
+    auto client = session();
+    ExclusiveMutex mutex(client, lock_path());
+    asio::io_context loop;
+    Memory memory;
+    const auto alive = std::make_shared<int>();
+    const auto token = [&] {
+        const auto handler = [alive](std::exception_ptr, auto&&) { ADD_FAILURE() << "called without memory"; };
+        return asio::bind_allocator(CountingAllocator<int>(memory), asio::bind_executor(loop, handler));
+    };
+    memory.left = 1;  // for the call, and none to post the result
+    EXPECT_THROW(async_release_and_wait(Grant(), kMaxWait, token()), std::exception) << "it is told at once";
+    EXPECT_EQ(alive.use_count(), 1);
+    EXPECT_EQ(memory.open, 0);
+    client.close();
+    memory.left = 1;
+    EXPECT_THROW(async_acquire(mutex, kMaxWait, token()), std::exception)
+        << "it cannot be told that it was not started";
+    EXPECT_EQ(alive.use_count(), 1);
+    EXPECT_EQ(memory.open, 0);
+    auto other = session();
+    ExclusiveMutex again(other, lock_path());
+    memory.left = 1;
+    async_acquire(again, kMaxWait, token());
+    EXPECT_TRUE(await([&] { return alive.use_count() == 1; })) << "the result comes on the notifier thread";
+    EXPECT_TRUE(await_nodes(0)) << "the grant is released";
+    EXPECT_EQ(memory.open, 0);
+    loop.run();
 }
 
 TEST_F(AsioTest, ACancellationSlotEndsTheWaitAndLeavesNothingInTheQueue) {

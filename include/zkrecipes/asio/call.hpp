@@ -37,6 +37,11 @@ asio::execution_context& loop_of(const Executor& executor) {
     }
 }
 
+/// The handler was destroyed without being called, because its executor did not take it: mostly, memory is short.
+struct NotPosted : std::exception {
+    const char* what() const noexcept override { return "the handler of an asynchronous call could not be posted"; }
+};
+
 /// In memory of the handler's allocator, which is freed before the handler is called.
 template <class Handler, class T>
 class HandlerCall final : public OpenCall {
@@ -89,7 +94,11 @@ struct Initiation {
         std::stop_source stop = call->stop;
         if (!calls->add(*call)) return call->destroy();
         const auto done = [calls, call](Result<T> result) {
-            calls->complete(*call, [&] { call->post(std::move(result)); });
+            try {
+                calls->complete(*call, [&] { call->post(std::move(result)); });
+            } catch (...) {
+                std::throw_with_nested(NotPosted());
+            }
         };
         try {
             if (cancel.is_connected()) {
@@ -98,6 +107,8 @@ struct Initiation {
                 });
             }
             std::move(start)(stop.get_token(), done);
+        } catch (const NotPosted&) {  // `start` has called `done`: the grant was empty
+            throw;
         } catch (...) {  // it was not started
             done({T{}, std::current_exception()});
         }
