@@ -59,9 +59,10 @@ std::shared_ptr<const LockLabel> SessionMeter::label(std::string recipe, std::st
     // What is counted of a name stays for ever, and the user may make up as many as there are paths.
     if (names_.size() >= kMostNames && !names_.contains(name)) name = "other";
     names_.insert(name);
-    auto& meter = meters_[{recipe, mode, name}];
-    if (!meter) meter = std::make_shared<LockMeter>();
-    return std::make_shared<LockLabel>(LockLabel{std::move(recipe), std::move(mode), std::move(path), meter});
+    Key key(recipe, mode, name);
+    auto meter = meters_.find(key);
+    if (meter == meters_.end()) meter = meters_.emplace(std::move(key), std::make_shared<LockMeter>()).first;
+    return std::make_shared<LockLabel>(LockLabel{std::move(recipe), std::move(mode), std::move(path), meter->second});
 }
 
 // ---- what is asked -------------------------------------------------------------------------------------------------

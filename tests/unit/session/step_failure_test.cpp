@@ -38,6 +38,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::string kDirectory = "/l";
 
@@ -150,6 +151,8 @@ protected:
         runtime->while_running([this] { session->close(); });
         if (waiter) waiter->join();
         EXPECT_NE(told, "") << "the waiter was not answered";
+        EXPECT_EQ(core->stats().waiting, 0u);
+        EXPECT_THAT(core->waits(), IsEmpty());
         waiter.reset();
         grant.reset();
         runtime->while_running([this] { session.reset(); });
