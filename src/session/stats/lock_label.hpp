@@ -13,7 +13,8 @@
 
 namespace zkrecipes::internal {
 
-/// Counts what happens to the locks of one recipe, mode and name. Changed under the session lock.
+/// Counts what happens to the locks of one recipe, mode and name. Changed under the session lock,
+/// except for `waiting`: under the mutex of the SessionMeter's list of waits.
 struct LockMeter {
     Counter acquired, busy, stopped, unreachable, failed, released, waiting, held;
     std::array<Counter, kLossReasons> lost;

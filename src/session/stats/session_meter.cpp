@@ -133,9 +133,9 @@ void SessionMeter::tell(EventQueue::Kind kind, const std::shared_ptr<const LockL
 }
 
 void SessionMeter::wait_begins(WaitRecord& wait, std::shared_ptr<const LockLabel> label) {
-    label->meter->waiting.add();
     wait.since_ = runtime_->now();
     const std::lock_guard lock(waits_mutex_);
+    label->meter->waiting.add();
     wait.label_ = std::move(label);
     wait.id_ = ++last_id_;
     wait.next_ = waits_;
@@ -144,6 +144,7 @@ void SessionMeter::wait_begins(WaitRecord& wait, std::shared_ptr<const LockLabel
 }
 
 void SessionMeter::unlink(WaitRecord& wait) noexcept {
+    wait.label_->meter->waiting.subtract();
     (wait.previous_ != nullptr ? wait.previous_->next_ : waits_) = wait.next_;
     if (wait.next_ != nullptr) wait.next_->previous_ = wait.previous_;
     wait.previous_ = wait.next_ = nullptr;
@@ -151,12 +152,13 @@ void SessionMeter::unlink(WaitRecord& wait) noexcept {
 
 void SessionMeter::forget(WaitRecord& wait) noexcept {
     const std::lock_guard lock(waits_mutex_);
-    if (std::exchange(wait.label_, nullptr)) unlink(wait);
+    if (!wait.label_) return;
+    unlink(wait);
+    wait.label_.reset();
 }
 
 /// How long it has waited.
 Nanoseconds SessionMeter::wait_ends(WaitRecord& wait) noexcept {
-    wait.label_->meter->waiting.subtract();
     {
         const std::lock_guard lock(waits_mutex_);
         unlink(wait);

@@ -100,7 +100,7 @@ private:
     mutable std::mutex names_mutex_;            // guards what follows
     mutable std::map<Key, std::shared_ptr<LockMeter>> meters_;
     mutable std::set<std::string> names_;
-    mutable std::mutex waits_mutex_;  // guards the list
+    mutable std::mutex waits_mutex_;  // guards the list, and all LockMeter::waiting
     WaitRecord* waits_ = nullptr;
     std::array<Counter, kRequestKinds> requests_;
     std::uint64_t last_id_ = 0;
