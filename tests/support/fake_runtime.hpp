@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "base/runtime.hpp"
@@ -43,6 +44,7 @@ public:
         return false;
     }
     void post(Lane lane, std::function<void()> work) override {
+        if (refuses_posts_) throw std::bad_alloc();
         if (!stopped_) lanes_[static_cast<std::size_t>(lane)].push_back(std::move(work));
     }
     void stop() noexcept override {
@@ -67,6 +69,7 @@ public:
     }
     /// Time passes, and nothing of ours runs meanwhile: the process was stopped.
     void freeze_for(Nanoseconds by) { now_ += by; }
+    void refuse_posts(bool refuse) { refuses_posts_ = refuse; }  // memory is short
     void hold_lane(Lane lane, bool hold) { held_[static_cast<std::size_t>(lane)] = hold; }
 
     /// Runs `blocking` on a fiber while the runtime goes on.
@@ -111,6 +114,7 @@ private:
     std::array<bool, 3> held_{};
     TimerId last_timer_ = 0;
     bool stopped_ = false;
+    bool refuses_posts_ = false;
 };
 
 }  // namespace zkrecipes::testing

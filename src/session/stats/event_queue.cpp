@@ -25,10 +25,14 @@ void EventQueue::flush() {
 
 Instant EventQueue::flush_at() const noexcept { return Instant(Nanoseconds(flush_at_.load())); }
 
-void EventQueue::post() {
-    runtime_->post(Lane::notifier, [self = shared_from_this()] { self->tell(); });
-    posted_ = true;
-    flush_at_ = Instant::max().time_since_epoch().count();
+void EventQueue::post() noexcept {
+    try {
+        runtime_->post(Lane::notifier, [self = shared_from_this()] { self->tell(); });
+        posted_ = true;
+        flush_at_ = Instant::max().time_since_epoch().count();
+    } catch (...) {  // for want of memory: the events stay, and it is tried again
+        flush_at_ = (runtime_->now() + kWaitForOthers).time_since_epoch().count();
+    }
 }
 
 void EventQueue::tell() {

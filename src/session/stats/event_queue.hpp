@@ -53,7 +53,7 @@ public:
     void log_to(std::shared_ptr<spdlog::logger> logger) { logger_ = std::move(logger); }
 
 private:
-    void post();  // with the mutex
+    void post() noexcept;  // with the mutex
     void tell();
 
     const std::shared_ptr<Runtime> runtime_;
