@@ -33,8 +33,9 @@ public:
                      std::chrono::nanoseconds waited) override {
         end("wait ", subject, waited, "acquired", false, token);
     }
-    void on_missed(const zkrecipes::EventSubject& subject, const char* why, std::chrono::nanoseconds waited) override {
-        end("wait ", subject, waited, why, false);
+    void on_missed(const zkrecipes::EventSubject& subject, zkrecipes::Missed why,
+                   std::chrono::nanoseconds waited) override {
+        end("wait ", subject, waited, zkrecipes::to_string(why), false);
     }
     void on_failed(const zkrecipes::EventSubject& subject, const zkrecipes::Error& error,
                    std::chrono::nanoseconds waited) override {

@@ -40,8 +40,8 @@ public:
     /// read shows another number.
     virtual void on_queued(const EventSubject& subject, std::int64_t in_front);
     virtual void on_acquired(const EventSubject& subject, FencingToken token, std::chrono::nanoseconds waited);
-    /// Nothing was granted. `why`: "busy", "stopped" or "unreachable".
-    virtual void on_missed(const EventSubject& subject, const char* why, std::chrono::nanoseconds waited);
+    /// Nothing was granted. `why`: as Grant::missed(), and never `none`.
+    virtual void on_missed(const EventSubject& subject, Missed why, std::chrono::nanoseconds waited);
     virtual void on_failed(const EventSubject& subject, const Error& error, std::chrono::nanoseconds waited);
     virtual void on_released(const EventSubject& subject, FencingToken token, std::chrono::nanoseconds held_for);
     virtual void on_lost(const EventSubject& subject, FencingToken token, LossReason reason,

@@ -49,7 +49,7 @@ TEST(LockSpansTest, EachEndIsASpan) {
     EventSubject subject{"ExclusiveMutex", "exclusive", "/a", std::chrono::system_clock::time_point(100s), 7};
     events.on_queued(subject, 3);
     events.on_acquired(subject, 5, 2s);
-    events.on_missed(subject, "busy", 1s);
+    events.on_missed(subject, Missed::busy, 1s);
     events.on_failed(subject, Error(Errc::no_permission, "acquire", "/a"), 1s);
     events.on_released(subject, 5, 10s);
     events.on_lost(subject, 5, LossReason::node_gone, 20s);

@@ -38,8 +38,8 @@ private:
     void on_acquired(const EventSubject& subject, FencingToken, std::chrono::nanoseconds) override {
         add("acquired " + subject.path);
     }
-    void on_missed(const EventSubject& subject, const char* why, std::chrono::nanoseconds) override {
-        add("missed " + subject.path + " " + why);
+    void on_missed(const EventSubject& subject, Missed why, std::chrono::nanoseconds) override {
+        add("missed " + subject.path + " " + to_string(why));
     }
     void on_failed(const EventSubject& subject, const Error& error, std::chrono::nanoseconds) override {
         add("failed " + subject.path + " " + error.code().message());

@@ -38,7 +38,7 @@ const char* to_string(RequestKind kind) noexcept {
 SessionEvents::~SessionEvents() = default;
 void SessionEvents::on_queued(const EventSubject&, std::int64_t) {}
 void SessionEvents::on_acquired(const EventSubject&, FencingToken, std::chrono::nanoseconds) {}
-void SessionEvents::on_missed(const EventSubject&, const char*, std::chrono::nanoseconds) {}
+void SessionEvents::on_missed(const EventSubject&, Missed, std::chrono::nanoseconds) {}
 void SessionEvents::on_failed(const EventSubject&, const Error&, std::chrono::nanoseconds) {}
 void SessionEvents::on_released(const EventSubject&, FencingToken, std::chrono::nanoseconds) {}
 void SessionEvents::on_lost(const EventSubject&, FencingToken, LossReason, std::chrono::nanoseconds) {}
@@ -197,7 +197,7 @@ void SessionMeter::missed(WaitRecord& wait, Missed why) {
     (why == Missed::busy ? meter.busy : why == Missed::stopped ? meter.stopped : meter.unreachable).add();
     tell(EventQueue::Kind::common, std::exchange(wait.label_, nullptr), wait.id_,
          [why, waited](SessionEvents& listener, const EventSubject& subject) {
-             listener.on_missed(subject, to_string(why), waited);
+             listener.on_missed(subject, why, waited);
          });
 }
 

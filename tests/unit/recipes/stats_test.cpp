@@ -2,6 +2,8 @@
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/session_events.hpp>
 
+#include <gmock/gmock.h>
+
 #include "unit/recipes/served_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -9,13 +11,27 @@ namespace {
 
 using namespace std::chrono_literals;
 
+class Listener : public SessionEvents {
+public:
+    void on_missed(const EventSubject&, Missed why, std::chrono::nanoseconds) override { missed.push_back(why); }
+    std::vector<Missed> missed;
+};
+
 class StatsTest : public ServedTest {
 protected:
-    StatsTest() { connect(); }
+    StatsTest() {
+        options.events = listener;
+        connect();
+    }
+    void somebody_holds() {
+        put("/l");
+        put("/l/_c_00000000-0000-4000-8000-000000000000-lock-0000000000", "", 99);
+    }
     LockStats counted() const {
         const auto locks = core->stats().locks;
         return locks.empty() ? LockStats{} : locks.front();
     }
+    const std::shared_ptr<Listener> listener = std::make_shared<Listener>();
 };
 
 TEST_F(StatsTest, HandOversInsideTheSessionAreHoldsOfTheirOwn) {
@@ -55,8 +71,7 @@ TEST_F(StatsTest, ALossIsNoReleaseToo) {
 }
 
 TEST_F(StatsTest, ACallThatWaitsIsCountedUntilItEnds) {
-    put("/l");
-    put("/l/_c_00000000-0000-4000-8000-000000000000-lock-0000000000", "", 99);
+    somebody_holds();
     ExclusiveMutex mutex(*session, "/l");
     std::stop_source stop;
     mutex.acquire_async(Deadline::never(), stop.get_token(), [](AcquireResult) {});
@@ -70,6 +85,28 @@ TEST_F(StatsTest, ACallThatWaitsIsCountedUntilItEnds) {
     EXPECT_EQ(counted().waiting, 0u);
     EXPECT_EQ(core->waits().size(), 0u);
     EXPECT_EQ(counted().acquired, 0u);
+}
+
+TEST_F(StatsTest, WhyNothingWasGrantedIsToldAsTheGrantSaysIt) {
+    somebody_holds();
+    ExclusiveMutex mutex(*session, "/l");
+    std::vector<Missed> missed;
+    const auto done = [&](AcquireResult result) { missed.push_back(result.value.missed()); };
+    mutex.acquire_async(Deadline::passed(), {}, done);
+    serve();
+    std::stop_source stop;
+    mutex.acquire_async(Deadline::never(), stop.get_token(), done);
+    serve();
+    stop.request_stop();
+    serve();
+    client().disconnect();
+    runtime->run();
+    mutex.acquire_async(Deadline::passed(), {}, done);
+    runtime->advance(5ms);
+    EXPECT_THAT(missed, ::testing::ElementsAre(Missed::busy, Missed::stopped, Missed::unreachable));
+    EXPECT_EQ(listener->missed, missed);
+    client().connect(owner);
+    runtime->run();
 }
 
 }  // namespace
