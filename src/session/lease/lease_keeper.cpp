@@ -89,6 +89,8 @@ std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czx
 }
 
 void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
+    // Its owner may have seen the end of the lease before the session's timer. Then it was lost, not released.
+    end_what_has_passed(lock_.runtime().now());
     hold->mark_ended();
     meter_.released(hold->record());
     if (const auto entry = holds_.remove(hold.get())) {
@@ -120,6 +122,7 @@ std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
 }
 
 void LeaseKeeper::leave_node(const std::shared_ptr<Hold>& hold) {
+    end_what_has_passed(lock_.runtime().now());
     hold->mark_ended();
     meter_.released(hold->record());
     const auto entry = holds_.remove(hold.get());

@@ -1,5 +1,6 @@
 // What a session counts, before a small server.
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/session_events.hpp>
 
 #include <gmock/gmock.h>
@@ -68,6 +69,45 @@ TEST_F(StatsTest, ALossIsNoReleaseToo) {
     EXPECT_EQ(counted().released, 0u);
     EXPECT_EQ(counted().held, 0u);
     EXPECT_EQ(counted().hold.count(), 1u);
+}
+
+TEST_F(StatsTest, ALeaseThatItsOwnerSeesEndFirstIsALossAndNoRelease) {
+    ExclusiveMutex mutex(*session, "/l");
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    runtime->freeze_for(1h);
+    EXPECT_FALSE(grant.held());
+    const auto lost = grant.lost();
+    grant.release();
+    runtime->run();
+    EXPECT_TRUE(lost.stop_requested());
+    EXPECT_EQ(counted().released, 0u);
+    EXPECT_EQ(counted().lost[static_cast<std::size_t>(LossReason::lease_ended)], 1u);
+    EXPECT_EQ(counted().held, 0u);
+}
+
+TEST_F(StatsTest, SoIsThatOfASharedHoldThatLeavesItsNodeToOthers) {
+    LockOptions joins;
+    joins.local_handovers = 3;
+    ReadWriteLock lock(*session, "/l", joins);
+    std::vector<Grant> grants;
+    for (int i = 0; i < 2; ++i) {
+        lock.acquire_shared_async(Deadline::never(), {},
+                                  [&](AcquireResult result) { grants.push_back(std::move(result.value)); });
+        serve();
+    }
+    ASSERT_EQ(grants.size(), 2u);
+    EXPECT_EQ(grants[0].node(), grants[1].node());
+    runtime->freeze_for(1h);
+    grants.clear();
+    runtime->run();
+    std::uint64_t released = 0, lost = 0;
+    for (const LockStats& each : core->stats().locks) {
+        released += each.released;
+        lost += each.lost[static_cast<std::size_t>(LossReason::lease_ended)];
+    }
+    EXPECT_EQ(released, 0u);
+    EXPECT_EQ(lost, 2u);
 }
 
 TEST_F(StatsTest, ACallThatWaitsIsCountedUntilItEnds) {
