@@ -247,6 +247,9 @@ TEST_F(MonitoringTrial, AServiceThatReachesNoServer) {
     EXPECT_TRUE(await_metrics([] {
         return one("sum(zkrecipes_losses_total{name=\"report\",reason!=\"closed\"})") == 1;
     })) << "its lease ends";
+    EXPECT_TRUE(await_metrics([] {
+        return fires("ZkrecipesAcquiresFail", {{"service", "cut-off"}, {"result", "unreachable"}});
+    })) << "it tries again and again";
     service("cut-off").own_gate->pass();
     EXPECT_TRUE(await_metrics([] { return !fires("ZkrecipesNoServer", {}); }));
 }
