@@ -1,6 +1,7 @@
 // zkrecipes/asio.hpp: completion tokens, executors, allocators and cancellation.
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <new>
 #include <set>
@@ -28,6 +29,24 @@ TEST_F(AsioTest, Awaitables) {
         EXPECT_TRUE(co_await async_release_and_wait(std::move(grant), kMaxWait, use_awaitable));
     });
     EXPECT_EQ(nodes().size(), 0u);
+}
+
+TEST_F(AsioTest, LabelsChangeWhileTheLockIsHeld) {
+    auto client = session();
+    ExclusiveMutex mutex(client, lock_path());
+    const std::map<std::string, std::string> labels{{"step", "2"}, {"done", "7"}};
+    run([&]() -> asio::awaitable<void> {
+        Grant grant = co_await async_acquire(mutex, kMaxWait, use_awaitable);
+        EXPECT_TRUE(co_await async_set_labels(grant, labels, kMaxWait, use_awaitable));
+        const auto holder = (co_await async_participants(mutex, kMaxWait, use_awaitable)).at(0);
+        EXPECT_EQ(holder.labels, labels);
+        EXPECT_TRUE(co_await async_request_revocation(client, holder, kMaxWait, use_awaitable));
+        EXPECT_FALSE(co_await async_set_labels(grant, labels, kMaxWait, use_awaitable)) << "the request stays";
+        grant.release();
+        auto [refused, written] = co_await async_set_labels(grant, labels, kMaxWait, asio::as_tuple(use_awaitable));
+        EXPECT_FALSE(written);
+        EXPECT_EQ(error_of([&, error = refused] { std::rethrow_exception(error); }).errc(), Errc::lock_lost);
+    });
 }
 
 TEST_F(AsioTest, ErrorsAreThrown) {

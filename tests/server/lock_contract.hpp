@@ -173,6 +173,26 @@ TYPED_TEST_P(LockContract, AStopEndsAWaitAndOnlyThatOne) {  // H39
     EXPECT_TRUE(served);
 }
 
+TYPED_TEST_P(LockContract, AnEmptyGrantSaysWhyItIsEmpty) {
+    auto other = this->session(), s = this->gated_session();
+    auto theirs = this->make(other), lock = this->make(s);
+    const Grant held = theirs.try_acquire_until(kMaxWait);
+    ASSERT_TRUE(held);
+    EXPECT_EQ(held.missed(), Missed::none);
+    EXPECT_EQ(lock.try_acquire_until(Deadline::passed()).missed(), Missed::busy);
+    std::stop_source stop;
+    typename TestFixture::Crowd crowd;  // a MultiLock does not let its holder wait
+    crowd.add(
+        [&] { EXPECT_EQ(lock.try_acquire_until(Deadline::never(), stop.get_token()).missed(), Missed::stopped); });
+    EXPECT_TRUE(this->eventually([&] { return this->contenders() == 2; }));
+    stop.request_stop();
+    crowd.join();
+    this->gate().blackhole();
+    crowd.add([&] { EXPECT_EQ(lock.try_acquire_for(100ms).missed(), Missed::unreachable); });
+    crowd.join();
+    this->gate().pass();
+}
+
 TYPED_TEST_P(LockContract, TheStandardGuardsWork) {
     auto s = this->session();
     auto lock = this->make(s);
@@ -332,10 +352,10 @@ TYPED_TEST_P(LockContract, WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost) {
 
 REGISTER_TYPED_TEST_SUITE_P(LockContract, AnUnprotectedCounterLosesNothing, WhoeverComesFirstIsServedFirst,
                             ATryOnAHeldLockFailsAndAWaitEndsAtItsDeadline, AStopEndsAWaitAndOnlyThatOne,
-                            TheStandardGuardsWork, AGrantIsGivenBackByWhoeverHasIt, ReEntryFollowsTheAgent,
-                            TheObjectMayBeDestroyedWhileOthersWaitAndHold, AnAsynchronousAcquireIsServedInTheSameQueue,
-                            CallsOfOneSessionAreServedInTheirOrder, ClosingTheSessionEndsEveryWait,
-                            WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost);
+                            AnEmptyGrantSaysWhyItIsEmpty, TheStandardGuardsWork, AGrantIsGivenBackByWhoeverHasIt,
+                            ReEntryFollowsTheAgent, TheObjectMayBeDestroyedWhileOthersWaitAndHold,
+                            AnAsynchronousAcquireIsServedInTheSameQueue, CallsOfOneSessionAreServedInTheirOrder,
+                            ClosingTheSessionEndsEveryWait, WhoeverAsksWhoIsThereWaitsUntilTheDeadlineAtMost);
 
 template <class CaseType, class AgentsType>
 struct ContractOf {
