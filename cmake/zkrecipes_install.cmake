@@ -69,8 +69,12 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")  # then the installed tree can be 
   string(REGEX REPLACE "[^/]+" ".." _up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
   set(ZKRECIPES_PC_PREFIX "\${pcfiledir}/${_up}")
 endif()
-configure_file("${PROJECT_SOURCE_DIR}/cmake/zkrecipes.pc.in" zkrecipes.pc @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/zkrecipes.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+function(install_pc name component)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in" ${name}.pc @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+          COMPONENT ${component})
+endfunction()
+install_pc(zkrecipes dev)
 
 if(TARGET zkrecipes_testing AND ZKRECIPES_BUILD_TESTING)
   install(
@@ -86,9 +90,7 @@ if(TARGET zkrecipes_testing AND ZKRECIPES_BUILD_TESTING)
     FILES "${PROJECT_SOURCE_DIR}/include/zkrecipes/testing.hpp"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/zkrecipes"
     COMPONENT testing)
-  configure_file("${PROJECT_SOURCE_DIR}/cmake/zkrecipes-testing.pc.in" zkrecipes-testing.pc @ONLY)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/zkrecipes-testing.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
-          COMPONENT testing)
+  install_pc(zkrecipes-testing testing)
 endif()
 
 if(TARGET zkenv)
@@ -134,4 +136,5 @@ if(TARGET zkrecipes_prometheus)
     FILES "${PROJECT_SOURCE_DIR}/monitoring/zkrecipes.rules.yml" "${PROJECT_SOURCE_DIR}/monitoring/zkrecipes-dashboard.json"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/zkrecipes"
     COMPONENT prometheus)
+  install_pc(zkrecipes-prometheus prometheus)
 endif()
