@@ -36,6 +36,8 @@ protected:
     ~MaxHoldTest() override {
         runtime->while_running([this] { grants.clear(); });
         serve();
+        runtime->while_running([this] { session.reset(); });  // which writes into `log`
+        destroy();
     }
     static LockOptions limited(std::chrono::milliseconds max_hold = 2s) {
         LockOptions out;

@@ -9,6 +9,7 @@ using ::testing::IsEmpty;
 
 class RequestsTest : public SessionTest {
 protected:
+    ~RequestsTest() override { destroy(); }  // what is still open is answered here
     void SetUp() override { open_connected(); }
     void get(const std::string& path) {
         inside([&] {
