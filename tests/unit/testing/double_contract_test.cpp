@@ -46,8 +46,9 @@ TEST(FakeServerSpeedTest, AThousandTestsTakeMilliseconds) {
     std::sort(starts.begin(), starts.end());
     std::sort(rounds.begin(), rounds.end());
     std::printf("start of a server: median %.3f ms, 99 of 100 within %.3f ms\n", starts[500], starts[989]);
-    std::printf("a test that loses a lock and a session: median %.3f ms, 99 of 100 within %.3f ms\n", rounds[500],
-                rounds[989]);
+    std::printf(
+        "a test that loses a lock and a session: median %.3f ms, 99 of 100 within %.3f ms, the longest %.3f ms\n",
+        rounds[500], rounds[989], rounds[999]);
     // On idle cores 0.1 ms and 1 ms: far away, so that a busy machine does not fail it, and a wait for a timer does.
     EXPECT_LT(starts[500], 20 * slowdown());
     EXPECT_LT(rounds[500], 50 * slowdown());
