@@ -66,14 +66,22 @@ public:
     void post(Result<T>&& result) {
         const auto allocator = asio::get_associated_allocator(handler_);
         const auto work = std::move(work_);
-        auto call = [handler = std::move(handler_), result = std::move(result)]() mutable {
-            std::move(handler)(std::move(result.error), std::move(result.value));
+        const auto take = [&] {
+            const FreeAtEnd also_if_a_move_throws{*this, Allocator(allocator)};
+            return [handler = std::move(handler_), result = std::move(result)]() mutable {
+                std::move(handler)(std::move(result.error), std::move(result.value));
+            };
         };
-        free(Allocator(allocator));
+        auto call = take();
         asio::post(work.get_executor(), asio::bind_allocator(allocator, std::move(call)));
     }
 
 private:
+    struct FreeAtEnd {
+        HandlerCall& call;
+        Allocator allocator;
+        ~FreeAtEnd() { call.free(allocator); }
+    };
     void free(Allocator allocator) noexcept {
         this->~HandlerCall();
         Memory::deallocate(allocator, this, 1);

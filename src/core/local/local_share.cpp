@@ -35,6 +35,7 @@ bool SharedNode::stays(HoldRef& share) {
     return true;
 }
 
+/// The others have a limit, too, or a lock object: shares with other options do not join (queue_key).
 bool SharedNode::was_last(const Hold& hold) {
     closed_ = true;  // its owner may be at work
     const auto out = std::erase_if(inside_, [&hold](const Inside& each) { return each.hold.get() == &hold; });

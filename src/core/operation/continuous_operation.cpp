@@ -15,6 +15,7 @@ void ContinuousOperation::stop() {
 }
 
 void ContinuousOperation::end() {
+    core_->make_room(2);
     remove_watches();
     stop_timer();
     // Answers that nobody waits for may still come. They are dropped under the session lock, where the core must not be

@@ -34,6 +34,7 @@ void Operation::stop() {
 }
 
 void Operation::finished() {
+    core_->make_room(3);  // with that of the reservation
     if (observing_) core_->remove_observer(*this);
     if (deadline_timer_ != 0) core_->cancel(std::exchange(deadline_timer_, 0));
     stop_timer();

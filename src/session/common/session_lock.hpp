@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -77,6 +78,8 @@ public:
     // ---- lock held -------------------------------------------------------------------------------------------------
     // What follows happens right after the session lock was released, on this thread.
     void wake(std::shared_ptr<WaitEvent> waiter) { after_->push_back({waiter, waiter.get()}); }
+    /// So many more of these two do not throw.
+    void make_room(std::size_t count) { after_->reserve(after_->size() + count); }
     /// For what may be the last reference, to something that must not be destroyed under the session lock.
     void let_go(std::shared_ptr<const void> object) { after_->push_back({std::move(object), nullptr}); }
     TimerId at(Instant when, std::function<void()> work);  // `work` runs under the session lock

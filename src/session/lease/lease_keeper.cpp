@@ -88,11 +88,17 @@ std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czx
     return begin_hold(std::move(nodes), czxid);
 }
 
-void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
-    // Its owner may have seen the end of the lease before the session's timer. Then it was lost, not released.
+/// If its lease has ended before the session's timer has seen that, it was lost, and is counted so. A release requests
+/// no stop, unless the owner has seen the end.
+void LeaseKeeper::released(Hold& hold) {
+    if (!hold.is_over()) hold.mark_ended();
     end_what_has_passed(lock_.runtime().now());
-    hold->mark_ended();
-    meter_.released(hold->record());
+    hold.mark_ended();
+    meter_.released(hold.record());
+}
+
+void LeaseKeeper::end_hold(const std::shared_ptr<Hold>& hold, std::function<void(bool)> gone) {
+    released(*hold);
     if (const auto entry = holds_.remove(hold.get())) {
         // The delete uses up the watch; taking it back would be a request more.
         for (const WatchId watch : entry->watches) watches_.watch_table().abandon(watch);
@@ -122,9 +128,7 @@ std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
 }
 
 void LeaseKeeper::leave_node(const std::shared_ptr<Hold>& hold) {
-    end_what_has_passed(lock_.runtime().now());
-    hold->mark_ended();
-    meter_.released(hold->record());
+    released(*hold);
     const auto entry = holds_.remove(hold.get());
     if (!entry) return;
     for (const WatchId watch : entry->watches) watches_.unwatch(watch);
@@ -203,6 +207,7 @@ void LeaseKeeper::lose(const Hold* hold, LossReason reason, const char* why) {
 }
 
 bool LeaseKeeper::limit_passed(const std::shared_ptr<Hold>& hold) {
+    end_what_has_passed(lock_.runtime().now());  // if both have passed, the lease was first
     const bool others = !holds_.on_the_same_nodes(hold.get()).empty();
     if (const HoldTable::Entry* entry = holds_.find(hold.get()); entry != nullptr && entry->hold == hold) {
         std::vector<HoldTable::Entry> ended;

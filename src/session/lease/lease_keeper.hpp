@@ -104,6 +104,7 @@ private:
     static constexpr const char* kNoHeartbeat = "no committed heartbeat within the lease";
 
     HoldTable::Entry* sure_entry(const Hold& hold);
+    void released(Hold& hold);
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
     void lose(const Hold* hold, LossReason reason, const char* why);

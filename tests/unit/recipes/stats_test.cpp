@@ -86,6 +86,32 @@ TEST_F(StatsTest, ALeaseThatItsOwnerSeesEndFirstIsALossAndNoRelease) {
     EXPECT_EQ(counted().held, 0u);
 }
 
+TEST_F(StatsTest, AReleaseAfterAnEndThatNobodyHasSeenIsALossWithoutAStop) {
+    ExclusiveMutex mutex(*session, "/l");
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    const auto lost = grant.lost();
+    runtime->freeze_for(1h);
+    grant.release();
+    runtime->run();
+    EXPECT_FALSE(lost.stop_requested()) << "it was released";
+    EXPECT_EQ(counted().released, 0u);
+    EXPECT_EQ(counted().lost[static_cast<std::size_t>(LossReason::lease_ended)], 1u);
+}
+
+TEST_F(StatsTest, OfALeaseAndALimitThatPassTogetherTheLeaseIsTheReason) {
+    LockOptions limited;
+    limited.max_hold = 30min;
+    ExclusiveMutex mutex(*session, "/l", limited);
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    runtime->freeze_for(1h);
+    grant.release();
+    runtime->run();
+    EXPECT_EQ(counted().lost[static_cast<std::size_t>(LossReason::lease_ended)], 1u);
+    EXPECT_EQ(counted().lost[static_cast<std::size_t>(LossReason::max_hold)], 0u);
+}
+
 TEST_F(StatsTest, SoIsThatOfASharedHoldThatLeavesItsNodeToOthers) {
     LockOptions joins;
     joins.local_handovers = 3;
