@@ -125,7 +125,8 @@ public:
                                    !stop.stop_requested() && !deadline.is_passed(self->core->runtime().steady_now());
                 if (again) return get_again(self, deadline, stop, done);
                 const bool says_why = answer.error && answer.error->errc() != Errc::outcome_unknown;
-                done({{}, std::make_exception_ptr(says_why ? *answer.error : self->not_answered(operation))});
+                if (says_why) return done({{}, std::make_exception_ptr(*answer.error)});
+                done({{}, std::make_exception_ptr(self->not_answered(operation))});
             },
             self->tells_of_latest(rule));
     }
