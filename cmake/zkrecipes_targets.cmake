@@ -31,6 +31,9 @@ if(ZKRECIPES_SANITIZE MATCHES "address|thread")
       target_compile_definitions(zkrecipes_sanitizer_stacks PRIVATE ${definition})
     endif()
   endforeach()
+  if(ZKRECIPES_SANITIZE MATCHES "thread")
+    target_sources(zkrecipes_sanitizer_stacks PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/sanitizer_exceptions.cpp")
+  endif()
   target_link_libraries(zkrecipes_sanitizer_stacks PRIVATE Boost::context)
   target_link_libraries(
     zkrecipes_build_flags

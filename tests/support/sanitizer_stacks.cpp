@@ -6,14 +6,13 @@
 // without sanitizers. It stands between the three functions of Boost.Context that change stacks and those who call
 // them: the templates in our own programs, and libboost_fiber. What it hands out in place of the library's handle of a
 // suspended stack is the address of a Context; nobody looks into these handles.
-#include <dlfcn.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/tsan_interface.h>
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
+
+#include "hidden_function.hpp"
 
 namespace {
 
@@ -47,16 +46,6 @@ __attribute__((noinline)) Thread& this_thread() {
     asm volatile("" ::: "memory");
     if (t_thread.running == nullptr) t_thread.running = &t_thread.own;
     return t_thread;
-}
-
-template <typename Function>
-Function* real(const char* name) {
-    void* const found = dlsym(RTLD_NEXT, name);
-    if (found == nullptr) {
-        std::fprintf(stderr, "sanitizer_stacks: there is no %s in a shared library\n", name);
-        std::abort();
-    }
-    return reinterpret_cast<Function*>(found);
 }
 
 /// The last thing before the change.
@@ -124,7 +113,7 @@ transfer_t run_on_top(transfer_t transfer) {
 }  // namespace
 
 extern "C" fcontext_t make_fcontext(void* top, std::size_t size, Entry entry) {
-    static auto* const real_make = real<fcontext_t(void*, std::size_t, Entry)>("make_fcontext");
+    static auto* const real_make = hidden_function<fcontext_t(void*, std::size_t, Entry)>("make_fcontext");
     auto* const context = new Context{};
     context->bottom = static_cast<const char*>(top) - size;
     context->size = size;
@@ -137,14 +126,14 @@ extern "C" fcontext_t make_fcontext(void* top, std::size_t size, Entry entry) {
 }
 
 extern "C" transfer_t jump_fcontext(fcontext_t const to, void* data) {
-    static auto* const real_jump = real<transfer_t(fcontext_t, void*)>("jump_fcontext");
+    static auto* const real_jump = hidden_function<transfer_t(fcontext_t, void*)>("jump_fcontext");
     auto& target = *static_cast<Context*>(to);
     leave_for(target, false);
     return resumed(real_jump(target.suspended_at, data));
 }
 
 extern "C" transfer_t ontop_fcontext(fcontext_t const to, void* data, OnTop function) {
-    static auto* const real_ontop = real<transfer_t(fcontext_t, void*, OnTop)>("ontop_fcontext");
+    static auto* const real_ontop = hidden_function<transfer_t(fcontext_t, void*, OnTop)>("ontop_fcontext");
     auto& target = *static_cast<Context*>(to);
     OnTopCall call{function, data};
     // The last act of a fiber is to hand its own record over, for somebody else to free its stack.

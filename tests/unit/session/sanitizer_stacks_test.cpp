@@ -5,9 +5,12 @@
 #include <array>
 #include <boost/fiber/all.hpp>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "base/wait_event.hpp"
 
@@ -148,6 +151,30 @@ TEST(SanitizerStacksTest, WhatAWaitEventHandsOverIsNoRace) {
         one_after_the_other(give, take);
         EXPECT_EQ(shared, 2);
     }
+}
+
+/// Whoever leaves last deletes the exception: here the thread that made it, or (by `maker_leaves_first`) a catch block.
+void share_an_exception(bool maker_leaves_first) {
+    auto made = std::make_exception_ptr(std::runtime_error(std::string(100, 'x')));
+    auto taken = made;
+    const auto read = [&taken] {
+        try {
+            std::rethrow_exception(std::exchange(taken, nullptr));
+        } catch (const std::runtime_error& error) {
+            EXPECT_EQ(std::string(error.what()).size(), 100u);
+        }
+    };
+    const auto leave = [&made] { made = nullptr; };
+    if (maker_leaves_first) {
+        one_after_the_other(leave, read);
+    } else {
+        one_after_the_other(read, leave);
+    }
+}
+
+TEST(SanitizerStacksTest, AnExceptionThatTwoThreadsShareIsNoRace) {
+    share_an_exception(true);
+    share_an_exception(false);
 }
 
 TEST(SanitizerStacksTest, FibersOfOneThreadDoNotRace) {
