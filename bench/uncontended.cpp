@@ -1,6 +1,4 @@
 // One session takes a free lock again and again.
-#include <sys/resource.h>
-
 #include <memory>
 #include <random>
 
@@ -10,6 +8,7 @@
 #include "bench/floor.hpp"
 #include "bench/places.hpp"
 #include "bench/processes.hpp"
+#include "bench/processor_time.hpp"
 #include "bench/requests.hpp"
 #include "bench/table.hpp"
 
@@ -35,15 +34,6 @@ struct Sides {
     std::unique_ptr<FloorLock> floor;
     std::unique_ptr<Curator> curator;  // null: there is none here
 };
-
-double processor_microseconds() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const auto of = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
-    };
-    return of(usage.ru_utime) + of(usage.ru_stime);
-}
 
 /// What one side needed, over all blocks of a paired run.
 struct Samples {

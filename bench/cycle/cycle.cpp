@@ -1,9 +1,6 @@
 // One session takes and releases a free lock, again and again: what a cycle takes, in time and on the processor.
 //     cycle HOSTS COUNT [events]
 // It uses only what the library of older commits has, too.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,6 +18,8 @@
 #define HAS_EVENTS 0
 #endif
 
+#include "bench/processor_time.hpp"
+
 namespace {
 
 #if HAS_EVENTS
@@ -34,15 +33,6 @@ struct Listener final : zkrecipes::SessionEvents {
     long told = 0;
 };
 #endif
-
-double processor_us() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const auto of = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
-    };
-    return of(usage.ru_utime) + of(usage.ru_stime);
-}
 
 }  // namespace
 
@@ -59,18 +49,18 @@ int main(int argc, char** argv) {
 #endif
     }
     zkrecipes::Session session(options);
-    session.wait_connected();
+    if (!session.wait_connected(std::chrono::seconds(30))) return 1;
     zkrecipes::ExclusiveMutex mutex(session, "/cycle");
     std::vector<double> times;
     double processor = 0;
     for (int i = -count / 5; i < count; ++i) {  // the first ones are not counted
-        if (i == 0) processor = processor_us();
+        if (i == 0) processor = zkrecipes::bench::processor_microseconds();
         const auto begin = std::chrono::steady_clock::now();
         mutex.acquire().release_and_wait();
         const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
         if (i >= 0) times.push_back(taken.count());
     }
-    processor = (processor_us() - processor) / count;
+    processor = (zkrecipes::bench::processor_microseconds() - processor) / count;
     std::ranges::nth_element(times, times.begin() + count / 2);
     std::printf("%.2f %.2f\n", times[static_cast<std::size_t>(count / 2)], processor);
 }

@@ -11,7 +11,8 @@ CYCLES = "2000"
 
 def run(program, hosts, *more):
     """Microseconds of one cycle, and of the processor for it."""
-    text = subprocess.run([program, hosts, CYCLES, *more], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([program, hosts, CYCLES, *more], check=True, capture_output=True, text=True,
+                          timeout=120).stdout
     return [float(number) for number in text.split()]
 
 

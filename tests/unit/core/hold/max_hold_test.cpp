@@ -8,71 +8,18 @@
 #include <zkrecipes/transaction.hpp>
 
 #include <gmock/gmock.h>
-#include <spdlog/sinks/ostream_sink.h>
 
-#include <sstream>
-
-#include "unit/recipes/served_fixture.hpp"
+#include "unit/core/hold/max_hold_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-
-class MaxHoldTest : public ServedTest {
-protected:
-    MaxHoldTest() {
-        options.logger =
-            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
-        connect();
-        put("/l");
-    }
-    ~MaxHoldTest() override {
-        runtime->while_running([this] { grants.clear(); });
-        serve();
-        runtime->while_running([this] { session.reset(); });  // which writes into `log`
-        destroy();
-    }
-    static LockOptions limited(std::chrono::milliseconds max_hold = 2s) {
-        LockOptions out;
-        out.max_hold = max_hold;
-        return out;
-    }
-    /// Time passes, and the servers answer.
-    void pass(std::chrono::milliseconds time) {
-        for (; time > 100ms; time -= 100ms) {
-            runtime->advance(100ms);
-            serve();
-        }
-        runtime->advance(time);
-        serve();
-    }
-    template <class Lock>
-    void ask(Lock& lock, int times = 1) {
-        for (int i = 0; i < times; ++i) lock.acquire_async(Deadline::never(), {}, take());
-        serve();
-    }
-    void share(ReadWriteLock& lock) {
-        lock.acquire_shared_async(Deadline::never(), {}, take());
-        serve();
-    }
-    std::function<void(AcquireResult)> take() {
-        return [this](AcquireResult result) {
-            ASSERT_FALSE(result.error);
-            grants.push_back(std::move(result.value));
-        };
-    }
-    static bool told(const Grant& grant) { return grant.lost().stop_requested(); }
-
-    std::ostringstream log;
-    std::vector<Grant> grants;  // in the order in which they came
-};
 
 TEST_F(MaxHoldTest, AHoldEndsAtItsTimeAndNotBeforeAndItsNodeIsDeleted) {
     ExclusiveMutex mutex(*session, "/l", limited());
@@ -165,9 +112,7 @@ TEST_F(MaxHoldTest, AReleaseThatIsWaitedForAfterTheEndWaitsForTheNode) {
 }
 
 TEST_F(MaxHoldTest, AnAsynchronousReleaseAfterTheEndIsToldToo) {
-    LockOptions of_lock = limited();
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
+    const LockOptions of_lock = in_turns();
     ReadWriteLock lock(*session, "/l", of_lock);
     share(lock);
     pass(1s);
@@ -220,167 +165,6 @@ TEST_F(MaxHoldTest, ASessionThatEndedHasNothingToDelete) {
     asked.clear();
     pass(2s);
     EXPECT_THAT(asked, Not(Contains("remove " + grants[0].node())));
-    EXPECT_EQ(leftovers(), "");
-}
-
-// ---- one node for several -----------------------------------------------------------------------------------------
-
-TEST_F(MaxHoldTest, EachHolderOfATurnHasItsOwnTimeAndTheOneThatUsesItUpEndsTheTurn) {
-    LockOptions of_lock = limited();
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    ExclusiveMutex mutex(*session, "/l", of_lock);
-    ask(mutex, 3);
-    const std::string node = grants.at(0).node();
-    pass(1500ms);
-    grants[0].release();
-    serve();
-    ASSERT_THAT(grants, SizeIs(2));
-    EXPECT_EQ(grants[1].node(), node);
-    EXPECT_EQ(grants[1].remaining_lease(), 2s);
-    pass(1999ms);
-    EXPECT_TRUE(grants[1].held());
-    pass(1ms);
-    EXPECT_FALSE(nodes.contains(node)) << "its holder may still be at work";
-    ASSERT_THAT(grants, SizeIs(3));
-    EXPECT_FALSE(grants[1].held());
-    EXPECT_TRUE(grants[2].held());
-    EXPECT_GT(grants[2].token(), grants[1].token());
-}
-
-TEST_F(MaxHoldTest, AReleaseAtTheEndHandsNothingOver) {
-    LockOptions of_lock = limited();
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    of_lock.keep_for = 60s;
-    ExclusiveMutex mutex(*session, "/l", of_lock);
-    ask(mutex, 2);
-    const std::string node = grants.at(0).node();
-    runtime->freeze_for(2s);  // the session has not noticed
-    grants[0].release();
-    serve();
-    ASSERT_THAT(grants, SizeIs(2));
-    EXPECT_NE(grants[1].node(), node);
-    EXPECT_FALSE(nodes.contains(node));
-}
-
-TEST_F(MaxHoldTest, ANodeThatIsKeptIsNobodysAndItsNextHolderHasItsOwnTime) {
-    LockOptions of_lock = limited();
-    of_lock.keep_for = 60s;
-    ExclusiveMutex mutex(*session, "/l", of_lock);
-    ask(mutex);
-    const std::string node = grants.at(0).node();
-    grants.clear();
-    pass(5s);
-    ASSERT_TRUE(nodes.contains(node));
-    ask(mutex);
-    ASSERT_THAT(grants, SizeIs(1));
-    EXPECT_EQ(grants[0].node(), node);
-    EXPECT_EQ(grants[0].remaining_lease(), 2s);
-    pass(2s);
-    EXPECT_FALSE(grants[0].held());
-    EXPECT_FALSE(nodes.contains(node)) << "nothing is kept that was not given back";
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(MaxHoldTest, OneOfSeveralSharesEndsAloneAndTheLastOneDeletesTheNode) {
-    LockOptions of_lock = limited();
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    ReadWriteLock lock(*session, "/l", of_lock);
-    share(lock);
-    pass(1s);
-    share(lock);
-    ASSERT_THAT(children("/l"), SizeIs(1));
-    pass(1s);
-    EXPECT_FALSE(grants[0].held());
-    EXPECT_TRUE(told(grants[0]));
-    EXPECT_TRUE(grants[1].held());
-    EXPECT_FALSE(told(grants[1]));
-    ASSERT_THAT(children("/l"), SizeIs(1));
-    share(lock);
-    EXPECT_THAT(children("/l"), SizeIs(2)) << "nobody joins any more: the first owner may still be at work";
-    EXPECT_EQ(served([&] { EXPECT_TRUE(grants[0].release_and_wait(in(10s))); }), "ok");
-    EXPECT_TRUE(grants[1].held());
-    EXPECT_TRUE(nodes.contains(grants[1].node()));
-    pass(1s);
-    EXPECT_FALSE(nodes.contains(grants[1].node()));
-    pass(1s);
-    EXPECT_THAT(children("/l"), IsEmpty());
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(MaxHoldTest, AShareThatNobodyCanGiveBackDoesNotKeepTheNodeOfOthers) {
-    LockOptions of_lock = limited();
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    ReadWriteLock lock(*session, "/l", of_lock);
-    EXPECT_EQ(served([&] {
-                  ReadWriteLock destroyed(*session, "/l", of_lock);
-                  destroyed.lock_shared();
-                  runtime->freeze_for(1s);
-                  lock.acquire_shared_async(Deadline::never(), {}, take());
-                  while (grants.empty()) boost::this_fiber::yield();
-              }),
-              "ok");
-    ASSERT_THAT(children("/l"), SizeIs(1));
-    pass(1s);
-    EXPECT_TRUE(grants.at(0).held());
-    EXPECT_THAT(children("/l"), SizeIs(1));
-    grants.clear();
-    serve();
-    EXPECT_THAT(children("/l"), IsEmpty());
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(MaxHoldTest, AShareThatNobodyCanGiveBackDoesNotTakeTheNodeOfOneThatWasLost) {
-    LockOptions of_lock = limited(30s);
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    ReadWriteLock lock(*session, "/l", of_lock);
-    const std::size_t before = session->stats().node_bytes;
-    EXPECT_EQ(served([&] {
-                  ReadWriteLock destroyed(*session, "/l", of_lock);
-                  ReadWriteLock another(*session, "/l", of_lock);
-                  destroyed.lock_shared();
-                  another.lock_shared();
-                  runtime->freeze_for(1s);
-                  lock.acquire_shared_async(Deadline::never(), {}, take());
-                  while (grants.empty()) boost::this_fiber::yield();
-              }),
-              "ok");
-    ASSERT_THAT(children("/l"), SizeIs(1));
-    const std::size_t of_node = session->stats().node_bytes - before;
-    client().disconnect();
-    runtime->advance(5s);  // the lease passes, and the session lives
-    client().connect(owner);
-    EXPECT_FALSE(grants.at(0).held());
-    pass(24500ms);
-    EXPECT_THAT(children("/l"), SizeIs(1)) << "the owner of the other one may be at work";
-    EXPECT_EQ(session->stats().node_bytes, before + of_node);
-    grants.clear();
-    serve();
-    EXPECT_THAT(children("/l"), IsEmpty());
-    pass(30s);
-    EXPECT_EQ(session->stats().node_bytes, before) << "given back once";
-    EXPECT_EQ(leftovers(), "");
-}
-
-TEST_F(MaxHoldTest, SharesThatNobodyCanGiveBackAndThatWereLostEndWithTheTimeOfTheLast) {
-    LockOptions of_lock = limited(30s);
-    of_lock.local_handovers = 9;
-    of_lock.local_turn = 60s;
-    EXPECT_EQ(served([&] {
-                  ReadWriteLock(*session, "/l", of_lock).lock_shared();
-                  runtime->freeze_for(1s);
-                  ReadWriteLock(*session, "/l", of_lock).lock_shared();
-              }),
-              "ok");
-    client().disconnect();
-    runtime->advance(5s);
-    client().connect(owner);
-    pass(60s);
-    EXPECT_THAT(children("/l"), IsEmpty());
     EXPECT_EQ(leftovers(), "");
 }
 
