@@ -136,7 +136,7 @@ std::string SessionCore::leftovers() {
     if (!observers_.empty()) text += " an observer";
     if (!connect_waiters_.empty()) text += " a waiter";
     if (has_timers()) text += " a timer";
-    if (watch_table().bytes() != 0) text += " a watch";
+    if (!watch_table().unused()) text += " a watch";
     if (node_cleaner().pending() != 0) text += " a node to delete";
     for (const LockStats& counted : stats().locks) {
         const std::uint64_t ended = std::accumulate(counted.lost.begin(), counted.lost.end(), counted.released);

@@ -149,12 +149,12 @@ void SimEnsemble::write(const std::string& path, const std::string& data) {
     if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
 }
 
-void SimEnsemble::make(const std::string& path, std::vector<Acl> acl) {
+void SimEnsemble::make(const std::string& path, std::vector<Acl> acl, CreateMode mode) {
     MultiOp op;
     op.kind = MultiOp::Kind::create;
     op.path = path;
     op.acl = std::move(acl);
-    op.mode = CreateMode::persistent;
+    op.mode = mode;
     if (SimServer* const now_leading = leader()) now_leading->do_as_operator(op);
 }
 

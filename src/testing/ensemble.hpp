@@ -69,7 +69,7 @@ public:
     void remove(const std::string& path);
     /// … writes into the node, or makes one that belongs to nobody.
     void write(const std::string& path, const std::string& data);
-    void make(const std::string& path, std::vector<Acl> acl = open_acl());
+    void make(const std::string& path, std::vector<Acl> acl = open_acl(), CreateMode mode = CreateMode::persistent);
 
     /// Asked of each request that arrives, but connects, pings and credentials. Empty: all are executed.
     std::function<Verdict(const Actor& client, const Request& request)> judge;

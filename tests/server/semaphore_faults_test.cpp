@@ -49,6 +49,26 @@ TEST_F(SemaphoreFaultsTest, AReplyToTheTransactionThatIsLostLeavesExactlyWhatWas
     }
 }
 
+TEST_F(SemaphoreFaultsTest, LeasesTakenInADirectoryThatWasMadeAnewAreGivenBack) {  // H82
+    auto s = gated_session(60s);
+    Semaphore semaphore(s, lock_path(), 4);
+    for (int round = 0; round < 2; ++round) {
+        EXPECT_TRUE(semaphore.acquire().release_and_wait(kMaxWait));
+    }
+    const auto version = observer().get(leases_path())->stat.version;
+    ASSERT_GT(version, 0);
+    const auto held_back = gate().hold_reply(Match::op(Opcode::get_data).path(leases_path()));
+    Acquiring acquiring([&] { return semaphore.acquire(4); });
+    ASSERT_TRUE(held_back.wait_reached());
+    observer().remove(leases_path());  // as the servers do with an empty container
+    observer().make_path(leases_path());
+    for (int written = 0; written < version; ++written) observer().set(leases_path(), R"({"v":1,"leases":1})");
+    held_back.release();
+    EXPECT_EQ(error_of([&] { (void)acquiring.get(); }).errc(), Errc::bad_option) << "here is another number now";
+    EXPECT_TRUE(await_leased(0));
+    EXPECT_TRUE(await_waiting(0));
+}
+
 TEST_F(SemaphoreFaultsTest, EveryRequestOfAContendedAcquireMayBeLostBeforeOrAfterItsExecution) {
     auto holder = session(), other = session();
     auto s = gated_session();

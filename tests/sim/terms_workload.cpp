@@ -25,6 +25,7 @@ std::string number_text(std::int32_t number) { return "{\"v\":1,\"leases\":" + s
 TermsWorkload::TermsWorkload(SimWorld& world, const Plan& plan, RunResult& result)
     : Workload(world, plan, result, directories_of(lock_paths(plan))),
       paths_(lock_paths(plan)),
+      empty_at_version_(paths_.size()),
       operator_(world.fork("operator of terms")) {
     // A server that is cut off from the others goes on answering reads.
     for (const std::string& path : paths_) terms_.emplace_back(path + "/leases", quiet() ? kSecond : 60 * kSecond);
@@ -92,7 +93,7 @@ void TermsWorkload::acquire_and_hold(Worker& worker, int place, Object& object) 
         return make(worker, place, object, number_now(place));
     }
     if (!grant) return check_empty_hands(worker, asked, object);
-    check_grant(worker, asked, object);
+    check_grant(worker, asked, object, grant);
     agrees(object, place, asked.since);
     hold(worker, std::move(grant), {Claim::leases(place, asked.wanted, kMostLeases)});
 }
@@ -148,7 +149,9 @@ void TermsWorkload::check_refusal(const Worker& worker, const Asked& asked, cons
                                                          : ", although it follows their number"));
 }
 
-void TermsWorkload::check_grant(const Worker& worker, const Asked& asked, const Object& object) {
+void TermsWorkload::check_grant(const Worker& worker, const Asked& asked, const Object& object, const Grant& grant) {
+    if (const auto found = beyond_limit_.find(grant.token()); found != beyond_limit_.end())
+        judge_.violation("terms", worker.name + ": holds leases, " + found->second);
     const TermsHistory& terms = terms_[static_cast<std::size_t>(asked.place)];
     const bool never_agreed = object.agreed_in == 0 && terms.all_since(object.made_at, [&](const State& state) {
         return state.kind == Kind::number && state.number != object.made_for;
@@ -225,6 +228,8 @@ void TermsWorkload::committed(const Txn& txn, const DataTree& tree) {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
         const int place = static_cast<int>(i);
         terms_[i].committed(tree, world_.now());
+        const Node* const directory = tree.find(terms_[i].directory());
+        empty_at_version_[i] = directory != nullptr && directory->children.empty() ? directory->version : 0;
         std::vector<std::string> leases;
         for (const Effect& effect : txn.effects) {
             if (effect.kind != Effect::Kind::create) continue;
@@ -232,8 +237,10 @@ void TermsWorkload::committed(const Txn& txn, const DataTree& tree) {
             if (parent == terms_[i].directory() && effect.path.find("-lease-") != std::string::npos)
                 leases.push_back(effect.path);
             // Somebody is about to look how many there are.
-            if (parent == paths_[i] + "/locks" && operator_.one_in(8))
-                world_.in(operator_.between(0, 10 * kMilli), nullptr, [this, place] { lower(place); });
+            if (parent != paths_[i] + "/locks" || !operator_.one_in(8)) continue;
+            const bool anew = plan_.has(Fault::delete_node) && operator_.one_in(2);
+            world_.in(operator_.between(0, 10 * kMilli), nullptr,
+                      [this, place, anew] { anew ? make_anew(place) : lower(place); });
         }
         if (!leases.empty()) taken(place, leases, txn, tree);
     }
@@ -243,10 +250,10 @@ void TermsWorkload::taken(int place, const std::vector<std::string>& leases, con
     const TermsHistory& terms = terms_[static_cast<std::size_t>(place)];
     const std::size_t all = tree.find(terms.directory())->children.size();
     if (terms.now().kind != Kind::number) {
-        judge_.violation("terms", "leases are taken where nobody knows how many there are");
+        beyond_limit_[txn.zxid] = "which were taken where nobody knows how many there are";
     } else if (std::cmp_greater(all, terms.now().number)) {
-        judge_.violation("terms", std::to_string(leases.size()) + " leases are taken, and then there are " +
-                                      std::to_string(all) + " of " + std::to_string(terms.now().number));
+        beyond_limit_[txn.zxid] = "of which " + std::to_string(leases.size()) + " were taken, and then there were " +
+                                  std::to_string(all) + " of " + std::to_string(terms.now().number);
     }
     if (leases.size() < 2 || !plan_.has(Fault::delete_node) || !operator_.one_in(4)) return;
     const std::string& lease = leases[operator_.below(leases.size())];
@@ -270,6 +277,20 @@ void TermsWorkload::lower(int place) {
     world_.note(nullptr, "an operator lowers the number of leases");
     ensemble_.write(terms.directory(),
                     number_text(static_cast<std::int32_t>(operator_.between(1, terms.now().number - 1))));
+}
+
+/// Between a look at the empty directory and the taking, which then finds the version that it expects.
+void TermsWorkload::make_anew(int place) {
+    const TermsHistory& terms = terms_[static_cast<std::size_t>(place)];
+    const std::int32_t version = empty_at_version_[static_cast<std::size_t>(place)];
+    if (over() || version == 0 || terms.now().kind != Kind::number || terms.now().number == 1) return;
+    world_.note(nullptr, "an operator makes the directory of leases anew, with a lower number");
+    const std::string number = number_text(static_cast<std::int32_t>(operator_.between(1, terms.now().number - 1)));
+    ensemble_.remove(terms.directory());
+    ensemble_.make(terms.directory(), open_acl(), CreateMode::container);
+    for (std::int32_t written = 0; written < version; ++written) ensemble_.write(terms.directory(), number);
+    ensemble_.make(terms.directory() + "/change");  // so that the servers remove this container, too, in the end
+    ensemble_.remove(terms.directory() + "/change");
 }
 
 void TermsWorkload::write_nonsense(int place) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +53,7 @@ private:
     Grant acquire(Worker& worker, Object& object, Asked& asked);
     void agrees(Object& object, int place, SimTime since);
     void check_refusal(const Worker& worker, const Asked& asked, const Object& object, Errc why);
-    void check_grant(const Worker& worker, const Asked& asked, const Object& object);
+    void check_grant(const Worker& worker, const Asked& asked, const Object& object, const Grant& grant);
     void check_empty_hands(const Worker& worker, const Asked& asked, const Object& object);
     bool quiet() const noexcept { return plan_.faults == 0; }
     void change(Worker& worker, int place);
@@ -64,11 +65,14 @@ private:
     void write_nonsense(int place);
     void mend(int place, std::int32_t number);
     void lower(int place);
+    void make_anew(int place);
     void delete_behind_a_taking(const std::string& lease, SessionId owner);
 
     const std::vector<std::string> paths_;
-    std::vector<TermsHistory> terms_;           // by place
-    std::vector<std::vector<Object>> objects_;  // by worker and place
+    std::vector<std::int32_t> empty_at_version_;        // by place; 0: the directory is not empty
+    std::vector<TermsHistory> terms_;                   // by place
+    std::vector<std::vector<Object>> objects_;          // by worker and place
+    std::map<std::int64_t, std::string> beyond_limit_;  // by zxid: takings that must not become a hold
     Rng operator_;
 };
 

@@ -70,6 +70,8 @@ private:
     void unwatch_leases() override {
         if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
     }
+    void guard_leases() override { core_->guard(place_->leases); }
+    std::int64_t guarded_leases() const override { return core_->guarded(place_->leases); }
     void take(Ticket ticket, const LeaseRequest& taking) override;
     void sync_leases(Ticket ticket) override {
         core_->sync(place_->leases, answered([this, ticket](Rc rc, Instant) { fsm_.on_leases_synced(ticket, rc); }));

@@ -108,6 +108,7 @@ void SemaphoreFsm::send_look() {
 
 void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const NodeStat& stat) {
     if (step_ == Step::finished || step_ == Step::leaving) return;
+    if (at(ticket, Head::confirming)) return on_confirmed(rc, stat);
     // Also while still in the queue: a call that does not agree must not wait to learn it.
     if (rc == Rc::ok && !agree(data, stat)) return;
     if (ticket != ticket_) return;
@@ -212,6 +213,8 @@ void SemaphoreFsm::send_take() {
         return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     leases_ = taking.leases;
+    confirmed_ = false;
+    if (!unwritten_) lease_port_.guard_leases();
     lease_port_.take(go_to(Head::taking), taking);
 }
 
@@ -293,6 +296,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
 void SemaphoreFsm::use_leases(const NodeStat& first) {
     if (foreign(first)) return foreign_leases();
     czxid_ = first.czxid;
+    confirmed_ = unwritten_ || lease_port_.guarded_leases() == directory_;
     grant_or_renew_leases();
 }
 
@@ -320,8 +324,19 @@ void SemaphoreFsm::on_leases_synced(Ticket ticket, Rc rc) {
 
 /// The transaction was committed a moment ago, and so has renewed the lease.
 void SemaphoreFsm::grant_or_renew_leases() {
+    if (!confirmed_) return lease_port_.look(go_to(Head::confirming));
     if (lease_port_.begin_lease_hold(leases_, czxid_)) return leave(Ended::granted);
     lease_port_.renew_leases(go_to(Head::renewing_leases), leases_);
+}
+
+void SemaphoreFsm::on_confirmed(Rc rc, const NodeStat& stat) {
+    if (rc == Rc::no_node) return leases_gone();
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "reading the leases");
+    if (stat.czxid != directory_)
+        return start_over(
+            "the directory of the leases was made anew while they were taken: going to the tail of the queue");
+    confirmed_ = true;
+    grant_or_renew_leases();
 }
 
 void SemaphoreFsm::on_leases_renewed(Ticket ticket, Rc rc) {
@@ -332,8 +347,12 @@ void SemaphoreFsm::on_leases_renewed(Ticket ticket, Rc rc) {
 }
 
 void SemaphoreFsm::leases_gone() {
-    port_.note("a lease was deleted by somebody else before it was held: going to the tail of the queue");
-    lease_port_.delete_leases(leases_);  // the others
+    start_over("a lease was deleted by somebody else before it was held: going to the tail of the queue");
+}
+
+void SemaphoreFsm::start_over(const char* why) {
+    port_.note(why);
+    lease_port_.delete_leases(leases_);  // those that are there
     forget_nodes();
     if (once()) return leave(Ended::busy);
     send_create();

@@ -32,6 +32,10 @@ public:
     virtual void make_leases(Ticket ticket) = 0;   // on_leases_made
     virtual void watch_leases(Ticket ticket) = 0;  // its children: on_leases_watched; on_leases_changed, if it fires
     virtual void unwatch_leases() = 0;             // harmless without a watch
+    /// Lets guarded_leases() tell, if it can, which directory of leases was there when the request behind it was
+    /// executed: its czxid; 0: not known.
+    virtual void guard_leases() = 0;
+    virtual std::int64_t guarded_leases() const = 0;
     /// The transaction: on_taken. If it does not tell the Stat, right behind it exists of the first lease: on_lease.
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
     virtual void sync_leases(Ticket ticket) = 0;                                          // on_leases_synced
@@ -53,6 +57,12 @@ public:
 /// In the order of the servers' transactions there are never more leases than the limit. While our node is at the head,
 /// no other contender takes leases, so there are at most as many as the last count showed. The transaction happens only
 /// if our node is still there and the limit has not been changed.
+///
+/// The transaction compares the version of the directory's data, and so cannot tell a directory that the servers have
+/// removed, as it was empty, and that another client has made anew, with another limit. A watch on the directory tells:
+/// its event comes before the answer to the transaction. Where there is no such watch, a look after the transaction
+/// compares the directory's czxid. Leases in another directory than the one that was read are given back. None of this
+/// is needed by the transaction that writes the first number: in whichever directory it does, there were no leases.
 ///
 /// The transaction also sets the data of the first lease, because only the answer to a setData contains a Stat. That of
 /// the new lease has the czxid and the owner of all leases, as one session makes them by one transaction. So the grant
@@ -88,7 +98,8 @@ private:
         reading_lease,  // taken; the answer of exists(first lease) is on its way
         syncing,        // outcome unknown: the server catches up …
         finding,        // … and tells whether the leases are there
-        renewing_leases
+        renewing_leases,
+        confirming  // taken; whether in the directory that was read
     };
     /// What is known of the leases of `leases_`, all of them, since one transaction makes them.
     enum class Taken : std::uint8_t { no, unknown, yes };
@@ -118,6 +129,8 @@ private:
     void use_leases(const NodeStat& first);
     bool foreign(const NodeStat& lease) const;
     void foreign_leases();
+    void on_confirmed(Rc rc, const NodeStat& stat);
+    void start_over(const char* why);
     void leases_gone();
     void grant_or_renew_leases();
 
@@ -133,6 +146,7 @@ private:
     std::int32_t version_ = 0;    // of the terms, by the last look …
     std::int64_t directory_ = 0;  // … and of the directory that they stand in
     bool unwritten_ = false;      // … where nobody has written any yet
+    bool confirmed_ = false;      // the leases are in that directory
     std::vector<std::string> leases_;
 };
 

@@ -23,6 +23,7 @@ public:
     void release(std::size_t path_bytes) noexcept { used_ -= cost(path_bytes) < used_ ? cost(path_bytes) : used_; }
     void reset() noexcept { used_ = 0; }
     std::size_t used() const noexcept { return used_; }
+    std::size_t limit() const noexcept { return limit_; }
 
 private:
     std::size_t limit_;

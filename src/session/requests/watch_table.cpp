@@ -33,6 +33,27 @@ WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKi
     return id;
 }
 
+void WatchTable::guard(const std::string& path) {
+    if (!port_.can_send() || budget_.used() > budget_.limit() / 2) return;  // the rest is for those who wait
+    const auto found = entries_.try_emplace(path).first;
+    Entry& entry = found->second;
+    if (entry.removing != 0 || entry.guard != 0) return;
+    if (!count(path, entry, WatchKind::node)) return settle(found);
+    entry.guarded = true;
+    if (entry.itself.reading == 0) start_read(path, entry, false);
+}
+
+std::int64_t WatchTable::guarded(const std::string& path) const {
+    const auto found = entries_.find(path);
+    return found == entries_.end() ? 0 : found->second.guard;
+}
+
+bool WatchTable::unused() const noexcept {
+    return std::ranges::all_of(entries_, [](const auto& entry) {
+        return entry.second.guarded && !entry.second.asked_for() && !entry.second.reading();
+    });
+}
+
 /// After a reconnect the client sends each path once for the node and once for its children, in one packet.
 bool WatchTable::count(const std::string& path, Entry& entry, WatchKind kind) {
     const bool on_itself = !about_children(kind) || awaits_creation(kind);
@@ -73,6 +94,9 @@ void WatchTable::settle(Entries::iterator found) {
     if (entry.reading() || entry.removing != 0) return;  // goes on when the answer is there
     if (entry.armed()) {
         if (entry.abandoned || !port_.can_send()) return;  // the event or on_connected() comes
+        if (entry.guarded && !entry.children.armed) return;
+        entry.guarded = false;
+        entry.guard = 0;
         entry.removing = ++last_ticket_;
         tickets_.emplace(entry.removing, Issued{found->first, false});
         port_.send_remove_watches(found->first, entry.removing);
@@ -130,6 +154,10 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     // What asks whether it is there leaves a watch on the node itself, also for those who then want its children.
     if (rc == Rc::ok || (asked_existence && rc == Rc::no_node))
         found->second.facet(of_children && !asked_existence).armed = true;
+    if (!of_children) {
+        found->second.guarded = found->second.guarded && rc == Rc::ok;
+        if (found->second.guarded) found->second.guard = stat.czxid;
+    }
     struct Call {
         WatchId id;
         bool watching;
@@ -189,6 +217,10 @@ void WatchTable::on_event(WatchEventType type, const std::string& path) {
         if (type == (of_children ? WatchEventType::changed : WatchEventType::children_changed)) continue;
         Facet& facet = entry.facet(of_children);
         facet.armed = false;
+        if (!of_children) {
+            entry.guarded = entry.guarded && facet.reading != 0;
+            entry.guard = 0;
+        }
         ready.insert(ready.end(), facet.ready.begin(), facet.ready.end());
         facet.ready.clear();
     }
@@ -201,7 +233,9 @@ void WatchTable::on_event(WatchEventType type, const std::string& path) {
 
 void WatchTable::on_connected() {
     std::vector<std::string> idle;
-    for (const auto& [path, entry] : entries_) {
+    for (auto& [path, entry] : entries_) {
+        entry.guard = 0;
+        if (entry.guarded && !entry.children.armed) continue;
         if (!entry.asked_for() && entry.armed() && entry.removing == 0 && !entry.reading()) idle.push_back(path);
     }
     for (const auto& path : idle) {

@@ -62,6 +62,13 @@ public:
     /// As remove, where the node is about to be deleted by us, which uses up the watch without a further request.
     void abandon(WatchId id) { drop(id, false); }
 
+    /// Watches the node for nobody, if there is room: see guarded(). Nothing is asked for where a guard is in place. It
+    /// stays until something happens to the node, since to take it away would cost a request.
+    void guard(const std::string& path);
+    /// The czxid of the node if it has a guard, otherwise 0. Then this very node was there when the servers executed
+    /// the request that they have just answered, if that was sent behind guard(). A reconnect ends a guard.
+    std::int64_t guarded(const std::string& path) const;
+
     void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,
                  const std::vector<std::string>& names = {});
     void on_removed(std::uint64_t ticket, Rc rc);
@@ -71,6 +78,7 @@ public:
     /// All watches ended with the session.
     void reset();
 
+    bool unused() const noexcept;  // but for guards
     std::size_t paths() const noexcept { return entries_.size(); }
     std::size_t listeners() const noexcept { return listeners_.size(); }
     std::size_t bytes() const noexcept { return budget_.used(); }
@@ -93,6 +101,8 @@ private:
         Facet children;
         bool abandoned = false;      // ends by itself with the node
         std::uint64_t removing = 0;  // ticket of the removal on its way, which takes off all watches of the path
+        bool guarded = false;        // the watch on the node itself stays without a listener
+        std::int64_t guard = 0;      // of which node, if it is known to be in place: its czxid
 
         Facet& facet(bool of_children) noexcept { return of_children ? children : itself; }
         bool asked_for() const noexcept { return itself.asked_for() || children.asked_for(); }

@@ -59,6 +59,17 @@ const Scenario kScenarios[] = {
          w.before_take = [&w] { w.change(1); };
          w.script = {[&w, a] { w.remove_lease(a); }};
      }},
+    {"DirectoryMadeAnewMeanwhile", Patience::wait, 3, 2,
+     [](SemaphoreWorld& w) {
+         w.before_take = [&w] { w.make_anew(3); };
+         w.script = {[&w] { w.flush_reaper(); }};  // of three leases, two are still those that were given back
+     }},
+    {"DirectoryMadeAnewUnguarded", Patience::wait, 3, 2,
+     [](SemaphoreWorld& w) {
+         w.guard_room = false;
+         w.before_take = [&w] { w.make_anew(3); };
+         w.script = {[&w] { w.flush_reaper(); }};
+     }},
     {"PlaceDeletedMeanwhile", Patience::wait, 1, 1,
      [](SemaphoreWorld& w) {
          w.before_take = [&w] {

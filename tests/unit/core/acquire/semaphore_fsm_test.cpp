@@ -160,6 +160,40 @@ TEST(SemaphoreFsmTest, OnlyTheHeadWatchesTheLeases) {  // H24
     EXPECT_THAT(w.mine(), IsEmpty());
 }
 
+TEST(SemaphoreFsmTest, LeasesTakenInADirectoryThatWasMadeAnewAreNoHold) {
+    for (const bool guarded : {true, false}) {
+        SemaphoreWorld w(Patience::wait, 4, 4);
+        w.guard_room = guarded;
+        w.before_take = [&w] { w.make_anew(1); };
+        run(w);
+        EXPECT_EQ(w.ended, Ended::failed) << "here is another number now, which this object was not made for";
+        EXPECT_EQ(w.errc, Errc::bad_option);
+        EXPECT_FALSE(w.too_many);
+        EXPECT_THAT(w.holds, IsEmpty());
+        w.flush_reaper();
+        EXPECT_THAT(w.my_leases(), IsEmpty());
+        EXPECT_THAT(w.mine(), IsEmpty());
+    }
+}
+
+TEST(SemaphoreFsmTest, WhereTheDirectoryIsNotGuardedALookMoreTellsWhetherItIsTheSame) {
+    SemaphoreWorld w(Patience::wait, 3, 2);
+    w.guard_room = false;
+    run(w);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_THAT(w.trace, ElementsAre("create", "exists", "look", "take", "look"));
+    EXPECT_THAT(w.held, SizeIs(2));
+}
+
+TEST(SemaphoreFsmTest, AfterAnUnknownOutcomeALookMoreTellsWhetherTheDirectoryIsTheSame) {
+    SemaphoreWorld w(Patience::wait, 4, 4);
+    w.plans = {{3, Fault::lost_after}};
+    w.before_take = [&w] { w.make_anew(1); };
+    run(w);
+    EXPECT_EQ(w.errc, Errc::bad_option);
+    EXPECT_THAT(w.holds, IsEmpty());
+}
+
 TEST(SemaphoreFsmTest, LoweringRevokesNobodyAndLetsNobodyInUntilThereIsRoom) {
     SemaphoreWorld w(Patience::wait, 3, 1);
     w.terms.directory = w.directory;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,16 @@ public:
     void change(std::int32_t limit) {
         data = write_limit(limit);
         ++version;
+        guard = 0;
+        children_changed();
+    }
+    /// The servers remove the directory while it is empty, and somebody makes it anew. Its data have the same version.
+    void make_anew(std::int32_t limit) {
+        others_came = true;  // what is left of the own leases may be in the way
+        leases.clear();
+        data = write_limit(limit);
+        directory = ++zxid;
+        guard = 0;
         children_changed();
     }
     std::vector<std::string> my_leases() const {
@@ -86,8 +97,10 @@ public:
     std::string data;
     std::int32_t version = 1;
     std::int64_t directory = 50;  // czxid
-    bool too_many = false;        // at some time
+    bool too_many = false;        // of those that somebody held; or held in another directory than was read
     bool watching = false;
+    bool guard_room = true;
+    std::int64_t guard = 0;
     std::optional<Rc> data_answer;           // to setting the data of a lease
     std::optional<std::int64_t> owner_told;  // once, instead of the true one
     int looks = 0;
@@ -104,7 +117,7 @@ private:
         std::int32_t limit = terms.limit;
         if (const auto written = read_limit(data)) limit = *written;
         // Lowering the number takes nothing away from anybody: only who comes later must find room.
-        if (owner != kOther && std::ssize(leases) > limit) too_many = true;
+        if (owner != kOther && std::ssize(leases) > limit) not_to_hold.insert(zxid);
         children_changed();
     }
     void children_changed() {
@@ -137,6 +150,7 @@ private:
                 data.clear();
                 version = 0;
                 directory = ++zxid;
+                guard = 0;
             }
             semaphore.on_leases_made(t, rc);
         });
@@ -156,13 +170,19 @@ private:
         watching = false;
         missed_leases.reset();
     }
+    void guard_leases() override {
+        if (guard_room && leases_exist && is_connected) guard = directory;
+    }
+    std::int64_t guarded_leases() const override { return guard; }
     void take(Ticket t, const LeaseRequest& taking) override {
         trace.push_back("take");
         ++writes;
         send([this, t, taking](bool run, Rc rc) {
             TakingStep refused = TakingStep::terms;
             if (run) {
+                const auto read = directory;
                 if (before_take) std::exchange(before_take, nullptr)();
+                if (directory != read) not_to_hold.insert(zxid + 1);
                 Rc why = Rc::ok;
                 if (!leases_exist) {
                     why = Rc::no_node;
@@ -179,6 +199,7 @@ private:
                     if (!taking.terms.empty()) {
                         data = taking.terms;
                         ++version;
+                        guard = 0;
                     }
                     const auto czxid = zxid + 1;
                     for (const auto& name : taking.leases) {
@@ -240,6 +261,7 @@ private:
         for (const auto& name : names) {
             const auto it = leases.find(name);
             if (it == leases.end() || it->second.czxid != czxid) double_grant = true;
+            if (not_to_hold.contains(czxid)) too_many = true;
         }
         return true;
     }
@@ -253,6 +275,7 @@ private:
     Ticket watch = 0;
     std::optional<Ticket> missed_leases;
     int others = 0;
+    std::set<std::int64_t> not_to_hold;  // czxids of leases that must not become a hold
 };
 
 }  // namespace zkrecipes::internal
