@@ -69,7 +69,6 @@ void aim_at_leases(Plan& plan, Rng& rng) {
     if (to_the_edge) plan.tick_ms = 200, plan.timeout_ms = 60 * plan.tick_ms;
     plan.trouble = std::max(plan.trouble, plan.timeout_ms * (to_the_edge ? 20 : 8) * kMilli);
     plan.long_holds = true;
-    plan.patience = (plan.processes * plan.fibers + 1) * 5 * plan.timeout_ms * kMilli;
     plan.faults = 1U << static_cast<unsigned>(Fault::lease_attack);
     for (auto i = rng.between(0, 2); i > 0; --i)
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
@@ -181,6 +180,9 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     }
     if (workload == "numbers" || workload == "kazoo") plan.faults |= 1U << static_cast<unsigned>(Fault::contenders);
+    // All of them may want one lock when the trouble ends, and hold it one after the other (Workload::hold_time).
+    const SimTime longest_hold = (plan.long_holds ? 5 : 2) * plan.timeout_ms * kMilli;
+    plan.patience = std::max(plan.patience, (plan.processes * plan.fibers + 1) * longest_hold);
     return plan;
 }
 
