@@ -352,7 +352,7 @@ void SemaphoreFsm::leases_gone() {
 
 void SemaphoreFsm::start_over(const char* why) {
     port_.note(why);
-    lease_port_.delete_leases(leases_);  // those that are there
+    lease_port_.delete_leases(leases_);  // what is left of them
     forget_nodes();
     if (once()) return leave(Ended::busy);
     send_create();

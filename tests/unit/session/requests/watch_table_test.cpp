@@ -1,76 +1,10 @@
-#include "session/requests/watch_table.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <optional>
+#include "unit/session/requests/watch_table_fixture.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-/// Plays the connection: keeps what was sent, in order.
-class WatchTableTest : public ::testing::Test, protected WatchTable::Port {
-protected:
-    void send_get_watch(const std::string& path, std::uint64_t ticket) override {
-        sent.push_back("get " + path);
-        tickets.push_back(ticket);
-    }
-    void send_children_watch(const std::string& path, std::uint64_t ticket) override {
-        sent.push_back("children " + path);
-        tickets.push_back(ticket);
-    }
-    void send_exists_watch(const std::string& path, std::uint64_t ticket) override {
-        sent.push_back("exists " + path);
-        tickets.push_back(ticket);
-    }
-    void send_remove_watches(const std::string& path, std::uint64_t ticket) override {
-        sent.push_back("remove " + path);
-        tickets.push_back(ticket);
-    }
-    bool can_send() const override { return connected; }
-
-    WatchId watch(const std::string& name, const std::string& path = "/n", WatchKind kind = WatchKind::node) {
-        WatchListener listener;
-        listener.ready = [this, name](Rc rc, const std::string&, const NodeStat&) {
-            told.push_back(name + " ready " + to_string(rc));
-            if (on_told) on_told(name);
-        };
-        listener.fired = [this, name](WatchEventType) {
-            told.push_back(name + " fired");
-            if (on_told) on_told(name);
-        };
-        return table.add(path, std::move(listener), kind);
-    }
-    void read(Rc rc = Rc::ok) {
-        NodeStat stat;
-        stat.czxid = czxid;
-        table.on_read(next(), rc, "data", stat);
-    }
-    void removed(Rc rc = Rc::ok) { table.on_removed(next(), rc); }
-    std::uint64_t next() {
-        if (tickets.empty()) {
-            ADD_FAILURE() << "nothing was sent";
-            return 0;
-        }
-        const auto ticket = tickets.front();
-        tickets.erase(tickets.begin());
-        return ticket;
-    }
-    void event(const std::string& path = "/n", WatchEventType type = WatchEventType::deleted) {
-        table.on_event(type, path);
-    }
-
-    WatchTable table{*this, 1000};
-    std::vector<std::string> sent;
-    std::vector<std::uint64_t> tickets;
-    std::vector<std::string> told;
-    std::function<void(const std::string&)> on_told;
-    bool connected = true;
-    std::int64_t czxid = 7;  // of what is read
-};
 
 TEST_F(WatchTableTest, ADirectoryIsWatchedByItsChildren) {
     const auto a = watch("a", "/d", WatchKind::children);
@@ -368,92 +302,6 @@ TEST_F(WatchTableTest, AnAbandonedWatchWhoseEventWasMissedIsTakenOffAfterAReconn
     EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
     removed(Rc::no_watcher);
     EXPECT_EQ(table.paths(), 0u);
-}
-
-TEST_F(WatchTableTest, AGuardTellsWhichNodeIsThere) {
-    table.guard("/n");
-    EXPECT_EQ(table.guarded("/n"), 0) << "not known yet";
-    read();
-    EXPECT_EQ(table.guarded("/n"), 7);
-    table.guard("/n");
-    EXPECT_THAT(sent, ElementsAre("get /n")) << "it is in place";
-    event("/n", WatchEventType::children_changed);
-    EXPECT_EQ(table.guarded("/n"), 7);
-    for (const auto type : {WatchEventType::changed, WatchEventType::deleted}) {
-        event("/n", type);
-        EXPECT_EQ(table.guarded("/n"), 0);
-        EXPECT_EQ(table.paths(), 0u);
-        ++czxid;
-        table.guard("/n");
-        read();
-        EXPECT_EQ(table.guarded("/n"), czxid);
-    }
-}
-
-TEST_F(WatchTableTest, AGuardIsPutInPlaceAnewAfterAReconnect) {
-    table.guard("/n");
-    read();
-    table.on_connected();
-    EXPECT_EQ(table.guarded("/n"), 0);
-    table.guard("/n");
-    read();
-    EXPECT_THAT(sent, ElementsAre("get /n", "get /n"));
-    EXPECT_EQ(table.guarded("/n"), 7);
-}
-
-TEST_F(WatchTableTest, AGuardStaysWhenTheListenersOfTheSameNodeLeave) {
-    table.guard("/n");
-    read();
-    const auto id = watch("a");
-    read();
-    table.remove(id);
-    EXPECT_EQ(table.guarded("/n"), 7);
-    EXPECT_THAT(sent, ElementsAre("get /n", "get /n"));
-    EXPECT_TRUE(table.unused());
-}
-
-TEST_F(WatchTableTest, AGuardEndsWhereAWatchOnTheChildrenIsTakenOff) {
-    table.guard("/n");
-    read();
-    const auto id = watch("a", "/n", WatchKind::children);
-    read();
-    EXPECT_FALSE(table.unused());
-    table.remove(id);
-    EXPECT_EQ(sent.back(), "remove /n");
-    EXPECT_EQ(table.guarded("/n"), 0);
-    table.guard("/n");
-    EXPECT_EQ(sent.back(), "remove /n") << "the removal on its way would take the new guard, too";
-    removed();
-    EXPECT_EQ(table.paths(), 0u);
-}
-
-TEST_F(WatchTableTest, AnEventBeforeTheAnswerToAGuardsReadIsOlder) {
-    const auto id = watch("a");
-    read();
-    table.guard("/n");
-    event();
-    read();
-    EXPECT_NE(table.guarded("/n"), 0);
-    table.remove(id);
-    EXPECT_THAT(sent, ElementsAre("get /n", "get /n"));
-}
-
-TEST_F(WatchTableTest, AMissingNodeAndALostAnswerLeaveNoGuard) {
-    for (const Rc rc : {Rc::no_node, Rc::connection_loss}) {
-        table.guard("/n");
-        read(rc);
-        EXPECT_EQ(table.guarded("/n"), 0);
-        EXPECT_EQ(table.paths(), 0u);
-    }
-}
-
-TEST_F(WatchTableTest, GuardsLeaveHalfOfTheBudgetToThoseWhoWait) {
-    WatchTable small(*this, 100);
-    const std::string path = "/" + std::string(55, 'n');
-    small.guard(path);
-    small.guard("/second");
-    EXPECT_THAT(sent, ElementsAre("get " + path));
-    EXPECT_EQ(small.paths(), 1u);
 }
 
 TEST_F(WatchTableTest, NothingIsKeptOfARequestThatWasAnswered) {
