@@ -18,9 +18,10 @@
 //      own node in the queue, create all leases, set the data of the first one, which answers the token. Held. If the
 //      transaction is refused because N was changed: back to 2; because the own node is gone: back to 1; because the
 //      data may not be set: again without that, and directly after it exists(first lease) for the token. Directly
-//      before it get(<path>/leases) with a watch, unless there is one: if it shows another node than that of step 2, or
-//      fires before the answer, <path>/leases is read once more. If it was made anew: give the leases back, and back
-//      to 1.
+//      before it get(<path>/leases) with a watch, unless there is one or the transaction writes N. Then this must be
+//      the node of step 2, and the watch must not have fired. Otherwise (also where there can be no watch, and where
+//      the answer to the transaction was lost) read <path>/leases once more: if it was made anew, give the leases back,
+//      and back to 1.
 //   4. Release: delete the leases. The caller does not wait; the session makes sure that it happens.
 //   A try lists <path>/locks and reads <path>/leases first. It ends if there is any contender or too few leases are
 //   free: two reads in one round trip, nothing written.

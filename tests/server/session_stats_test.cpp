@@ -139,6 +139,7 @@ TEST_F(SessionStatsTest, WhoWaitsIsSeenWithItsPosition) {
     EXPECT_EQ(of(mine, "queue").waiting, 1u);
     held.release();
     ASSERT_TRUE(await([&] { return granted == 1; }));
+    ASSERT_TRUE(await([&] { return diary->has("queued " + path + " 1"); }));  // or it might never stand there
     of_second.release();
     ASSERT_TRUE(await([&] { return granted == 2; }));
     EXPECT_THAT(mine.waits(), IsEmpty());

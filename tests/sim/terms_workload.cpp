@@ -229,7 +229,7 @@ void TermsWorkload::committed(const Txn& txn, const DataTree& tree) {
         const int place = static_cast<int>(i);
         terms_[i].committed(tree, world_.now());
         const Node* const directory = tree.find(terms_[i].directory());
-        empty_at_version_[i] = directory != nullptr && directory->children.empty() ? directory->version : 0;
+        empty_at_version_[i] = directory != nullptr && directory->children.empty() ? directory->version : -1;
         std::vector<std::string> leases;
         for (const Effect& effect : txn.effects) {
             if (effect.kind != Effect::Kind::create) continue;
@@ -283,14 +283,23 @@ void TermsWorkload::lower(int place) {
 void TermsWorkload::make_anew(int place) {
     const TermsHistory& terms = terms_[static_cast<std::size_t>(place)];
     const std::int32_t version = empty_at_version_[static_cast<std::size_t>(place)];
-    if (over() || version == 0 || terms.now().kind != Kind::number || terms.now().number == 1) return;
-    world_.note(nullptr, "an operator makes the directory of leases anew, with a lower number");
-    const std::string number = number_text(static_cast<std::int32_t>(operator_.between(1, terms.now().number - 1)));
+    if (over() || version < 0 || terms.now().kind == Kind::nonsense) return;
+    world_.note(nullptr, "an operator makes the directory of leases anew, perhaps with another number");
+    const std::string number = number_text(static_cast<std::int32_t>(operator_.between(1, kMostLeases)));
     ensemble_.remove(terms.directory());
     ensemble_.make(terms.directory(), open_acl(), CreateMode::container);
     for (std::int32_t written = 0; written < version; ++written) ensemble_.write(terms.directory(), number);
     ensemble_.make(terms.directory() + "/change");  // so that the servers remove this container, too, in the end
-    ensemble_.remove(terms.directory() + "/change");
+    clear_change(place);
+}
+
+/// Until it is gone: a leader that ends forgets what was proposed last.
+void TermsWorkload::clear_change(int place) {
+    const std::string change = terms_[static_cast<std::size_t>(place)].directory() + "/change";
+    ensemble_.remove(change);
+    world_.in(300 * kMilli, nullptr, [this, place, change] {
+        if (ensemble_.committed().find(change) != nullptr) clear_change(place);
+    });
 }
 
 void TermsWorkload::write_nonsense(int place) {

@@ -66,10 +66,11 @@ private:
     void mend(int place, std::int32_t number);
     void lower(int place);
     void make_anew(int place);
+    void clear_change(int place);
     void delete_behind_a_taking(const std::string& lease, SessionId owner);
 
     const std::vector<std::string> paths_;
-    std::vector<std::int32_t> empty_at_version_;        // by place; 0: the directory is not empty
+    std::vector<std::int32_t> empty_at_version_;        // by place; -1: the directory is not empty
     std::vector<TermsHistory> terms_;                   // by place
     std::vector<std::vector<Object>> objects_;          // by worker and place
     std::map<std::int64_t, std::string> beyond_limit_;  // by zxid: takings that must not become a hold

@@ -70,7 +70,7 @@ private:
     void unwatch_leases() override {
         if (watch_ != 0) core_->unwatch(std::exchange(watch_, 0));
     }
-    void guard_leases() override { core_->guard(place_->leases); }
+    void guard_leases(std::int64_t czxid) override { core_->guard(place_->leases, czxid); }
     std::int64_t guarded_leases() const override { return core_->guarded(place_->leases); }
     void take(Ticket ticket, const LeaseRequest& taking) override;
     void sync_leases(Ticket ticket) override {
@@ -209,11 +209,11 @@ private:
         ops[1].mode = CreateMode::ephemeral;
         ops[2].kind = MultiOp::Kind::remove;
         ops[2].path = ops[1].path;
-        core().multi(std::move(ops), guard([this, stat](Rc rc, const std::vector<MultiResult>&, Instant) {
+        core().multi(std::move(ops), guard([this](Rc rc, const std::vector<MultiResult>& results, Instant) {
                          if (!usable(rc, "changing", place_->leases)) return;
                          if (rc != Rc::ok) return begin();  // somebody else has changed it, or deleted the directory
                          limit = wanted_;
-                         agree(stat);
+                         agree(results.front().stat);  // it may have been made anew since it was read
                          done();
                      }));
     }

@@ -186,10 +186,8 @@ void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat)
         drop_watches();
         return handle_error(rc, "watching the leases");
     }
-    if (enough(stat)) {  // between the look and the watch
-        drop_watches();
-        return send_take();
-    }
+    // Between the look and the watch. Taking uses the watch up; to remove it first would remove the guard, too.
+    if (enough(stat)) return send_take();
     head_ = Head::waiting;
     outage_.over();  // at our place again
 }
@@ -213,8 +211,8 @@ void SemaphoreFsm::send_take() {
         return fail(Errc::budget_exceeded, kTooManyNodes);
     }
     leases_ = taking.leases;
-    confirmed_ = false;
-    if (!unwritten_) lease_port_.guard_leases();
+    confirmed_ = unwritten_;
+    if (!confirmed_) lease_port_.guard_leases(directory_);
     lease_port_.take(go_to(Head::taking), taking);
 }
 
@@ -237,6 +235,7 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, const Node
     if (!at(ticket, Head::taking)) return;
     step_ = Step::idle;  // whatever comes now, the outcome is not open any more
     head_ = Head::none;
+    lease_port_.unwatch_leases();
     if (open) {
         taken_ = Taken::unknown;
         return attempt_failed();
@@ -296,7 +295,7 @@ void SemaphoreFsm::on_lease(Ticket ticket, Rc rc, const NodeStat& stat) {
 void SemaphoreFsm::use_leases(const NodeStat& first) {
     if (foreign(first)) return foreign_leases();
     czxid_ = first.czxid;
-    confirmed_ = unwritten_ || lease_port_.guarded_leases() == directory_;
+    if (lease_port_.guarded_leases() == directory_) confirmed_ = true;
     grant_or_renew_leases();
 }
 

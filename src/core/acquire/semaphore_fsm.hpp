@@ -32,9 +32,9 @@ public:
     virtual void make_leases(Ticket ticket) = 0;   // on_leases_made
     virtual void watch_leases(Ticket ticket) = 0;  // its children: on_leases_watched; on_leases_changed, if it fires
     virtual void unwatch_leases() = 0;             // harmless without a watch
-    /// Lets guarded_leases() tell, if it can, which directory of leases was there when the request behind it was
-    /// executed: its czxid; 0: not known.
-    virtual void guard_leases() = 0;
+    /// Lets guarded_leases() tell, if it can, whether the directory of leases with this czxid was there when the
+    /// request behind it was executed: then it answers this czxid.
+    virtual void guard_leases(std::int64_t czxid) = 0;
     virtual std::int64_t guarded_leases() const = 0;
     /// The transaction: on_taken. If it does not tell the Stat, right behind it exists of the first lease: on_lease.
     virtual void take(Ticket ticket, const LeaseRequest& taking) = 0;
@@ -54,15 +54,16 @@ public:
 /// the head takes leases and only the head watches them. So no contender holds some leases while it waits for more, and
 /// a lease that is given back wakes one waiter.
 ///
-/// In the order of the servers' transactions there are never more leases than the limit. While our node is at the head,
-/// no other contender takes leases, so there are at most as many as the last count showed. The transaction happens only
-/// if our node is still there and the limit has not been changed.
+/// In the order of the servers' transactions there are never more leases held than the limit. While our node is at the
+/// head, no other contender takes leases, so there are at most as many as the last count showed. The transaction
+/// happens only if our node is still there and the limit has not been changed in this directory.
 ///
 /// The transaction compares the version of the directory's data, and so cannot tell a directory that the servers have
 /// removed, as it was empty, and that another client has made anew, with another limit. A watch on the directory tells:
 /// its event comes before the answer to the transaction. Where there is no such watch, a look after the transaction
 /// compares the directory's czxid. Leases in another directory than the one that was read are given back. None of this
-/// is needed by the transaction that writes the first number: in whichever directory it does, there were no leases.
+/// is needed by the transaction that writes the first number. If it does so in the directory that was read, the leases
+/// there were counted; in one that was made anew since, there are none, as we are at the head.
 ///
 /// The transaction also sets the data of the first lease, because only the answer to a setData contains a Stat. That of
 /// the new lease has the czxid and the owner of all leases, as one session makes them by one transaction. So the grant

@@ -33,11 +33,15 @@ WatchId WatchTable::add(const std::string& path, WatchListener listener, WatchKi
     return id;
 }
 
-void WatchTable::guard(const std::string& path) {
-    if (!port_.can_send() || budget_.used() > budget_.limit() / 2) return;  // the rest is for those who wait
+void WatchTable::guard(const std::string& path, std::int64_t czxid) {
+    if (!port_.can_send()) return;
     const auto found = entries_.try_emplace(path).first;
     Entry& entry = found->second;
-    if (entry.removing != 0 || entry.guard != 0) return;
+    if (entry.removing != 0 || entry.guard == czxid) return;
+    entry.guard = 0;
+    // The rest is for those who wait.
+    const bool room = entry.itself.counted || budget_.used() <= budget_.limit() / 4;
+    if (!room) return settle(found);
     if (!count(path, entry, WatchKind::node)) return settle(found);
     entry.guarded = true;
     if (entry.itself.reading == 0) start_read(path, entry, false);
@@ -50,7 +54,8 @@ std::int64_t WatchTable::guarded(const std::string& path) const {
 
 bool WatchTable::unused() const noexcept {
     return std::ranges::all_of(entries_, [](const auto& entry) {
-        return entry.second.guarded && !entry.second.asked_for() && !entry.second.reading();
+        const Entry& each = entry.second;
+        return each.guarded && !each.asked_for() && !each.reading() && !each.children.armed && each.removing == 0;
     });
 }
 
@@ -155,8 +160,9 @@ void WatchTable::on_read(std::uint64_t ticket, Rc rc, const std::string& data, c
     if (rc == Rc::ok || (asked_existence && rc == Rc::no_node))
         found->second.facet(of_children && !asked_existence).armed = true;
     if (!of_children) {
-        found->second.guarded = found->second.guarded && rc == Rc::ok;
-        if (found->second.guarded) found->second.guard = stat.czxid;
+        Entry& entry = found->second;
+        entry.guarded = entry.guarded && (rc == Rc::ok || (facet.armed && rc != Rc::no_node));
+        if (entry.guarded && rc == Rc::ok) entry.guard = stat.czxid;
     }
     struct Call {
         WatchId id;

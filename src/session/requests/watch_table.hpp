@@ -62,11 +62,14 @@ public:
     /// As remove, where the node is about to be deleted by us, which uses up the watch without a further request.
     void abandon(WatchId id) { drop(id, false); }
 
-    /// Watches the node for nobody, if there is room: see guarded(). Nothing is asked for where a guard is in place. It
-    /// stays until something happens to the node, since to take it away would cost a request.
-    void guard(const std::string& path);
+    /// Watches the node for nobody, if that can be done: see guarded(). Nothing is asked for where a guard of the node
+    /// `czxid` is in place. It is not taken away, as that would cost a request; it ends when something happens to the
+    /// node, with a reconnect, and when a watch on the children is taken off. All guards together take a quarter of the
+    /// budget at most.
+    void guard(const std::string& path, std::int64_t czxid);
     /// The czxid of the node if it has a guard, otherwise 0. Then this very node was there when the servers executed
-    /// the request that they have just answered, if that was sent behind guard(). A reconnect ends a guard.
+    /// the request that they have just answered, if that was sent behind guard(). (A server may keep an event to
+    /// itself, if an operator has taken away the right to read the node meanwhile.)
     std::int64_t guarded(const std::string& path) const;
 
     void on_read(std::uint64_t ticket, Rc rc, const std::string& data, const NodeStat& stat,

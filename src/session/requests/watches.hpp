@@ -25,7 +25,7 @@ public:
     /// Watches die silently with their incarnation; removing a dead one is harmless.
     void unwatch(WatchId watch) { watch_table_.remove(watch); }
     /// Whether a node is still the same one, without a request for each question: see WatchTable::guard and guarded.
-    void guard(const std::string& path) { watch_table_.guard(path); }
+    void guard(const std::string& path, std::int64_t czxid) { watch_table_.guard(path, czxid); }
     std::int64_t guarded(const std::string& path) const { return watch_table_.guarded(path); }
     bool reserve_watch_possible(std::size_t path_bytes) const { return watch_table_.room_for(path_bytes); }
 

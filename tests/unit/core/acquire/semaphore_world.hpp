@@ -170,7 +170,7 @@ private:
         watching = false;
         missed_leases.reset();
     }
-    void guard_leases() override {
+    void guard_leases(std::int64_t) override {
         if (guard_room && leases_exist && is_connected) guard = directory;
     }
     std::int64_t guarded_leases() const override { return guard; }
