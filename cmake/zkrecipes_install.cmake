@@ -95,6 +95,10 @@ endif()
 
 if(TARGET zkenv)
   install(TARGETS zkenv RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT testenv)
+  install(
+    FILES "${PROJECT_SOURCE_DIR}/man/zkenv.1"
+    DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+    COMPONENT testenv)
 endif()
 if(TARGET zkrecipes_testenv)
   set_target_properties(zkrecipes_testenv PROPERTIES EXPORT_NAME testenv)

@@ -6,9 +6,9 @@
 #include <zkrecipes/export.hpp>
 
 #define ZKRECIPES_VERSION_MAJOR 0
-#define ZKRECIPES_VERSION_MINOR 1
+#define ZKRECIPES_VERSION_MINOR 2
 #define ZKRECIPES_VERSION_PATCH 0
-#define ZKRECIPES_VERSION "0.1.0"
+#define ZKRECIPES_VERSION "0.2.0"
 
 namespace zkrecipes {
 
