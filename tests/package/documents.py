@@ -2,7 +2,8 @@
 """Checks what README.md and the other documents say against the project, and how they are written.
 
     documents.py ROOT
-      - each C++ block names a source that is compiled, and equals the lines between // [name] and // [/name] there; in the
+      - each block of C++, Java, Python or SQL names a source that is compiled or run, and equals the lines between // [name]
+        and // [/name] there (# or -- instead of //, as the language has it); so does each block of sh that names one; in the
         document, the line before the block is   <!-- examples/x.cpp [name] -->
       - relative links lead to files, and to headings of these files; files that are named as `src/a.cpp` exist
       - tests named as `Suite.Name` exist, and so do names of the library written as `Class::member` or `member()`
@@ -17,7 +18,8 @@ import sys
 import tempfile
 import textwrap
 
-SOURCE = re.compile(r"<!-- (\S+) \[(\w+)\] -->\n```cpp\n(.*?)```", re.S)
+SOURCE = re.compile(r"<!-- (\S+) \[(\w+)\] -->\n```(?:cpp|java|python|sql|sh)\n(.*?)```", re.S)
+UNTRIED = re.compile(r"(?<!\] -->\n)^```(?:cpp|java|python|sql)$", re.M)
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)]*))?\)")
 NAMED = re.compile(r"`(\w+Test(?:Table)?\.\w+|\w+Table\.\w+)`")
 MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
@@ -29,7 +31,7 @@ TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 
 
 def region(path, name):
-    match = path.is_file() and re.search(rf"// \[{name}\]\n(.*?)\n *// \[/{name}\]", path.read_text(), re.S)
+    match = path.is_file() and re.search(rf"(?://|#|--) \[{name}\]\n(.*?)\n *(?://|#|--) \[/{name}\]", path.read_text(), re.S)
     return textwrap.dedent(match.group(1)).strip("\n") if match else None
 
 
@@ -126,8 +128,8 @@ def problems_of(root):
             counts["block with a source"] += 1
             if region(root / source, part) != block.strip("\n"):
                 problems.append(f"{name}: the block differs from {source} [{part}]")
-        if text.count("```cpp\n") != len(SOURCE.findall(text)):
-            problems.append(f"{name}: a C++ block names no source: put it into tests/package/snippets.cpp")
+        if UNTRIED.search(text):
+            problems.append(f"{name}: a block of code names no source: put it into tests/package/snippets.cpp, or the like")
         for target, anchor in LINK.findall(text):
             counts["link"] += 1
             path = document.parent / target if target else document
@@ -164,6 +166,7 @@ int f();
 A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
 """
     longer = "word " * 20 + "word"
+    untried = "a block of code names no source: put it into tests/package/snippets.cpp, or the like"
     cases = [
         ("", None),
         (f"| {longer} | |", None),
@@ -182,7 +185,11 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         ("`Missing::works`", "docs/a.md: nothing in the sources is called Missing"),
         ("`works_no_more()`", "docs/a.md: nothing in the sources is called works_no_more"),
         ("<!-- a.cpp [part] -->\n```cpp\nint g();\n```", "docs/a.md: the block differs from a.cpp [part]"),
-        ("```cpp\nint f();\n```", "docs/a.md: a C++ block names no source: put it into tests/package/snippets.cpp"),
+        ("```cpp\nint f();\n```", f"docs/a.md: {untried}"),
+        ("```python\nf()\n```", f"docs/a.md: {untried}"),
+        ("```sh\nf\n```", None),
+        ("<!-- b.py [part] -->\n```python\nf()\n```", None),
+        ("<!-- b.py [part] -->\n```python\ng()\n```", "docs/a.md: the block differs from b.py [part]"),
         ("<!-- a.cpp [none] -->\n```cpp\nint f();\n```", "docs/a.md: the block differs from a.cpp [none]"),
     ]
     session = [
@@ -198,6 +205,7 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         for name in ("docs", "src/session", "tests"):
             (root / name).mkdir(parents=True)
         (root / "a.cpp").write_text("// [part]\nint f();\n// [/part]\n")
+        (root / "b.py").write_text("# [part]\nf()\n# [/part]\n")
         (root / "tests/a.cpp").write_text("TEST(ATest, Works) {\n")
         (root / "docs/other.md").write_text("# Other\n\n## Its `second` part\n")
         (root / "docs/operations.md").write_text("\n## Log lines\n\n| `gone … for long` | |\n\n## Why a hold was lost\n\n| `gone` | | |\n\n## Next\n")
