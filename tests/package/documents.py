@@ -9,7 +9,7 @@
       - tests named as `Suite.Name` exist, and so do names of the library written as `Class::member` or `member()`
       - docs/operations.md lists the reasons for which src/session says that a hold was lost, and no others; the log lines that it
         lists are texts of the library, … and N apart
-      - prose has at most 100 columns; tables, code, comments and lines that are one link or one word may be longer
+      - prose has at most 100 columns; tables, code, comments and lines that are one link, one picture or one word may be longer
     documents.py --self-test     plants what the above must find
 """
 import pathlib
@@ -26,7 +26,7 @@ MEMBER = re.compile(r"`(?:zkrecipes::)?(\w+)::(\w+)[^`]*`")
 CALL = re.compile(r"`([a-z]+_[a-z_]+)\(\)`")
 PATH = re.compile(r"`((?:src|recipes|include|tests|scripts|formal|docs|cmake|examples|monitoring)/[\w./*-]+)`")
 COLUMNS = 100
-ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
+ONE_WORD = re.compile(r"\s*(?:[-*>] |\d+\. )?(?:!?\[[^\]]*\]\([^)]*\)|\S+)[.,;:]?")
 TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
 
 
@@ -173,6 +173,7 @@ A [link](other.md#its-second-part), `ATest.Works`, `Works::TEST`.
         (f"    {longer}", None),
         (f"```\n{longer}\n```", None),
         ("[" + longer + "](other.md)", None),
+        ("![" + longer + "](other.md)", None),
         (longer, "docs/a.md:10: more than 100 columns"),
         (f"```\ncode\n```\n{longer}", "docs/a.md:13: more than 100 columns"),
         (f"- {longer}", "docs/a.md:10: more than 100 columns"),
