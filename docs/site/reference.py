@@ -1,8 +1,8 @@
 """The reference: a page for each public header, from what Doxygen reads in it.
 
 A comment that stands directly before several declarations, without an empty line between them, is about all of them: they are
-one entry. A public name without a comment, its own or that of its entry, is a problem. Copying, moving and destroying need
-none, and neither does what a class takes over from its base.
+one entry. A public name without a comment, its own or that of its entry, is a problem. Copying, moving, comparing and destroying
+need none.
 """
 import re
 import subprocess
@@ -105,6 +105,8 @@ class Member:
 
     def follows(self, other):
         """Whether only this declaration's predecessor is between it and the comment."""
+        if self.line == other.line:
+            return True
         between = self.lines[other.line:self.first - 1]
         return all(line.strip() and not COMMENT.match(line) for line in between) and "///<" not in self.lines[other.line - 1]
 
@@ -113,7 +115,7 @@ class Member:
         same = re.escape(owner.split("<")[0])
         return self.name.startswith("~") or (
             self.name in (owner, "operator=") and re.match(rf"\((const)?{same}(<\w+>)?&&?\w*\)", text)) or (
-                "=delete" in text or self.name in ("operator==", "operator<=>"))
+                "=delete" in text or self.name in ("operator==", "operator<=>") or (self.name == owner and text == "()=default"))
 
     def declaration(self):
         """The declaration as the header has it, without the body and the comment behind it."""
@@ -149,10 +151,22 @@ def entries_of(members, owner, reference):
     return entries
 
 
+def for_doxygen(header):
+    """A comment below a line with a comment behind its code is about what follows; Doxygen would take both for one."""
+    def block(match):
+        lines = re.sub(r"^ *///", "", match[2], flags=re.M).rstrip("\n")
+        return f"{match[1]}/**{lines} */\n"
+    return re.sub(r"(///<[^\n]*\n)((?: *///(?!<)[^\n]*\n)+)", block, header)
+
+
 def load(root, work):
     work.mkdir(parents=True, exist_ok=True)
-    inputs = " ".join(str(root / folder) for folder in FOLDERS if (root / folder).is_dir())
-    (work / "Doxyfile").write_text(DOXYFILE.format(inputs=inputs, work=work, root=root))
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*.hpp")):
+            copy = work / "headers" / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(for_doxygen(path.read_text()))
+    (work / "Doxyfile").write_text(DOXYFILE.format(inputs=work / "headers", work=work, root=work / "headers"))
     subprocess.run(["doxygen", "Doxyfile"], cwd=work, check=True, stderr=subprocess.DEVNULL)
     compounds = (ElementTree.parse(path).getroot().find("compounddef") for path in sorted((work / "xml").glob("*.xml"))
                  if path.name.startswith(("class", "struct", "namespacezkrecipes")))
@@ -199,6 +213,8 @@ class Writer:
     def text_of(self, element):
         parts = (element.find(part) for part in ("briefdescription", "detaileddescription"))
         text = "\n\n".join(markdown(part, self.link).strip() for part in parts if part is not None).strip()
+        up = "../" * page_of(self.file).count("/")
+        text = re.sub(r"(?<![\w/`])docs/([\w/]+)\.md", rf"[\1.md]({up}\1.md)", text)
         return re.sub(r"\n{3,}", "\n\n", text)
 
     def entry(self, members, level):
@@ -253,7 +269,9 @@ def anchor_members(things, reference):
         for _, compound, entries in found:
             owner = compound.findtext("compoundname").split("::", 1)[1].replace("::", ".") + "." if compound is not None else ""
             for member in (member for entry in entries for member in entry):
-                for value in member.element.findall("enumvalue"):
+                values = member.element.findall("enumvalue")
+                # A comment of the enumeration may be about all values, or each value has one.
+                for value in values if any(map(described, values)) or not member.own_comment() else ():
                     if not described(value):
                         reference.problems.append(
                             f"{member.file}:{member.line}: {owner}{member.name}::{value.findtext('name')} has no comment")

@@ -29,8 +29,9 @@ enum class CounterSize {
     four_bytes    ///< as Curator's DistributedAtomicInteger and SharedCount, and kazoo's Counter(support_curator)
 };
 
+/// Options of an AtomicCounter.
 struct CounterOptions {
-    CounterSize size = CounterSize::eight_bytes;
+    CounterSize size = CounterSize::eight_bytes;  ///< how the number is stored
     /// If set, each change happens exactly once even if answers are lost, as long as the session lives. For this, each
     /// change keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and
     /// stays; it must not be that of a lock.
@@ -47,9 +48,9 @@ struct CounterOptions {
 
 /// What a change has done.
 struct CounterChange {
-    std::int64_t before = 0;
-    std::int64_t after = 0;
-    bool changed = true;  ///< false: compare_and_set() found another number, which is in both `before` and `after`
+    std::int64_t before = 0;  ///< the number before the change
+    std::int64_t after = 0;   ///< the number after the change
+    bool changed = true;      ///< false: compare_and_set() found another number, which is in both `before` and `after`
 };
 
 /// How an asynchronous change ended. If there is no error and the value is empty, it timed out or was stopped, and
@@ -131,7 +132,7 @@ public:
     void initialize_async(std::int64_t number, Deadline deadline, std::stop_token stop,
                           std::function<void(Result<bool>)> done);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< of the counter node
 
 private:
     std::shared_ptr<internal::AtomicCounterImpl> impl_;

@@ -34,6 +34,7 @@ namespace zkrecipes {
 template <class T, class Start>
 class [[nodiscard]] Awaitable {
 public:
+    /// `start` is called with the callback when the object is awaited.
     explicit Awaitable(Start start) : start_(std::move(start)) {}
     Awaitable(const Awaitable&) = delete;
     Awaitable& operator=(const Awaitable&) = delete;
@@ -43,7 +44,9 @@ public:
         call_->coroutine = nullptr;
     }
 
+    /// For the compiler: what `co_await` calls.
     bool await_ready() const noexcept { return false; }
+    /// For the compiler, as above. Throws if the call cannot be started.
     void await_suspend(std::coroutine_handle<> coroutine) {
         call_ = std::make_shared<Call>();
         call_->coroutine = coroutine;
@@ -51,6 +54,7 @@ public:
         auto start = std::move(start_);
         start([call = call_](Result<T> result) { call->end(std::move(result)); });
     }
+    /// For the compiler, as above. Returns or throws what the call ended with.
     T await_resume() {
         auto& result = *call_->result;
         if (result.error) std::rethrow_exception(result.error);

@@ -20,6 +20,7 @@ class BarrierImpl;
 class DoubleBarrierImpl;
 }  // namespace internal
 
+/// Options of a Barrier or DoubleBarrier.
 struct BarrierOptions {
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
@@ -61,7 +62,7 @@ public:
     /// logged.
     void wait_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     std::shared_ptr<internal::BarrierImpl> impl_;
@@ -101,8 +102,8 @@ public:
     void enter_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
     void leave_async(Deadline deadline, std::stop_token stop, std::function<void(BarrierResult)> done);
 
-    const std::string& path() const noexcept;
-    int members() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
+    int members() const noexcept;              ///< how many must enter, as given to the constructor
 
 private:
     std::shared_ptr<internal::DoubleBarrierImpl> impl_;

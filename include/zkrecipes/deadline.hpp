@@ -26,17 +26,21 @@ using Timeout = std::chrono::duration<double>;
 ///   - `verb_async` tells its callback what the blocking form of the same verb would have returned or thrown.
 class Deadline {
 public:
+    /// The clock of all deadlines.
     using Clock = std::chrono::steady_clock;
     using TimePoint = Clock::time_point;
 
     constexpr Deadline() noexcept : at_(TimePoint::max()) {}  ///< never()
 
+    /// So long after now.
     template <class Rep, class Period>
     Deadline(std::chrono::duration<Rep, Period> from_now)  // NOLINT: a duration is a deadline
         : Deadline(after(Clock::now(), from_now)) {}
 
+    /// At this time.
     constexpr Deadline(TimePoint at) noexcept : at_(at) {}  // NOLINT: a time point is a deadline
 
+    /// At this time of another clock: as far from now as that clock says now.
     template <class OtherClock, class Duration>
     Deadline(std::chrono::time_point<OtherClock, Duration> at)  // NOLINT: a time point is a deadline
         : Deadline(at == at.max() ? never()
@@ -53,13 +57,14 @@ public:
         return Deadline(now + std::chrono::duration_cast<TimePoint::duration>(from_now));
     }
 
+    /// The call waits without a limit; it makes one attempt.
     static constexpr Deadline never() noexcept { return Deadline(TimePoint::max()); }
     static constexpr Deadline passed() noexcept { return Deadline(TimePoint::min()); }
 
-    constexpr bool is_never() const noexcept { return at_ == TimePoint::max(); }
-    constexpr bool is_passed(TimePoint now) const noexcept { return at_ <= now; }
-    bool is_passed() const noexcept { return at_ <= Clock::now(); }
-    constexpr TimePoint time_point() const noexcept { return at_; }
+    constexpr bool is_never() const noexcept { return at_ == TimePoint::max(); }   ///< whether it is never()
+    constexpr bool is_passed(TimePoint now) const noexcept { return at_ <= now; }  ///< whether it is at `now` or before
+    bool is_passed() const noexcept { return at_ <= Clock::now(); }                ///< whether it is now or before
+    constexpr TimePoint time_point() const noexcept { return at_; }                ///< the time itself
 
 private:
     /// Holds any duration without overflow, and the time of any clock to the nanosecond.

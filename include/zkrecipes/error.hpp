@@ -43,18 +43,20 @@ enum class Errc {
 /// The name of the code, for example "no_permission". (std::error_code::message() has it in words.)
 ZKRECIPES_API const char* to_string(Errc code) noexcept;
 
+/// The category "zkrecipes" of std::error_code, and a code of it.
 ZKRECIPES_API const std::error_category& error_category() noexcept;
 ZKRECIPES_API std::error_code make_error_code(Errc code) noexcept;
 
 /// The only exception type of the library. `what()` names the operation, the path and the remedy.
 class ZKRECIPES_API Error : public std::system_error {
 public:
+    /// For the library, and for tests of programs that use it. `detail` is put behind the text of the code.
     Error(Errc code, std::string_view operation, std::string_view path, std::string_view detail = {});
 
-    Errc errc() const noexcept { return errc_; }
-    const std::string& operation() const noexcept { return operation_; }
-    const std::string& path() const noexcept { return path_; }
-    const char* what() const noexcept override { return text_.c_str(); }
+    Errc errc() const noexcept { return errc_; }                          ///< which error
+    const std::string& operation() const noexcept { return operation_; }  ///< what the library tried to do
+    const std::string& path() const noexcept { return path_; }            ///< the path, or empty
+    const char* what() const noexcept override { return text_.c_str(); }  ///< the whole message
 
 private:
     Errc errc_;

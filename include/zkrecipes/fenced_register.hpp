@@ -22,11 +22,12 @@ namespace zkrecipes {
 /// What an exclusive holder presents to a FencedRegister: Grant::token(), and Grant::handovers(). The second number is
 /// needed only if the lock has LockOptions::local_handovers or keep_for.
 struct Fence {
+    /// A token converts to it.
     Fence(FencingToken token_of_grant, std::uint32_t handovers_of_grant = 0)  // NOLINT: most have but a token
         : token(token_of_grant), handovers(handovers_of_grant) {}
     auto operator<=>(const Fence&) const = default;
-    FencingToken token;
-    std::uint32_t handovers;
+    FencingToken token;       ///< Grant::token()
+    std::uint32_t handovers;  ///< Grant::handovers()
 };
 
 /// Remembers the largest fencing tokens that a server has seen, for each of its resources. It admits the present holder
@@ -89,14 +90,15 @@ public:
         return run_shared(resource, token, [] {});
     }
 
+    /// The largest tokens of one resource.
     struct Highest {
         Highest() = default;
         /// Needs all three numbers: without the hand-overs, the register would admit earlier holders that had the same
         /// lock node, and so the same token.
         Highest(FencingToken of_exclusive, FencingToken of_shared, std::uint32_t with_exclusive)
             : exclusive(of_exclusive), shared(of_shared), handovers(with_exclusive) {}
-        FencingToken exclusive = 0;  ///< 0: none
-        FencingToken shared = 0;
+        FencingToken exclusive = 0;   ///< 0: none
+        FencingToken shared = 0;      ///< 0: none
         std::uint32_t handovers = 0;  ///< of the holder with the token `exclusive`
     };
     /// The largest tokens that were admitted.

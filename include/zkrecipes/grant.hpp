@@ -49,6 +49,7 @@ ZKRECIPES_API const char* to_string(Missed missed) noexcept;
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
+    /// For the library.
     explicit Grant(std::shared_ptr<internal::HoldRef> share, Missed missed = Missed::none) noexcept;
     Grant(Grant&&) noexcept;
     Grant& operator=(Grant&&) noexcept;  ///< releases what it held

@@ -29,6 +29,7 @@ using GroupMembers = std::map<std::string, std::string>;
 /// Safe for concurrent use.
 class ZKRECIPES_API Group {
 public:
+    /// Is called with all members and their payloads.
     using Observer = std::function<void(const GroupMembers&)>;
 
     /// Does not block and sends nothing. Throws Error bad_path.
@@ -53,12 +54,13 @@ public:
     /// closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     std::shared_ptr<internal::GroupImpl> impl_;
 };
 
+/// Options of a GroupMember.
 struct GroupMemberOptions {
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
     bool create_parents = true;             ///< false: a missing group is Errc::no_parent
@@ -87,7 +89,7 @@ public:
     void set_payload(std::string payload);
     std::string payload() const;  ///< the one that was set last
 
-    PersistentNodeState state() const noexcept;
+    PersistentNodeState state() const noexcept;  ///< of this member's node
     /// As PersistentNode::watch_state.
     [[nodiscard]] Subscription watch_state(PersistentNode::Listener listener);
 
@@ -105,7 +107,7 @@ public:
     void leave_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
     const std::string& path() const noexcept;  ///< of the group
-    const std::string& id() const noexcept;
+    const std::string& id() const noexcept;    ///< of this member
 
 private:
     std::shared_ptr<internal::GroupMemberImpl> impl_;

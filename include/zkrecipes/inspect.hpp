@@ -19,7 +19,7 @@ namespace zkrecipes {
 
 /// The state of a lock, as any client with read permission can see it.
 struct LockView {
-    std::string path;
+    std::string path;                       ///< of the lock
     std::vector<Participant> participants;  ///< in the order of the queue, holders first
     bool exists = false;                    ///< the lock directory is there
     bool semaphore = false;   ///< a Semaphore, a SemaphoreMutex, or one of Curator's: each holder is a lease
@@ -40,10 +40,11 @@ ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::stri
 
 /// Selects contenders. All fields that are set must match; unset fields match anything.
 struct ParticipantFilter {
+    /// Whether a contender holds the lock or waits for it.
     enum class Standing { any, holding, waiting };
-    Standing standing = Standing::any;
-    std::optional<std::string> id;
-    std::optional<std::string> host;
+    Standing standing = Standing::any;          ///< what it must be
+    std::optional<std::string> id;              ///< Participant::id
+    std::optional<std::string> host;            ///< Participant::host
     std::map<std::string, std::string> labels;  ///< the contender must have each of these, with this value
     /// Age of the node, by this machine's clock and the server's.
     std::optional<std::chrono::milliseconds> at_least_for;
@@ -76,7 +77,7 @@ ZKRECIPES_API bool remove_participant(Session& session, const Participant& parti
 
 /// What find_locks_async() finds.
 struct FoundLocks {
-    std::vector<LockView> locks;
+    std::vector<LockView> locks;          ///< what was found
     std::vector<std::string> unreadable;  ///< paths that an access list forbids to read
 };
 

@@ -33,12 +33,13 @@ enum class WhenSuspended {
     step_down  ///< as soon as the client notices
 };
 
+/// Options of a LeaderElection.
 struct ElectionOptions {
-    std::string id{};  ///< what the other candidates see; empty: host:pid
-    ElectionLayout layout = ElectionLayout::latch;
-    WhenSuspended when_suspended = WhenSuspended::keep;
-    std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
-    bool create_parents = true;             ///< false: a missing directory is Errc::no_parent
+    std::string id{};                                    ///< what the other candidates see; empty: host:pid
+    ElectionLayout layout = ElectionLayout::latch;       ///< the same for all candidates
+    WhenSuspended when_suspended = WhenSuspended::keep;  ///< of this candidate
+    std::optional<std::vector<Acl>> acl{};               ///< empty: the session's
+    bool create_parents = true;                          ///< false: a missing directory is Errc::no_parent
     /// A leadership ends so long after it began, as in LockOptions::max_hold. Zero: no limit. At most 366 days.
     std::chrono::milliseconds max_hold{0};
 };
@@ -57,6 +58,7 @@ struct ElectionOptions {
 /// lead; resigning does not wait for the servers.
 class ZKRECIPES_API LeaderElection {
 public:
+    /// Is called with the leader. Empty: nobody leads.
     using Observer = std::function<void(const std::optional<Participant>& leader)>;
     /// The work of a leader, called by run(). A stop is requested when the leadership is lost, by resign(), or when
     /// run() is stopped. The function should then return soon.
@@ -113,8 +115,8 @@ public:
     /// block. Throws Error: closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
-    const std::string& path() const noexcept;
-    const std::string& id() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
+    const std::string& id() const noexcept;    ///< of this candidate
 
 private:
     std::shared_ptr<internal::LeaderElectionImpl> impl_;

@@ -63,11 +63,11 @@ struct Participant {
     std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
     std::string id;                                 ///< identifies the owner; empty if another library made the node
-    std::string host;
-    std::int64_t pid = 0;
-    std::string user;
-    std::string name;
-    std::map<std::string, std::string> labels;
+    std::string host;                               ///< of the owner; empty if another library made the node
+    std::int64_t pid = 0;                           ///< of the owner; 0: unknown
+    std::string user;                               ///< of the owner
+    std::string name;                               ///< of the owner
+    std::map<std::string, std::string> labels;      ///< of the owner
     /// How many further calls of the same session waited for the lock when the session took this place in the queue. A
     /// session has one place for all its calls that wait with equal LockOptions. See docs/recipes/local.md.
     std::uint64_t waiting = 0;

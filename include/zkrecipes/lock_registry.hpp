@@ -56,6 +56,7 @@ private:
     std::unique_ptr<internal::LockRegistryImpl<Lock>> impl_;
 };
 
+/// Locks by key: mutexes, or read-write locks.
 using LockRegistry = LockRegistryOf<ExclusiveMutex>;
 using ReadWriteLockRegistry = LockRegistryOf<ReadWriteLock>;
 

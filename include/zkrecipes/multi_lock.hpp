@@ -53,14 +53,15 @@ public:
     /// A path alone is the member of a mutex.
     struct Member {
         Member() = default;
+        /// A path converts to it.
         template <std::convertible_to<std::string> Path>
         Member(Path&& of_lock, As use = As::mutex)  // NOLINT: a path is a member
             : path(std::forward<Path>(of_lock)), as(use) {}
 
-        std::string path;
-        As as = As::mutex;
+        std::string path;   ///< of the lock
+        As as = As::mutex;  ///< which lock it is
     };
-    static constexpr std::size_t max_members = 256;
+    static constexpr std::size_t max_members = 256;  ///< of one set
 
     /// If a path occurs twice, it counts once; it is `exclusive` if one of its members is. Does not block and sends
     /// nothing. Throws Error: bad_path; bad_option (no member, too many members, one path both as a mutex and as a

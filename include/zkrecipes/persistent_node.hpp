@@ -28,8 +28,10 @@ enum class PersistentNodeState {
     closed    ///< final: by close(), or because the session was closed
 };
 
+/// "missing", "present", "taken", "refused", "closed"
 ZKRECIPES_API const char* to_string(PersistentNodeState state) noexcept;
 
+/// Options of a PersistentNode.
 struct PersistentNodeOptions {
     std::string data{};                     ///< of the node
     std::optional<std::vector<Acl>> acl{};  ///< empty: the session's
@@ -43,6 +45,7 @@ struct PersistentNodeOptions {
 /// and the same again when it is deleted; set_data costs one set and one read.
 class ZKRECIPES_API PersistentNode {
 public:
+    /// Is called with the state.
     using Listener = std::function<void(PersistentNodeState)>;
 
     /// Starts to make the node. Does not block. Throws Error bad_path; bad_option for an empty access list; too_large
@@ -67,7 +70,7 @@ public:
     void set_data(std::string data);
     std::string data() const;  ///< the one that was set last
 
-    PersistentNodeState state() const noexcept;
+    PersistentNodeState state() const noexcept;  ///< the last known one
     /// Calls `listener` on the session's notifier thread with the present state and then after each change. A slow
     /// listener gets the latest state. Does not block. Throws Error bad_option for an empty listener.
     [[nodiscard]] Subscription watch_state(Listener listener);
@@ -80,7 +83,7 @@ public:
     /// The same without blocking. A stop ends the wait, as the deadline does. Called back as wait_present_async.
     void close_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     std::shared_ptr<internal::PersistentNodeImpl> impl_;

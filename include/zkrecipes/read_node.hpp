@@ -18,8 +18,8 @@ class Session;
 
 /// A node at the time of the read.
 struct NodeContent {
-    std::string path;  ///< as the caller passed it
-    std::string data;
+    std::string path;                                    ///< as the caller passed it
+    std::string data;                                    ///< of the node
     std::int32_t version = 0;                            ///< of the data, for example for Transaction::set
     std::int32_t children = 0;                           ///< how many children it has
     std::int64_t created = 0;                            ///< zxid of the transaction that made it

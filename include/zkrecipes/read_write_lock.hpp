@@ -88,6 +88,7 @@ public:
     Grant try_acquire_shared_until(Deadline deadline, std::stop_token stop = {});
     void acquire_shared_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
+    /// As lock(), its tries and unlock(), in shared mode.
     void lock_shared();
     [[nodiscard]] bool try_lock_shared() { return try_lock_shared_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_shared_for(Timeout timeout, std::stop_token stop = {});
@@ -110,7 +111,7 @@ public:
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     friend class LockRegistryOf<ReadWriteLock>;

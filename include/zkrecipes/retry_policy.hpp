@@ -33,12 +33,14 @@ struct RetryState {
 /// text of the exception.
 class ZKRECIPES_API RetryPolicy {
 public:
+    /// How long to wait.
     using Milliseconds = std::chrono::milliseconds;
     /// The time to wait before the next attempt; empty: give up.
     using Decide = std::function<std::optional<Milliseconds>(const RetryState&)>;
 
-    RetryPolicy();               ///< forever(), with random pauses; their limit doubles from 20 ms to 1 s
-    RetryPolicy(Decide decide);  // NOLINT: any callable is a policy
+    RetryPolicy();  ///< forever(), with random pauses; their limit doubles from 20 ms to 1 s
+    /// Any function is a policy.
+    RetryPolicy(Decide decide);  // NOLINT: converts
     /// Any callable that a Decide can be made of, such as a lambda, can be assigned to SessionOptions::retry.
     template <class Function>
     requires(!std::same_as<std::remove_cvref_t<Function>, RetryPolicy> &&
@@ -46,6 +48,7 @@ public:
         RetryPolicy(Function&& decide)
         : RetryPolicy(Decide(std::forward<Function>(decide))) {}  // NOLINT: as above
 
+    /// Repeats without an end. The pauses are random; their limit doubles from twice `base` to `cap`.
     static RetryPolicy forever(Milliseconds base = Milliseconds(10), Milliseconds cap = Milliseconds(1000));
     static RetryPolicy never();  ///< one attempt
     /// `attempts` includes the first one, here and below. All these functions throw Error bad_option for values that

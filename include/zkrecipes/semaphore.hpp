@@ -86,7 +86,7 @@ public:
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     std::shared_ptr<internal::SemaphoreImpl> impl_;

@@ -19,9 +19,9 @@ class Session;
 
 /// How a lock is held.
 enum class HoldMode {
-    exclusive,
-    shared,
-    lease  ///< of a semaphore; its token is no fencing token, because leases have no order
+    exclusive,  ///< no other holder
+    shared,     ///< other shared holders are possible
+    lease       ///< of a semaphore; its token is no fencing token, because leases have no order
 };
 ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 
@@ -36,15 +36,16 @@ ZKRECIPES_API const char* to_string(HoldMode mode) noexcept;
 /// each hold.
 class ZKRECIPES_API Sequencer {
 public:
+    /// One lock node of a hold.
     struct Node {
-        std::string path;  ///< as the servers see it, including a path_prefix
-        HoldMode mode = HoldMode::exclusive;
+        std::string path;                     ///< as the servers see it, including a path_prefix
+        HoldMode mode = HoldMode::exclusive;  ///< how this node is held
         bool operator==(const Node&) const = default;
     };
     /// Whether a process that has the text may end the hold by release_held().
     enum class Bearer { may_check, may_release };
     static constexpr std::size_t max_bytes = 100'000;  ///< of the text
-    static constexpr std::size_t max_nodes = 1000;
+    static constexpr std::size_t max_nodes = 1000;     ///< of one hold
 
     /// Does no I/O. Throws Error lock_lost for an empty grant; too_large if its paths need more than max_bytes.
     explicit Sequencer(const Grant& grant, Bearer bearer = Bearer::may_check);
@@ -52,8 +53,8 @@ public:
     /// reason.
     static Sequencer parse(std::string_view text);
 
-    std::string text() const;
-    FencingToken token() const noexcept { return token_; }
+    std::string text() const;                                        ///< the string to send
+    FencingToken token() const noexcept { return token_; }           ///< as Grant::token()
     std::uint32_t handovers() const noexcept { return handovers_; }  ///< as Grant::handovers()
     /// `lease` if all nodes are leases, `shared` if all are shared, otherwise `exclusive`.
     HoldMode mode() const noexcept;

@@ -33,21 +33,24 @@ enum class SessionState {
     closed       ///< final: by close(), refused credentials, or an internal error (docs/session.md)
 };
 
+/// "connecting", "connected", "suspended", "lost", "closed"
 ZKRECIPES_API const char* to_string(SessionState state) noexcept;
 
+/// What a session knows of itself. See Session::info().
 struct SessionInfo {
-    SessionState state = SessionState::connecting;
-    std::int64_t session_id = 0;           ///< 0: none yet
-    std::chrono::milliseconds timeout{0};  ///< the one that the servers granted; 0: none yet
-    std::string server;                    ///< address of the connected server, or empty
-    std::uint64_t incarnation = 0;         ///< how many sessions this object has made so far
+    SessionState state = SessionState::connecting;  ///< the present one
+    std::int64_t session_id = 0;                    ///< 0: none yet
+    std::chrono::milliseconds timeout{0};           ///< the one that the servers granted; 0: none yet
+    std::string server;                             ///< address of the connected server, or empty
+    std::uint64_t incarnation = 0;                  ///< how many sessions this object has made so far
 };
 
 /// Ends a subscription when destroyed. When the destructor has returned, the callback is not running and will not run
 /// again. The only exception: if the destructor runs inside that callback, the callback runs to its end.
 class ZKRECIPES_API Subscription {
 public:
-    Subscription() noexcept = default;
+    Subscription() noexcept = default;  ///< of nothing
+    /// For the library: `cancel` ends the subscription.
     explicit Subscription(std::function<void()> cancel) noexcept : cancel_(std::move(cancel)) {}
     Subscription(Subscription&& other) noexcept : cancel_(std::exchange(other.cancel_, nullptr)) {}
     Subscription& operator=(Subscription&& other) noexcept {
@@ -58,6 +61,7 @@ public:
         return *this;
     }
     ~Subscription() { reset(); }
+    /// Ends the subscription as the destructor does.
     void reset() noexcept {
         if (auto cancel = std::exchange(cancel_, nullptr)) cancel();
     }

@@ -19,11 +19,12 @@ class SessionEvents;
 
 /// One entry of an access list.
 struct ZKRECIPES_API Acl {
+    /// ZooKeeper's rights on a node. `create` and `remove` are about its children, `admin` about its access list.
     static constexpr int read = 1, write = 2, create = 4, remove = 8, admin = 16, all = 31;
 
-    int permissions = all;
+    int permissions = all;         ///< the sum of the rights
     std::string scheme = "world";  ///< world, auth, digest, ip
-    std::string id = "anyone";
+    std::string id = "anyone";     ///< for digest: user:hash
 
     static std::vector<Acl> open();         ///< anyone may do anything
     static std::vector<Acl> creator_all();  ///< only the authenticated user of this session
@@ -33,14 +34,15 @@ struct ZKRECIPES_API Acl {
 
 /// Credentials that the session presents whenever it connects.
 struct Auth {
-    std::string scheme = "digest";
-    std::string credential;  ///< for digest: user:password (sent unencrypted)
+    std::string scheme = "digest";  ///< digest, or another one that the servers know
+    std::string credential;         ///< for digest: user:password (sent unencrypted)
 };
 
 /// How important a line of the log is.
 enum class LogLevel { trace, debug, info, warning, error };
 ZKRECIPES_API const char* to_string(LogLevel level) noexcept;
 
+/// Options of a Session.
 struct SessionOptions {
     /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
     /// before every path.

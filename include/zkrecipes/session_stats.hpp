@@ -38,6 +38,7 @@ struct DurationHistogram {
     std::array<std::uint64_t, bounds.size() + 1> counts{};
     std::chrono::nanoseconds sum{0};
 
+    /// How many times were seen.
     std::uint64_t count() const noexcept {
         std::uint64_t all = 0;
         for (const std::uint64_t each : counts) all += each;
@@ -52,14 +53,14 @@ struct LockStats {
     std::string name;    ///< "": SessionOptions::name_of_path is not set
 
     // How acquires ended. Re-entrant calls are not counted.
-    std::uint64_t acquired = 0;
+    std::uint64_t acquired = 0;     ///< granted
     std::uint64_t busy = 0;         ///< nothing granted: others had the lock or waited for it until the time was over
     std::uint64_t stopped = 0;      ///< nothing granted: a stop was requested
     std::uint64_t unreachable = 0;  ///< nothing granted: no server answered until the time was over
     std::uint64_t failed = 0;       ///< the call threw an Error, or told its callback of one
 
     // How holds ended.
-    std::uint64_t released = 0;
+    std::uint64_t released = 0;                      ///< by the program
     std::array<std::uint64_t, kLossReasons> lost{};  ///< by LossReason
 
     std::uint64_t waiting = 0;  ///< calls that wait now
@@ -79,15 +80,15 @@ struct SessionStats {
     std::uint64_t stalled_replies = 0;                    ///< answers that came only after a further request
     std::uint64_t events_dropped = 0;                     ///< SessionEvents was too slow for them
 
-    std::uint64_t waiting = 0;         ///< calls that wait for a lock now
-    std::uint64_t held = 0;            ///< holds now
-    std::uint64_t node_bytes = 0;      ///< of the budget for ephemeral nodes that the session uses
-    std::uint64_t node_bytes_max = 0;  ///< the budget
-    std::uint64_t watch_bytes = 0;     ///< of the budget for watches
-    std::uint64_t watch_bytes_max = 0;
+    std::uint64_t waiting = 0;          ///< calls that wait for a lock now
+    std::uint64_t held = 0;             ///< holds now
+    std::uint64_t node_bytes = 0;       ///< of the budget for ephemeral nodes that the session uses
+    std::uint64_t node_bytes_max = 0;   ///< the budget
+    std::uint64_t watch_bytes = 0;      ///< of the budget for watches
+    std::uint64_t watch_bytes_max = 0;  ///< the budget
     std::uint64_t nodes_to_delete = 0;  ///< nodes that are no longer needed and not yet deleted
 
-    bool connected = false;
+    bool connected = false;                            ///< a server answers now
     std::chrono::nanoseconds remaining_lease{0};       ///< zero: no hold would be guaranteed now
     std::chrono::nanoseconds session_timeout{0};       ///< that the servers granted; zero: no session yet
     std::chrono::nanoseconds heartbeat_round_trip{0};  ///< of the last committed heartbeat; zero: none yet
@@ -98,21 +99,21 @@ struct SessionStats {
 
 /// One hold of a session. See Session::holds().
 struct HoldInfo {
-    std::string recipe;
-    std::string mode;
-    std::string path;  ///< as the recipe was given it
-    std::vector<std::string> nodes;
-    FencingToken token = 0;
-    std::chrono::nanoseconds held_for{0};
-    std::chrono::nanoseconds remaining_lease{0};
+    std::string recipe;                           ///< the class, for example "ExclusiveMutex"
+    std::string mode;                             ///< "exclusive", "shared" or "semaphore"
+    std::string path;                             ///< as the recipe was given it
+    std::vector<std::string> nodes;               ///< the lock nodes
+    FencingToken token = 0;                       ///< Grant::token()
+    std::chrono::nanoseconds held_for{0};         ///< since the grant
+    std::chrono::nanoseconds remaining_lease{0};  ///< Grant::remaining_lease()
 };
 
 /// One call of a session that waits for a lock. See Session::waits().
 struct WaitInfo {
-    std::string recipe;
-    std::string mode;
-    std::string path;
-    std::chrono::nanoseconds waiting_for{0};
+    std::string recipe;                       ///< the class, for example "ExclusiveMutex"
+    std::string mode;                         ///< "exclusive", "shared" or "semaphore"
+    std::string path;                         ///< as the recipe was given it
+    std::chrono::nanoseconds waiting_for{0};  ///< since the call
     /// How many are in front of it, the holder included, as far as the session has seen. It learns of changes only when
     /// it reads the queue, so the number may be too large. -1: it has not read the queue yet.
     std::int64_t in_front = -1;

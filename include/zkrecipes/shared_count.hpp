@@ -13,8 +13,9 @@
 
 namespace zkrecipes {
 
+/// A number with the version of the node's data.
 struct VersionedCount {
-    std::int32_t count = 0;
+    std::int32_t count = 0;    ///< the number
     std::int32_t version = 0;  ///< as VersionedValue::version
 
     bool operator==(const VersionedCount&) const = default;
@@ -27,6 +28,7 @@ struct VersionedCount {
 /// To count, use an AtomicCounter of CounterSize::four_bytes on the same path.
 class ZKRECIPES_API SharedCount {
 public:
+    /// Is called with the present number. Empty: there is no node.
     using Observer = std::function<void(const std::optional<VersionedCount>& count)>;
 
     /// As SharedValue.
@@ -44,7 +46,7 @@ public:
     /// As SharedValue. The observer is not called for data that is no count.
     [[nodiscard]] Subscription observe(Observer observer);
 
-    const std::string& path() const noexcept { return value_.path(); }
+    const std::string& path() const noexcept { return value_.path(); }  ///< as given to the constructor
 
 private:
     std::int32_t seed_;

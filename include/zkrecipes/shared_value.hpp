@@ -20,6 +20,7 @@ namespace internal {
 class SharedValueImpl;
 }
 
+/// Options of a SharedValue or SharedCount.
 struct SharedValueOptions {
     /// If set, each write happens exactly once even if answers are lost, as long as the session lives. For this, each
     /// write keeps an ephemeral node in this directory until it is done. The directory is made if it is missing, and
@@ -29,8 +30,9 @@ struct SharedValueOptions {
     bool create_parents = true;             ///< false: a missing parent is Errc::no_parent
 };
 
+/// A value with the version of the node's data.
 struct VersionedValue {
-    std::string value;
+    std::string value;         ///< the data of the node
     std::int32_t version = 0;  ///< of the node's data: 0 when the node is made, and one more with every write
 
     bool operator==(const VersionedValue&) const = default;
@@ -47,6 +49,7 @@ using SetResult = Result<bool>;
 /// calls also wait for a connection.
 class ZKRECIPES_API SharedValue {
 public:
+    /// Is called with the present value. Empty: there is no node.
     using Observer = std::function<void(const std::optional<VersionedValue>& value)>;
 
     /// Does not block and sends nothing. Throws Error bad_path; bad_option; too_large for the seed.
@@ -88,7 +91,7 @@ public:
     /// one watch. Does not block. Throws Error: closed; bad_option for an empty observer.
     [[nodiscard]] Subscription observe(Observer observer);
 
-    const std::string& path() const noexcept;
+    const std::string& path() const noexcept;  ///< as given to the constructor
 
 private:
     std::shared_ptr<internal::SharedValueImpl> impl_;

@@ -20,6 +20,7 @@ namespace internal {
 struct FaultState;
 }
 
+/// The clock of a FakeServer and of its sessions.
 enum class Time {
     real,   ///< the clock of this machine
     manual  ///< a clock that stands still until FakeServer::advance()
@@ -28,13 +29,13 @@ enum class Time {
 /// Selects the request of a session for a fault: Match::create().path("lock-").nth(2)
 class ZKRECIPES_API Match {
 public:
-    static Match any();  ///< Any request, but the heartbeats and pings that a session sends by itself.
-    static Match create();
-    static Match remove();
-    static Match set();
-    static Match read();                     ///< Of the data or the children of a node, or whether it exists.
-    Match& path(std::string part);           ///< The node's path contains this. In a transaction: that of some part.
-    Match& path_is(std::string whole);       ///< The node's path is this. In a transaction: that of some part.
+    static Match any();                 ///< Any request, but the heartbeats and pings that a session sends by itself.
+    static Match create();              ///< Any request that makes a node.
+    static Match remove();              ///< Any request that deletes a node.
+    static Match set();                 ///< Any request that writes the data of a node.
+    static Match read();                ///< Of the data or the children of a node, or whether it exists.
+    Match& path(std::string part);      ///< The node's path contains this. In a transaction: that of some part.
+    Match& path_is(std::string whole);  ///< The node's path is this. In a transaction: that of some part.
     Match& session(const Session& session);  ///< Only requests of this session. It must not have been moved from.
     Match& nth(int n);                       ///< The n-th request from now that matches the rest. Default: the first.
 
@@ -48,13 +49,13 @@ private:
 
 /// What ZooKeeper can answer to a request that it refuses. The values are ZooKeeper's.
 enum class Refusal : int {
-    no_node = -101,
-    no_auth = -102,  ///< the access list does not allow it
-    bad_version = -103,
-    node_exists = -110,
-    not_empty = -111,
-    quota_exceeded = -125,
-    throttled = -127  ///< the server is overloaded
+    no_node = -101,         ///< there is no such node
+    no_auth = -102,         ///< the access list does not allow it
+    bad_version = -103,     ///< the data have another version
+    node_exists = -110,     ///< there is such a node already
+    not_empty = -111,       ///< the node has children
+    quota_exceeded = -125,  ///< a quota of the servers does not allow it
+    throttled = -127        ///< the server is overloaded
 };
 
 /// A fault for one request. Copies refer to the same fault, which stays set up after all copies are destroyed.
@@ -117,11 +118,11 @@ public:
 
     // The nodes. Paths are those that the server sees: with SessionOptions::path_prefix. What is refused, such as
     // deleting a node with children, does nothing.
-    bool exists(const std::string& path) const;
+    bool exists(const std::string& path) const;                          ///< Whether there is such a node.
     std::optional<std::string> data(const std::string& path) const;      ///< Empty: there is no such node.
     std::vector<std::string> children(const std::string& path) const;    ///< Names, sorted. Empty without the node.
     void write(const std::string& path, const std::string& data) const;  ///< Makes the node and its parents if missing.
-    void remove(const std::string& path) const;
+    void remove(const std::string& path) const;                          ///< Deletes the node.
 
     /// Blocks until `condition` is true, which it asks whenever a node has changed and every 10 ms, on this thread.
     /// Returns false if that takes longer, by the real clock.

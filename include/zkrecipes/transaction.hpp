@@ -24,6 +24,7 @@ struct TransactionPlan;
 
 /// What a committed transaction has done.
 struct TransactionResult {
+    /// What one operation has done.
     struct Operation {
         std::string path;  ///< of the node; after a sequential create, it includes the number
         std::int32_t version =
@@ -50,10 +51,11 @@ using CommitResult = Result<std::optional<TransactionResult>>;
 /// session that sends.
 class ZKRECIPES_API Transaction {
 public:
-    static constexpr std::int32_t any_version = -1;
+    static constexpr std::int32_t any_version = -1;  ///< no condition on the version
+    /// Which node a create makes.
     enum class Create {
-        persistent,
-        sequential  ///< persistent; the servers append ten digits to the path
+        persistent,  ///< with the given path
+        sequential   ///< persistent; the servers append ten digits to the path
     };
 
     /// Uses the session of the grant. Throws Error lock_lost for an empty grant.

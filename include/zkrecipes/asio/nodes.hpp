@@ -18,12 +18,14 @@ auto async_set(Barrier& barrier, Deadline deadline, Token&& token) {
         token, [&barrier, deadline](auto... last) { barrier.set_async(deadline, last...); });
 }
 
+/// bool.
 template <class Token>
 auto async_remove(Barrier& barrier, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(
         token, [&barrier, deadline](auto... last) { barrier.remove_async(deadline, last...); });
 }
 
+/// bool.
 template <class Token>
 auto async_wait(Barrier& barrier, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(
@@ -37,6 +39,7 @@ auto async_enter(DoubleBarrier& barrier, Deadline deadline, Token&& token) {
         token, [&barrier, deadline](auto... last) { barrier.enter_async(deadline, last...); });
 }
 
+/// bool.
 template <class Token>
 auto async_leave(DoubleBarrier& barrier, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(
@@ -50,6 +53,7 @@ auto async_wait_present(PersistentNode& node, Deadline deadline, Token&& token) 
         token, [&node, deadline](auto... last) { node.wait_present_async(deadline, last...); });
 }
 
+/// bool.
 template <class Token>
 auto async_close_and_wait(PersistentNode& node, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(
@@ -63,6 +67,7 @@ auto async_wait_joined(GroupMember& member, Deadline deadline, Token&& token) {
         token, [&member, deadline](auto... last) { member.wait_joined_async(deadline, last...); });
 }
 
+/// bool.
 template <class Token>
 auto async_leave_and_wait(GroupMember& member, Deadline deadline, Token&& token) {
     return asio_calls::initiate<bool, Token>(

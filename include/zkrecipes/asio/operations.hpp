@@ -40,6 +40,7 @@ auto async_find_locks(Session& session, std::string prefix, Deadline deadline, T
     });
 }
 
+/// FoundLocks.
 template <class Token>
 auto async_find_locks(Session& session, std::string prefix, ParticipantFilter filter, Deadline deadline,
                       Token&& token) {

@@ -29,6 +29,7 @@ public:
     /// Returns the numbers of one session now, or nothing if the session is gone. See stats_source().
     using Source = std::function<std::optional<SessionStats>()>;
 
+    /// Without sessions at first.
     PrometheusCollector();
     ~PrometheusCollector() override;
 

@@ -12,13 +12,15 @@
 
 namespace zkrecipes::testenv {
 
+/// Which of the two streams of a connection.
 enum class Direction { to_server, to_client, both };
+/// Which end of a connection.
 enum class Side { client, server };
 
 /// Selects the request for a fault: Match::create().path("lock-").nth(2)
 class Match {
 public:
-    static Match any() { return {}; }
+    static Match any() { return {}; }  ///< Any request.
     /// Exactly this opcode. There may be several for one purpose: the C client's zoo_create2 sends create2, not create.
     static Match op(Opcode opcode);
     /// Any request that creates a node: create, create2, create_container, create_ttl, or a multi with one of them.
@@ -30,6 +32,7 @@ public:
     /// Called on the gate's thread: it must not block, throw, or call the gate.
     Match& where(std::function<bool(const Record&)> predicate);
 
+    /// For the gate: whether a request has all properties, and the number of nth().
     [[nodiscard]] bool fits(const Record& request) const;
     [[nodiscard]] int nth() const { return nth_; }
 
@@ -65,6 +68,7 @@ private:
     std::shared_ptr<internal::FaultState> state_;
 };
 
+/// Options of a Gate.
 struct GateOptions {
     std::string address;     ///< loopback address; empty: a free one
     std::uint16_t port = 0;  ///< 0: the target's
@@ -78,11 +82,13 @@ struct GateOptions {
 /// the attempt succeeds and then gets no data. On a real network it would hang.
 class Gate {
 public:
+    /// Listens, and forwards each connection to `target`. Throws Error.
     explicit Gate(const Endpoint& target, const GateOptions& options = {});
     Gate(Gate&&) noexcept;
     Gate& operator=(Gate&&) noexcept;
     ~Gate();
 
+    /// Where clients connect to.
     [[nodiscard]] const Endpoint& endpoint() const;
     [[nodiscard]] std::string connect_string() const { return endpoint().str(); }
 
@@ -110,6 +116,7 @@ public:
     /// still pass, so that the client sees a healthy connection.
     Fault hold_reply(const Match& match);
 
+    /// The requests so far: all of them, or those of one session.
     [[nodiscard]] Counts counts() const;
     [[nodiscard]] Counts counts(std::int64_t session_id) const;
     /// The messages that passed so far, in order.
@@ -120,6 +127,7 @@ public:
     /// The trace keeps at most this many records (the newest ones); counts continue. Default: 200,000.
     void limit_trace(std::size_t records);
 
+    /// How many connections are open now.
     [[nodiscard]] int connection_count() const;
     /// Sessions that were opened through this gate, the latest last.
     [[nodiscard]] std::vector<std::int64_t> sessions() const;

@@ -6,9 +6,10 @@
 
 namespace zkrecipes::testenv {
 
-/// The type of a request, with ZooKeeper's numbers.
+/// The type of a request, with ZooKeeper's names and numbers. `connect` is the handshake; servers call the same thing
+/// "create session".
 enum class Opcode : std::int32_t {
-    connect = -10,  ///< the handshake (servers call the same thing "create session")
+    connect = -10,
     close_session = -11,
     notification = 0,
     create = 1,
@@ -49,12 +50,13 @@ enum class Opcode : std::int32_t {
 
 /// One operation inside a multi.
 struct SubRequest {
-    Opcode opcode{};
-    std::string path;
+    Opcode opcode{};   ///< its type
+    std::string path;  ///< of its node
 };
 
 /// The stat of a node.
 struct Stat {
+    /// As in ZooKeeper's own Stat: zxids, times in milliseconds, versions, owner and sizes.
     std::int64_t czxid = 0;
     std::int64_t mzxid = 0;
     std::int64_t ctime = 0;
@@ -70,6 +72,7 @@ struct Stat {
 
 /// The ZooKeeper error numbers that tests use.
 namespace zk_error {
+/// ZooKeeper's own number.
 inline constexpr int ok = 0;
 inline constexpr int connection_loss = -4;
 inline constexpr int no_node = -101;

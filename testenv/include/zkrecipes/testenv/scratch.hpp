@@ -8,12 +8,12 @@ namespace zkrecipes::testenv {
 /// process ends without destroying the object, even by SIGKILL. Throws Error.
 class Scratch {
 public:
-    Scratch();
+    Scratch();  ///< makes the directory
     ~Scratch();
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
 
-    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] const std::string& path() const { return path_; }  ///< of the directory
     /// The path of a file in the directory.
     [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 

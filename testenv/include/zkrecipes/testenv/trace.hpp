@@ -11,21 +11,22 @@ namespace zkrecipes::testenv {
 
 /// A message that passed a gate, or the start or end of a connection.
 struct Record {
+    /// What passed, or happened to the connection.
     enum class Kind { connected, request, reply, event, disconnected };
 
-    Kind kind = Kind::request;
+    Kind kind = Kind::request;      ///< what it is
     Opcode opcode{};                ///< of a reply: what it answers; `connect` for the handshake
     std::string path;               ///< of a reply: its request's; of a multi: its first part's
     std::vector<SubRequest> parts;  ///< of a multi
     std::int32_t flags = 0;         ///< of a create: its flags; of an event: its type
     std::int64_t session = 0;       ///< 0 before the handshake was answered
     std::uint64_t connection = 0;   ///< counted from 1
-    std::int32_t xid = 0;
-    std::int64_t zxid = 0;       ///< of a reply
-    int error = 0;               ///< of a reply
-    std::size_t bytes = 0;       ///< of a request after the handshake: its size on the wire
-    std::size_t data_bytes = 0;  ///< of a request that creates or sets nodes: how many of `bytes` are their data
-    bool forwarded = true;       ///< false: a fault kept it from its receiver
+    std::int32_t xid = 0;           ///< of a request, and of its reply
+    std::int64_t zxid = 0;          ///< of a reply
+    int error = 0;                  ///< of a reply
+    std::size_t bytes = 0;          ///< of a request after the handshake: its size on the wire
+    std::size_t data_bytes = 0;     ///< of a request that creates or sets nodes: how many of `bytes` are their data
+    bool forwarded = true;          ///< false: a fault kept it from its receiver
     /// For requests the time when the gate read it; for replies and events the time when the gate forwarded it.
     std::chrono::steady_clock::time_point time;
 };
@@ -38,6 +39,7 @@ struct Record {
 /// client sent them.
 class Counts {
 public:
+    /// The requests of one type.
     [[nodiscard]] std::uint64_t operator[](Opcode opcode) const;
     /// All requests except pings and the handshake.
     [[nodiscard]] std::uint64_t total() const;
@@ -55,6 +57,7 @@ private:
 /// "create 1, get_children2 1".
 [[nodiscard]] std::string to_string(const Counts& counts);
 
+/// The requests of a trace.
 [[nodiscard]] Counts count(const std::vector<Record>& trace);
 
 /// The number of round trips of a session, that is how often it waited for an answer before it sent more. A request

@@ -10,6 +10,7 @@
 
 namespace zkrecipes::testenv {
 
+/// Options of a ZkEnsemble.
 struct EnsembleOptions {
     /// At least 1. An even number survives no more failures than the odd number below it.
     int servers = 3;
@@ -27,13 +28,15 @@ struct EnsembleOptions {
 /// The constructor returns when all members serve. Not thread-safe.
 class ZkEnsemble {
 public:
+    /// Starts the members, and returns when all of them serve. Throws Error.
     explicit ZkEnsemble(int servers = 3);
     explicit ZkEnsemble(EnsembleOptions options);
     ZkEnsemble(ZkEnsemble&&) noexcept;
     ZkEnsemble& operator=(ZkEnsemble&&) noexcept;
     ~ZkEnsemble();
 
-    [[nodiscard]] int size() const;
+    [[nodiscard]] int size() const;  ///< how many members
+    /// One member, from 0.
     [[nodiscard]] ZkServer& member(int i);
     [[nodiscard]] const ZkServer& member(int i) const;
     [[nodiscard]] std::string connect_string() const;       ///< all members
@@ -48,6 +51,7 @@ public:
     /// Throws Error.
     int wait_quorum(std::chrono::milliseconds within = std::chrono::milliseconds(120'000));
 
+    /// As ZkServer::stop and ZkServer::kill.
     void stop(int i);
     void kill(int i);
     /// Kills the member if it runs, starts it with the same data and address, and waits until it serves (if there is a

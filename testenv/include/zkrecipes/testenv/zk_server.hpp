@@ -13,7 +13,8 @@ namespace zkrecipes::testenv {
 
 /// The configuration of a server. By default it reacts quickly: tick 100 ms, session timeouts from 200 ms to 60 s.
 struct ServerOptions {
-    std::string name = "server";
+    std::string name = "server";  ///< of its directory and in messages
+    /// ZooKeeper's settings of these names.
     std::chrono::milliseconds tick_time{100};
     std::chrono::milliseconds min_session_timeout{200};
     std::chrono::milliseconds max_session_timeout{60'000};
@@ -28,7 +29,7 @@ struct ServerOptions {
 
     std::string address;     ///< loopback address; empty: a free one
     std::uint16_t port = 0;  ///< client port; 0: 2181, or another if a process has taken it on all addresses
-    std::chrono::milliseconds ready_within{120'000};
+    std::chrono::milliseconds ready_within{120'000};  ///< else the constructor throws
 
     int id = 0;                             ///< the number of this member of an ensemble
     std::vector<std::string> quorum_lines;  ///< the server.N lines of an ensemble
@@ -43,6 +44,7 @@ struct ServerOptions {
 /// getters may be called from any thread.
 class ZkServer {
 public:
+    /// Starts the server, and returns when it serves. Throws Error.
     explicit ZkServer(ServerOptions options = {});
     ZkServer(ZkServer&&) noexcept;
     ZkServer& operator=(ZkServer&&) noexcept;
@@ -64,6 +66,7 @@ public:
     /// Deletes all nodes and sessions. The server must not be running.
     void wipe_data();
 
+    /// Whether its process exists.
     [[nodiscard]] bool running() const;
     /// Whether it answers clients now. A member of an ensemble then also believes that it belongs to a quorum.
     [[nodiscard]] bool serving() const;
