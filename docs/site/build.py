@@ -24,7 +24,8 @@ import text
 
 # Documents that are not in docs/, and where they are in the site.
 ELSEWHERE = {
-    "README.md": "start.md",
+    "README.md": "index.md",
+    "docs/index.md": "pages.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
@@ -33,7 +34,7 @@ ELSEWHERE = {
 }
 # The menu. A page of docs/ that is not named here is not lost: it comes into the section of its folder, or into Guides.
 MENU = {
-    "Start": ["start.md", "index.md", "examples.md"],
+    "Start": ["index.md", "pages.md", "examples.md"],
     "Do you need a lock?": ["do_you_need_a_lock.md"],
     "Guides": ["guarantees.md", "session.md", "async.md", "interop.md", "unit_testing.md", "testenv.md", "tracing.md"],
     "Recipes": [f"recipes/{name}.md" for name in (
@@ -48,6 +49,7 @@ MENU = {
     "Design": ["design/README.md", "contributing.md", "testing.md", "testing-lease.md", "testing-chaos.md", "hazards.md",
                "mutations.md", "benchmark.md", "formal.md", "changelog.md"],
 }
+TITLES = {"index.md": "Start in five minutes", "pages.md": "All pages", "coming_from/database.md": "Databases and blobs"}
 FOLDERS = {"recipes": "Recipes", "coming_from": "Coming from", "design": "Design", "reference": "Reference"}
 LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 LANGUAGES = {".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".sh": "bash", ".java": "java", ".yml": "yaml", ".json": "json",
@@ -138,7 +140,8 @@ def menu_of(stage, reference_pages):
             shown[FOLDERS.get(folder, "Guides")].append(page)
     menu = []
     for section, pages in shown.items():
-        entries = [{stage.title(page).removeprefix(f"{section} ").removeprefix("zkrecipes/"): page} for page in pages]
+        entries = [{TITLES.get(page) or stage.title(page).removeprefix(f"{section} ").removeprefix("zkrecipes/"): page}
+                   for page in pages]
         if len(entries) == 1:
             menu.append({section: pages[0]})
         elif entries:

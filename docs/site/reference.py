@@ -131,6 +131,8 @@ class Member:
         text = re.sub(r"ZKRECIPES_(\w+_)?API ", "", text)
         if self.kind == "function":
             text = re.sub(r"\)([^(){]*?)(\s*:\s.*)?\s*\{.*\Z", r")\1;", text, flags=re.S).rstrip()
+        elif self.kind == "enum":
+            text = re.sub(r"\s*\{.*", "", text, flags=re.S)
         return re.sub(r"\s+;$", ";", text)
 
 
@@ -250,6 +252,9 @@ def pages_of(root, work):
         things.setdefault(file, []).append((line, compound, entries_of(members, name.split("::")[-1], reference)))
     for compound in compounds:
         if compound.get("kind") == "namespace":
+            if described(compound):  # a header with nothing but includes and a comment
+                things.setdefault(place_of(compound)[0], []).append((0, compound, []))
+                reference.anchors[compound.get("id")] = (page_of(place_of(compound)[0]), "about")
             by_file = {}
             for element in public_members(compound):
                 member = Member(element, reference)
@@ -267,7 +272,8 @@ def anchor_members(things, reference):
     for file, found in things.items():
         used = set()
         for _, compound, entries in found:
-            owner = compound.findtext("compoundname").split("::", 1)[1].replace("::", ".") + "." if compound is not None else ""
+            name = compound.findtext("compoundname").partition("::")[2] if compound is not None else ""
+            owner = name.replace("::", ".") + "." if name else ""
             for member in (member for entry in entries for member in entry):
                 values = member.element.findall("enumvalue")
                 # A comment of the enumeration may be about all values, or each value has one.
@@ -288,9 +294,11 @@ def page_text(file, found, reference):
     shown = re.sub(r"^.*include/", "", file)
     writer.parts.append(f"# {shown}\n\nReference of the header `<{shown}>`: everything that it declares for programs, in the "
                         "order of the header. The comments of a header are its reference; the [guides and recipes]"
-                        f"({'../' * page_of(file).count('/')}index.md) explain how to use it.\n")
+                        f"({'../' * page_of(file).count('/')}pages.md) explain how to use it.\n")
     for line, compound, entries in sorted(found, key=lambda each: each[0]):
-        if compound is not None:
+        if compound is not None and compound.get("kind") == "namespace":
+            writer.parts.append(f'<a id="about"></a>\n\n{writer.text_of(compound)}\n')
+        elif compound is not None:
             name = compound.findtext("compoundname").split("::", 1)[1]
             writer.heading(2, name, compound)
         elif entries[0][0].kind in ("enum", "typedef"):

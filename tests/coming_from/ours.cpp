@@ -1,5 +1,5 @@
-// Our side of the pages in docs/coming_from: each function is the code of one page. `scripts/coming-from` runs them beside
-// the code of the peers.
+// Our side of the pages in docs/coming_from: each function is the code of one page. `scripts/coming-from` runs them
+// beside the code of the peers.
 
 #include <chrono>
 #include <cstdio>
@@ -32,8 +32,8 @@ void like_curator(const std::string& hosts) {
     zkrecipes::ExclusiveMutex lock(session, "/locks/report");
 
     if (auto grant = lock.try_acquire_for(30s)) {
-        make_report(grant.lost());  // ends early if the lock is lost
-    }  // the destructor of the grant releases the lock
+        make_report(grant.lost());  // ends early on a loss
+    }                               // the destructor of the grant releases the lock
     // [/curator]
 }
 
@@ -42,8 +42,7 @@ void like_kazoo(const std::string& hosts) {
     zkrecipes::Session session(hosts);
     zkrecipes::LockOptions options;
     options.dialect = zkrecipes::Dialect::kazoo;
-    zkrecipes::ExclusiveMutex lock(
-        session, "/locks/report", options);
+    zkrecipes::ExclusiveMutex lock(session, "/locks/report", options);
 
     const std::lock_guard guard(lock);
     make_report(lock.lost());
@@ -67,7 +66,7 @@ void like_hazelcast(const std::string& hosts) {
 
     if (auto grant = lock.try_acquire_for(30s)) {
         save(grant.token());
-    }  // the destructor of the grant releases the lock
+    }  // here, the grant releases the lock
     // [/hazelcast]
 }
 
