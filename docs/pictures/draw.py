@@ -7,6 +7,7 @@
 import pathlib
 import sys
 
+import sequences
 from svg import Picture
 
 
@@ -191,7 +192,8 @@ def group():
     return p
 
 
-PICTURES = (queue, hand_over, lease, session_states, read_write_lock, semaphore, multi_lock, leader_election, barrier, group)
+PICTURES = (queue, hand_over, lease, session_states, read_write_lock, semaphore, multi_lock, leader_election, barrier, group,
+            *sequences.ALL)
 
 
 def main():
