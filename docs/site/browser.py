@@ -25,14 +25,17 @@ OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--d
            "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe",
            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 SEARCH = """new Promise(done => {
-  const field = document.querySelector("[data-md-component=search-query]"), end = Date.now() + 20000;
+  const field = document.querySelector("[data-md-component=search-query]"), end = Date.now() + 30000;
   field.focus();
-  field.value = %s;
-  field.dispatchEvent(new Event("input"));
-  field.dispatchEvent(new Event("keyup"));
+  let tries = 0;
   const look = () => {
     const found = [...document.querySelectorAll(".md-search-result__link")].map(link => link.href);
-    if (found.length || Date.now() > end) done(found); else setTimeout(look, 50);
+    if (found.length || Date.now() > end) return done(found);
+    // The page may not have been ready for what was typed before, and takes no notice of the same words again.
+    field.value = %s + " ".repeat(tries++ %% 2);
+    field.dispatchEvent(new Event("input"));
+    field.dispatchEvent(new Event("keyup"));
+    setTimeout(look, 300);
   };
   look();
 })"""

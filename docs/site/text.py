@@ -25,8 +25,9 @@ def side_by_side(page):
 
 
 def for_mkdocs(page):
-    """Columns; nested lists indented by four columns; an empty line before each list."""
+    """Columns; pictures in boxes that scroll; nested lists indented by four columns; an empty line before each list."""
     page = side_by_side(re.sub(r"<!-- \S+ \[\w+\] -->\n", "", page))
+    page = re.sub(r"^(!\[.*\]\(.*\.svg\))$", r'<div class="picture" markdown="1">\n\n\1\n\n</div>', page, flags=re.M)
     lines, stack, fence = [], [], None  # stack: the columns at which the text of the open items begins
     for line in re.sub(r"<!--.*?-->\n?", "", page, flags=re.S).split("\n"):
         blank = not line.strip()
