@@ -38,11 +38,12 @@ ZKRECIPES_API const char* to_string(SessionState state) noexcept;
 
 /// What a session knows of itself. See Session::info().
 struct SessionInfo {
-    SessionState state = SessionState::connecting;  ///< the present one
-    std::int64_t session_id = 0;                    ///< 0: none yet
-    std::chrono::milliseconds timeout{0};           ///< the one that the servers granted; 0: none yet
-    std::string server;                             ///< address of the connected server, or empty
-    std::uint64_t incarnation = 0;                  ///< how many sessions this object has made so far
+    /// The present state.
+    SessionState state = SessionState::connecting;
+    std::int64_t session_id = 0;           ///< 0: none yet
+    std::chrono::milliseconds timeout{0};  ///< the one that the servers granted; 0: none yet
+    std::string server;                    ///< address of the connected server, or empty
+    std::uint64_t incarnation = 0;         ///< how many sessions this object has made so far
 };
 
 /// Ends a subscription when destroyed. When the destructor has returned, the callback is not running and will not run
