@@ -67,6 +67,8 @@ struct Options {
     std::optional<Nanoseconds> kill_after;  ///< as given; see kill_delay
     std::optional<Nanoseconds> max_run;
     Nanoseconds min_hold{0};
+    std::optional<Nanoseconds> once_per;  ///< run: at most one run in each period of this length
+    bool retry_unknown = false;
     std::string events;  ///< a descriptor or a file; empty: none
     std::string result;
 

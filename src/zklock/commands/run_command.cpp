@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "zklock/commands/lock_session.hpp"
+#include "zklock/commands/once_per.hpp"
 #include "zklock/commands/runner.hpp"
 #include "zklock/process/dead_man.hpp"
 #include "zklock/report/events.hpp"
@@ -34,17 +35,48 @@ struct Ending {
     Death death;
 };
 
+/// As claim_period(), but a loss is one before the start.
+std::optional<int> claim_or_refuse(const Options& options, const Surroundings& around, LockSession& lock,
+                                   RunClaim& claim) {
+    try {
+        return claim_period(options, around.console, around.events, around.signals, lock, claim);
+    } catch (const Error& error) {
+        if (error.errc() != Errc::lock_lost) throw;
+        withdraw_claim(around.console, around.events, around.signals, claim);
+        throw LostBeforeStart(options.lost_exit_code);
+    }
+}
+
+int run_claimed(Runner& runner, const Surroundings& around, std::optional<RunClaim>& claim) {
+    try {
+        return runner.run();
+    } catch (...) {
+        if (claim && !runner.started()) withdraw_claim(around.console, around.events, around.signals, *claim);
+        throw;
+    }
+}
+
 /// Empty: the leadership was lost, and zklock should stand for election again.
 std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
     DeadMansSwitch dead_man(around.whole_tree);
     LockSession lock(options, around.console, around.events, around.signals);
     lock.acquire();
+    std::optional<RunClaim> claim;
+    if (options.once_per) {
+        claim.emplace(options, lock.session(), lock.grant());
+        if (const auto code = claim_or_refuse(options, around, lock, *claim)) return Ending{*code, {}};
+    }
     Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
-                  around.whole_tree);
-    const int code = runner.run();
+                  around.whole_tree, claim ? &*claim : nullptr);
+    const int code = run_claimed(runner, around, claim);
     if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
     boost::json::object object = result_object(options, runner.outcome(), code);
     merge(object, runner.details());
+    if (claim && !runner.failed_to_start()) {
+        boost::json::object once = once_fields(*claim, claim->record());
+        once["recorded"] = claim->recorded();
+        object["once"] = std::move(once);
+    }
     const int concluded = conclude(options, around.console, around.events, std::move(object));
     return Ending{concluded, runner.death()};
 }

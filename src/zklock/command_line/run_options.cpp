@@ -1,0 +1,48 @@
+#include "zklock/command_line/run_options.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+
+#include "zklock/command_line/connection.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+bool was_given(const CLI::App& app, const char* name) {
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    return option && option->count() > 0;
+}
+
+/// A claim is exclusive: who finds it under the lock must know that its owner no longer runs.
+void check_once_per(const Options& options) {
+    if (*options.once_per < std::chrono::seconds(1)) usage("--once-per must be at least 1s");
+    if (options.together) {
+        usage("--once-per cannot be combined with -L: run the zklock with --once-per as the command of the other one");
+    }
+    const Mode mode = options.locks.front().mode;
+    if (mode != Mode::exclusive && mode != Mode::writer) {
+        usage("--once-per cannot be combined with -s or -j: it needs a lock that has one holder");
+    }
+}
+
+}  // namespace
+
+void RunOptions::add_to(CLI::App& app, Command command) {
+    if (command != Command::run) return;
+    app.add_option("--once-per", once_per_,
+                   "At most one run in each period of this length, of all that use the lock; if there was one, exits "
+                   "with 0, or with 80 if nobody knows how it ended")
+        ->type_name("DURATION");
+    app.add_flag("--retry-unknown", retry_unknown_, "With --once-per: repeats a run whose outcome is unknown");
+}
+
+void RunOptions::take(const CLI::App& app, Options& options) const {
+    if (was_given(app, "--once-per")) {
+        options.once_per = duration_of("--once-per", once_per_);
+        check_once_per(options);
+    }
+    if (retry_unknown_ && !options.once_per) usage("--retry-unknown needs --once-per");
+    options.retry_unknown = retry_unknown_;
+}
+
+}  // namespace zkrecipes::zklock

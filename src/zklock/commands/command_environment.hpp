@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "zklock/commands/lock_session.hpp"
+
+namespace zkrecipes::zklock {
+
+/// The environment of zklock without the places of secrets, and without what zklock or an outer zklock says about a
+/// lock or a run.
+std::vector<std::string> bare_environment();
+
+/// The same, with the variables that describe the held lock.
+std::vector<std::string> command_environment(const Options& options, const LockSession& lock);
+
+}  // namespace zkrecipes::zklock
