@@ -12,7 +12,7 @@ _zklock() {
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
-    local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
+    local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run --whole-tree"
     local once="--once-per --retry-unknown"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
         -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k

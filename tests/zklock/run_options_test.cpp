@@ -54,5 +54,12 @@ TEST_F(RunOptionsTest, OncePerTakesALockWithOneHolder) {
     EXPECT_THAT(refusal({"elect", "--once-per", "1h", "/l", "true"}), HasSubstr("it is an option of zklock run"));
 }
 
+TEST_F(RunOptionsTest, WholeTreeIsForCommands) {
+    EXPECT_FALSE(parse({"/l", "true"}).whole_tree);
+    EXPECT_TRUE(parse({"--whole-tree", "/l", "true"}).whole_tree);
+    EXPECT_TRUE(parse({"elect", "--whole-tree", "/l", "true"}).whole_tree);
+    EXPECT_THAT(refusal({"hold", "--whole-tree", "/l"}), HasSubstr("it is an option of zklock run, elect"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

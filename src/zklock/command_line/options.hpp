@@ -69,6 +69,7 @@ struct Options {
     Nanoseconds min_hold{0};
     std::optional<Nanoseconds> once_per;  ///< run: at most one run in each period of this length
     bool retry_unknown = false;
+    bool whole_tree = false;  ///< all descendants of the command keep the lock
     std::string events;  ///< a descriptor or a file; empty: none
     std::string result;
 

@@ -28,6 +28,9 @@ void check_once_per(const Options& options) {
 }  // namespace
 
 void RunOptions::add_to(CLI::App& app, Command command) {
+    if (command != Command::run && command != Command::elect) return;
+    app.add_flag("--whole-tree", whole_tree_,
+                 "Holds the lock until no descendant of the command is left, also daemons");
     if (command != Command::run) return;
     app.add_option("--once-per", once_per_,
                    "At most one run in each period of this length, of all that use the lock; if there was one, exits "
@@ -43,6 +46,7 @@ void RunOptions::take(const CLI::App& app, Options& options) const {
     }
     if (retry_unknown_ && !options.once_per) usage("--retry-unknown needs --once-per");
     options.retry_unknown = retry_unknown_;
+    options.whole_tree = whole_tree_;
 }
 
 }  // namespace zkrecipes::zklock

@@ -20,7 +20,7 @@ public:
 
 private:
     std::string once_per_;
-    bool retry_unknown_ = false;
+    bool retry_unknown_ = false, whole_tree_ = false;
 };
 
 }  // namespace zkrecipes::zklock

@@ -119,7 +119,16 @@ int run_command(const Options& options, Console& console, const Inheritance& inh
     check_process_table();
     // Makes zklock the parent of descendants that leave the command's process group, so that it finds them. Not if this
     // process had children before it executed zklock: those do not belong to the command.
-    const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    const bool alone = !has_children(::getpid());
+    if (!alone && options.whole_tree) {
+        throw Failure(kUsage,
+                      "--whole-tree: the program that executed zklock has left child processes, and zklock cannot tell "
+                      "them from those of the command: run zklock without exec");
+    }
+    const bool whole_tree = alone && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    if (!whole_tree && options.whole_tree) {
+        throw Failure(kOsError, std::string("--whole-tree: ") + std::strerror(errno));
+    }
     const Surroundings around{console, inheritance, signals, events, whole_tree};
     const Ending ending =
         options.command == Command::run ? *run_once(options, around) : run_while_elected(options, around);

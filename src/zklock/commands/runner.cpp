@@ -103,8 +103,8 @@ void Runner::start() {
     const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over()};
     dead_man_.feed(lock_.lease_until());
     try {
-        child_ =
-            std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
+        child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_,
+                                                   options_.whole_tree ? Extent::tree : Extent::group);
     } catch (const std::system_error& error) {
         throw Failure(
             kOsError,
@@ -129,7 +129,7 @@ void Runner::loop() {
         if (child_->exited() && !child_->gone()) {
             // zklock gets no signal for processes that are not its children: check the rest of the group regularly.
             until = std::min(until, BootClock::now() + drain_pause_);
-            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(200));
+            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(options_.whole_tree ? 1000 : 200));
         }
         wait(until);
     }
