@@ -61,7 +61,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     if (events.wanted()) inheritance.withhold(events.fd());
     // Blocks the signals before the session starts its threads, which inherit the mask: only the main thread gets them.
     Signals signals;
-    if (options.command == Command::hold) return hold_command(options, console, events, signals);
+    if (options.command == Command::hold) return hold_command(options, console, inheritance, events, signals);
     return run_command(options, console, inheritance, events, signals);
 }
 

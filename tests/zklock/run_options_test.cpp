@@ -61,5 +61,16 @@ TEST_F(RunOptionsTest, WholeTreeIsForCommands) {
     EXPECT_THAT(refusal({"hold", "--whole-tree", "/l"}), HasSubstr("it is an option of zklock run, elect"));
 }
 
+TEST_F(RunOptionsTest, OnLostIsForAllThatHold) {
+    EXPECT_EQ(parse({"--on-lost", "logger x", "/l", "true"}).on_lost, "logger x");
+    EXPECT_EQ(parse({"hold", "--on-lost", "logger x", "/l"}).on_lost_timeout, Nanoseconds(30s));
+    EXPECT_EQ(parse({"elect", "--on-lost", "x", "--on-lost-timeout", "2m", "/l", "true"}).on_lost_timeout,
+              Nanoseconds(2min));
+    EXPECT_THAT(refusal({"--on-lost", "", "/l", "true"}), StartsWith("--on-lost needs a command"));
+    EXPECT_THAT(refusal({"--on-lost-timeout", "2", "/l", "true"}), StartsWith("--on-lost-timeout needs --on-lost"));
+    EXPECT_THAT(refusal({"--on-lost", "x", "--on-lost-timeout", "0", "/l", "true"}), HasSubstr("more than 0"));
+    EXPECT_THAT(refusal({"status", "--on-lost", "x", "/l"}), HasSubstr("it is an option of zklock run, hold, elect"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

@@ -28,7 +28,12 @@ void check_once_per(const Options& options) {
 }  // namespace
 
 void RunOptions::add_to(CLI::App& app, Command command) {
-    if (command != Command::run && command != Command::elect) return;
+    const bool runs = command == Command::run || command == Command::elect;
+    if (!runs && command != Command::hold) return;
+    app.add_option("--on-lost", on_lost_, "After a loss, runs STRING in ${SHELL:-/bin/sh}")->type_name("STRING");
+    app.add_option("--on-lost-timeout", on_lost_timeout_, "Kills that command after DURATION (30s)")
+        ->type_name("DURATION");
+    if (!runs) return;
     app.add_flag("--whole-tree", whole_tree_,
                  "Holds the lock until no descendant of the command is left, also daemons");
     if (command != Command::run) return;
@@ -47,6 +52,12 @@ void RunOptions::take(const CLI::App& app, Options& options) const {
     if (retry_unknown_ && !options.once_per) usage("--retry-unknown needs --once-per");
     options.retry_unknown = retry_unknown_;
     options.whole_tree = whole_tree_;
+    if (was_given(app, "--on-lost") && on_lost_.empty()) usage("--on-lost needs a command");
+    options.on_lost = on_lost_;
+    if (!was_given(app, "--on-lost-timeout")) return;
+    options.on_lost_timeout = duration_of("--on-lost-timeout", on_lost_timeout_);
+    if (on_lost_.empty()) usage("--on-lost-timeout needs --on-lost");
+    if (options.on_lost_timeout == Nanoseconds(0)) usage("--on-lost-timeout must be more than 0");
 }
 
 }  // namespace zkrecipes::zklock

@@ -19,7 +19,7 @@ public:
     void take(const CLI::App& app, Options& options) const;
 
 private:
-    std::string once_per_;
+    std::string once_per_, on_lost_, on_lost_timeout_;
     bool retry_unknown_ = false, whole_tree_ = false;
 };
 

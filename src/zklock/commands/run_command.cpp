@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "zklock/around/on_lost.hpp"
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/commands/once_per.hpp"
 #include "zklock/commands/runner.hpp"
@@ -56,11 +57,8 @@ int run_claimed(Runner& runner, const Surroundings& around, std::optional<RunCla
     }
 }
 
-/// Empty: the leadership was lost, and zklock should stand for election again.
-std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
-    DeadMansSwitch dead_man(around.whole_tree);
-    LockSession lock(options, around.console, around.events, around.signals);
-    lock.acquire();
+std::optional<Ending> run_under(const Options& options, const Surroundings& around, LockSession& lock,
+                                DeadMansSwitch& dead_man, std::optional<Loss>& loss) {
     std::optional<RunClaim> claim;
     if (options.once_per) {
         claim.emplace(options, lock.session(), lock.grant());
@@ -69,6 +67,7 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
     Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
                   around.whole_tree, claim ? &*claim : nullptr);
     const int code = run_claimed(runner, around, claim);
+    if (runner.lost()) loss = Loss{runner.loss_reason(), lock.token(), lock.nodes()};
     if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
     boost::json::object object = result_object(options, runner.outcome(), code);
     merge(object, runner.details());
@@ -81,14 +80,51 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
     return Ending{concluded, runner.death()};
 }
 
+/// Empty: the leadership was lost, and zklock should stand for election again. Sets `loss` if the lock was lost, also
+/// before the command started.
+std::optional<Ending> run_once(const Options& options, const Surroundings& around, std::optional<Loss>& loss) {
+    DeadMansSwitch dead_man(around.whole_tree);
+    LockSession lock(options, around.console, around.events, around.signals);
+    lock.acquire();
+    try {
+        return run_under(options, around, lock, dead_man, loss);
+    } catch (const LostBeforeStart& lost) {
+        loss = Loss{lost.what(), lock.token(), lock.nodes()};
+        throw;
+    }
+}
+
+/// Runs the command of --on-lost. The command of the lost lock is dead, and so is the switch. Returns the signal that
+/// arrived meanwhile; 0: none.
+int deal_with(const std::optional<Loss>& loss, const Options& options, const Surroundings& around) {
+    return loss ? after_loss(options, around.console, around.inheritance, around.signals, *loss) : 0;
+}
+
+Ending run_to_the_end(const Options& options, const Surroundings& around) {
+    std::optional<Loss> loss;
+    try {
+        const auto ending = run_once(options, around, loss);
+        deal_with(loss, options, around);
+        return *ending;
+    } catch (const LostBeforeStart&) {
+        deal_with(loss, options, around);
+        throw;
+    }
+}
+
 /// Stands for election again after each loss, with a new session: the command of the earlier session is dead, and its
 /// node disappears with that session.
 Ending run_while_elected(Options options, const Surroundings& around) {
     for (;;) {
+        std::optional<Loss> loss;
+        std::optional<Ending> ending;
         try {
-            if (const auto ending = run_once(options, around)) return *ending;
+            ending = run_once(options, around, loss);
         } catch (const LostBeforeStart&) {  // stand again
         }
+        const int signal = deal_with(loss, options, around);
+        if (ending) return *ending;
+        if (signal != 0) throw Interrupted{signal};
         around.console.warning("standing for election at " + options.lock + " again");
         // The limits apply to the first time: later, a missing server is only an interruption.
         options.connect_timeout.reset();
@@ -131,7 +167,7 @@ int run_command(const Options& options, Console& console, const Inheritance& inh
     }
     const Surroundings around{console, inheritance, signals, events, whole_tree};
     const Ending ending =
-        options.command == Command::run ? *run_once(options, around) : run_while_elected(options, around);
+        options.command == Command::run ? run_to_the_end(options, around) : run_while_elected(options, around);
     if (ending.death.signal != 0) Signals::die_of(ending.death.signal, ending.death.whole_group);
     return ending.code;
 }

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "zklock/around/command_environment.hpp"
 #include "zklock/command_line/duration.hpp"
-#include "zklock/commands/command_environment.hpp"
 #include "zklock/commands/once_per.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/json.hpp"
@@ -98,7 +98,8 @@ void Runner::wait_for_a_lease_worth_starting() {
 }
 
 void Runner::start() {
-    std::vector<std::string> environment = command_environment(options_, lock_);
+    std::vector<std::string> environment =
+        command_environment(options_, lock_.grant(), std::chrono::duration_cast<milliseconds>(session_timeout_));
     if (claim_) environment.push_back("ZKLOCK_ONCE_PERIOD=" + claim_->period_text());
     const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over()};
     dead_man_.feed(lock_.lease_until());

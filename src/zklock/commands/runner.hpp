@@ -42,6 +42,7 @@ public:
     bool failed_to_start() const noexcept { return start_failure_.has_value(); }
     const char* outcome() const;
     bool lost() const noexcept { return too_late_ || (!start_failure_ && supervisor_.end() == Supervisor::End::lost); }
+    std::string loss_reason() const { return too_late_ ? start_problem_ : supervisor_.lost_reason(); }
     bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
     /// The signal of which zklock has to die after run(), instead of exiting.
     Death death() const;

@@ -1,4 +1,4 @@
-#include "zklock/commands/command_environment.hpp"
+#include "zklock/around/command_environment.hpp"
 
 #include <unistd.h>
 
@@ -10,9 +10,10 @@ namespace zkrecipes::zklock {
 namespace {
 
 bool stripped(std::string_view variable) {
-    for (const std::string_view name : {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
-                                        "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=",
-                                        "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID=", "ZKLOCK_ONCE_PERIOD="}) {
+    for (const std::string_view name :
+         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
+          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID=",
+          "ZKLOCK_ONCE_PERIOD=", "ZKLOCK_LOST_"}) {
         if (variable.starts_with(name)) return true;
     }
     return false;
@@ -28,9 +29,9 @@ std::vector<std::string> bare_environment() {
     return result;
 }
 
-std::vector<std::string> command_environment(const Options& options, const LockSession& lock) {
+std::vector<std::string> command_environment(const Options& options, const Grant& grant,
+                                             std::chrono::milliseconds session_timeout) {
     std::vector<std::string> result = bare_environment();
-    const Grant& grant = lock.grant();
     // One line for each lock, in the same order in all three variables. No path contains a line break.
     std::string paths, modes, nodes;
     for (const LockSpec& spec : options.locks) {
@@ -38,14 +39,14 @@ std::vector<std::string> command_environment(const Options& options, const LockS
         paths += separator + spec.path;
         modes += std::string(separator) + mode_name(spec.mode);
     }
-    for (const std::string& node : lock.nodes()) nodes += (nodes.empty() ? "" : "\n") + node;
+    for (const std::string& node : grant.nodes()) nodes += (nodes.empty() ? "" : "\n") + node;
     result.push_back("ZKLOCK_HELD=1");
     result.push_back("ZKLOCK_PATH=" + paths);
     result.push_back("ZKLOCK_NODE=" + nodes);
     result.push_back("ZKLOCK_MODE=" + modes);
     result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
     result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
-    result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(lock.info().timeout.count()));
+    result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(session_timeout.count()));
     result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
     return result;
 }

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "zklock/commands/lock_session.hpp"
+#include <zkrecipes/grant.hpp>
+
+#include "zklock/command_line/options.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -12,6 +14,7 @@ namespace zkrecipes::zklock {
 std::vector<std::string> bare_environment();
 
 /// The same, with the variables that describe the held lock.
-std::vector<std::string> command_environment(const Options& options, const LockSession& lock);
+std::vector<std::string> command_environment(const Options& options, const Grant& grant,
+                                             std::chrono::milliseconds session_timeout);
 
 }  // namespace zkrecipes::zklock
