@@ -10,7 +10,7 @@ _zklock() {
     local words="run hold elect status ls wait break leader ping help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
-    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout"
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout --notify"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run --whole-tree"
     local once="--once-per --retry-unknown"

@@ -72,5 +72,12 @@ TEST_F(RunOptionsTest, OnLostIsForAllThatHold) {
     EXPECT_THAT(refusal({"status", "--on-lost", "x", "/l"}), HasSubstr("it is an option of zklock run, hold, elect"));
 }
 
+TEST_F(RunOptionsTest, NotifyIsForAllThatHold) {
+    EXPECT_FALSE(parse({"/l", "true"}).notify);
+    EXPECT_TRUE(parse({"--notify", "/l", "true"}).notify);
+    EXPECT_TRUE(parse({"hold", "--notify", "/l"}).notify);
+    EXPECT_TRUE(parse({"elect", "--notify", "/l", "true"}).notify);
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

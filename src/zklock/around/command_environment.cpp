@@ -19,19 +19,26 @@ bool stripped(std::string_view variable) {
     return false;
 }
 
+bool of_service_manager(std::string_view variable) {
+    for (const std::string_view name : {"NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID="}) {
+        if (variable.starts_with(name)) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
-std::vector<std::string> bare_environment() {
+std::vector<std::string> bare_environment(const Options& options) {
     std::vector<std::string> result;
     for (char** variable = environ; *variable; ++variable) {
-        if (!stripped(*variable)) result.emplace_back(*variable);
+        if (!stripped(*variable) && !(options.notify && of_service_manager(*variable))) result.emplace_back(*variable);
     }
     return result;
 }
 
 std::vector<std::string> command_environment(const Options& options, const Grant& grant,
                                              std::chrono::milliseconds session_timeout) {
-    std::vector<std::string> result = bare_environment();
+    std::vector<std::string> result = bare_environment(options);
     // One line for each lock, in the same order in all three variables. No path contains a line break.
     std::string paths, modes, nodes;
     for (const LockSpec& spec : options.locks) {

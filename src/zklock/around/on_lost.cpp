@@ -16,7 +16,7 @@ namespace zkrecipes::zklock {
 namespace {
 
 std::vector<std::string> environment_after(const Options& options, const Loss& loss) {
-    std::vector<std::string> result = bare_environment();
+    std::vector<std::string> result = bare_environment(options);
     std::string paths, nodes;
     for (const LockSpec& spec : options.locks) paths += (paths.empty() ? "" : "\n") + spec.path;
     for (const std::string& node : loss.nodes) nodes += (nodes.empty() ? "" : "\n") + node;

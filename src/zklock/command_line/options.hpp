@@ -69,10 +69,11 @@ struct Options {
     Nanoseconds min_hold{0};
     std::optional<Nanoseconds> once_per;  ///< run: at most one run in each period of this length
     bool retry_unknown = false;
-    std::string on_lost;      ///< for the shell; empty: none
+    std::string on_lost;  ///< for the shell; empty: none
     Nanoseconds on_lost_timeout = std::chrono::seconds(30);
+    bool notify = false;      ///< tells the service manager (sd_notify)
     bool whole_tree = false;  ///< all descendants of the command keep the lock
-    std::string events;  ///< a descriptor or a file; empty: none
+    std::string events;       ///< a descriptor or a file; empty: none
     std::string result;
 
     // break

@@ -33,6 +33,7 @@ void RunOptions::add_to(CLI::App& app, Command command) {
     app.add_option("--on-lost", on_lost_, "After a loss, runs STRING in ${SHELL:-/bin/sh}")->type_name("STRING");
     app.add_option("--on-lost-timeout", on_lost_timeout_, "Kills that command after DURATION (30s)")
         ->type_name("DURATION");
+    app.add_flag("--notify", notify_, "Tells systemd when the service is ready, and its status (Type=notify)");
     if (!runs) return;
     app.add_flag("--whole-tree", whole_tree_,
                  "Holds the lock until no descendant of the command is left, also daemons");
@@ -52,6 +53,7 @@ void RunOptions::take(const CLI::App& app, Options& options) const {
     if (retry_unknown_ && !options.once_per) usage("--retry-unknown needs --once-per");
     options.retry_unknown = retry_unknown_;
     options.whole_tree = whole_tree_;
+    options.notify = notify_;
     if (was_given(app, "--on-lost") && on_lost_.empty()) usage("--on-lost needs a command");
     options.on_lost = on_lost_;
     if (!was_given(app, "--on-lost-timeout")) return;

@@ -20,7 +20,7 @@ public:
 
 private:
     std::string once_per_, on_lost_, on_lost_timeout_;
-    bool retry_unknown_ = false, whole_tree_ = false;
+    bool retry_unknown_ = false, whole_tree_ = false, notify_ = false;
 };
 
 }  // namespace zkrecipes::zklock
