@@ -10,12 +10,13 @@ _zklock() {
     local words="run hold elect status ls wait break leader ping help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help --version"
-    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
+    local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout --notify"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
-    local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
+    local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run --whole-tree"
+    local once="--once-per --retry-unknown"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
         -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k
-        --kill-after --on-suspend --min-hold --max-run --node "
+        --kill-after --on-suspend --min-hold --max-run --once-per --on-lost --on-lost-timeout --node "
     with_value=${with_value//$'\n'/ }
     COMPREPLY=()
 
@@ -78,7 +79,7 @@ _zklock() {
 
     local options="$connection $output"
     case $command in
-        run) options+=" $waiting $taking $running" ;;
+        run) options+=" $waiting $taking $running $once" ;;
         hold) options+=" $waiting $taking" ;;
         elect) options+=" $waiting $running --id --layout" ;;
         leader) options+=" --watch" ;;

@@ -12,6 +12,7 @@
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/version.hpp>
 
+#include "zklock/around/service_notifier.hpp"
 #include "zklock/command_line/options.hpp"
 #include "zklock/commands/hold_command.hpp"
 #include "zklock/commands/look_commands.hpp"
@@ -59,9 +60,14 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     // First: a descriptor that zklock opens could get the number that --events names.
     EventLog events(options.events);
     if (events.wanted()) inheritance.withhold(events.fd());
+    std::optional<ServiceNotifier> service;
+    if (options.notify) {
+        service.emplace(options, console);
+        events.observe([&](const char* event, const auto& fields) { service->on_event(event, fields); });
+    }
     // Blocks the signals before the session starts its threads, which inherit the mask: only the main thread gets them.
     Signals signals;
-    if (options.command == Command::hold) return hold_command(options, console, events, signals);
+    if (options.command == Command::hold) return hold_command(options, console, inheritance, events, signals);
     return run_command(options, console, inheritance, events, signals);
 }
 

@@ -26,6 +26,7 @@
 #include "zklock/command_line/duration.hpp"
 #include "zklock/command_line/options.hpp"
 #include "zklock/command_line/settings.hpp"
+#include "zklock/once/run_record.hpp"
 
 namespace zkrecipes::fuzz {
 namespace {
@@ -140,6 +141,19 @@ void duration(std::string_view input) {
     }
 }
 
+/// What zklock --once-per keeps in ZooKeeper.
+void run_record(std::string_view input) {
+    const auto record = zklock::parse_run_record(input);
+    if (!record) return;
+    require(zklock::parse_run_record(zklock::to_text(*record)) == record, "it is read as it was written");
+    const auto start = zklock::period_start(record->claimed, record->per);
+    require(start <= record->claimed && record->claimed < start + record->per, "a claim is in its period");
+    require(!zklock::iso_time(start + record->per).empty(), "each time can be printed");
+    require(!zklock::outcome_in_words(*record).empty(), "each outcome can be told");
+    const auto decision = zklock::decide(record, start, false, record->id + "x");
+    require(decision == zklock::Decision::done || decision == zklock::Decision::unknown, "its period is claimed");
+}
+
 /// A configuration file of zklock.
 void config(std::string_view input) {
     const int file = ::memfd_create("config", MFD_CLOEXEC);
@@ -178,9 +192,17 @@ void gate_protocol(std::string_view input) {
 }
 
 constexpr Target kTargets[] = {
-    {"queue_names", queue_names}, {"payload", payload},         {"path", path},     {"connect_string", connect_string},
-    {"lease_limit", lease_limit}, {"duration", duration},       {"config", config}, {"gate_protocol", gate_protocol},
-    {"sequencer", sequencer},     {"holder_mark", holder_mark},
+    {"queue_names", queue_names},
+    {"payload", payload},
+    {"path", path},
+    {"connect_string", connect_string},
+    {"lease_limit", lease_limit},
+    {"duration", duration},
+    {"config", config},
+    {"gate_protocol", gate_protocol},
+    {"sequencer", sequencer},
+    {"holder_mark", holder_mark},
+    {"run_record", run_record},
 };
 
 }  // namespace

@@ -52,16 +52,17 @@ protected:
                            std::to_string(::getpid()) + " && ! test -e " + (scratch_ / "go") +
                            "; do sleep 0.05; done'");
     }
-    std::unique_ptr<ZklockProcess> hold(const std::string& command, std::vector<std::string> launcher) {
+    std::unique_ptr<ZklockProcess> hold(const std::string& command, std::vector<std::string> launcher,
+                                        std::vector<std::string> options = {}) {
         ZklockProcess::Setup setup;
         setup.launcher = std::move(launcher);
         for (const char* const file : {"events", "result"}) {
             std::ofstream(scratch_ / file) << "";
             ::chmod((scratch_ / file).c_str(), 0666);
         }
-        auto holder = start(
-            {"-k", "300ms", "--events", scratch_ / "events", "--result", scratch_ / "result", lock(), "-c", command},
-            std::move(setup));
+        options.insert(options.end(), {"-k", "300ms", "--events", scratch_ / "events", "--result", scratch_ / "result",
+                                       lock(), "-c", command});
+        auto holder = start(std::move(options), std::move(setup));
         EXPECT_TRUE(await([&] { return exists(scratch_ / "root"); })) << holder->err();
         return holder;
     }
@@ -109,6 +110,20 @@ TEST_F(ZklockUserTest, AHelperThatBecameAnotherUserIsFound) {
     std::ofstream(scratch_ / "go") << "";
     EXPECT_EQ(holder->wait(), -SIGXCPU);
     EXPECT_EQ(reports().size(), 2u);
+    EXPECT_THAT(holder->err(), HasSubstr("ended by itself"));
+    EXPECT_EQ(queue_length(), 0u);
+}
+
+TEST_F(ZklockUserTest, WithTheWholeTreeADaemonThatBecameAnotherUserIsFoundAndKeepsTheLock) {
+    const auto holder = hold("(setsid " + rootly() + " &)", as_other_user(), {"--whole-tree"});
+    ASSERT_TRUE(await([&] { return !reports().empty(); })) << "early";
+    EXPECT_EQ(reports().at(0)["pid"], root_process());
+    holder->signal(SIGXCPU);
+    ASSERT_TRUE(await([&] { return reports().size() > 1; }));
+    EXPECT_EQ(reports().at(1)["pid"], root_process());
+    EXPECT_EQ(run({"-n", lock(), "true"}).code, 75);
+    std::ofstream(scratch_ / "go") << "";
+    EXPECT_EQ(holder->wait(), -SIGXCPU);
     EXPECT_THAT(holder->err(), HasSubstr("ended by itself"));
     EXPECT_EQ(queue_length(), 0u);
 }

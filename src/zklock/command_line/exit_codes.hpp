@@ -19,6 +19,7 @@ enum ExitCode : int {
     kNoPermission = 77,  ///< EX_NOPERM
     kConfig = 78,        ///< EX_CONFIG
     kLost = 79,          ///< the lock was lost while the command ran
+    kRunUnknown = 80,    ///< --once-per: nobody knows how the run of this period ended
     kMaxRun = 124,       ///< as timeout(1)
     kNotExecutable = 126,
     kNotFound = 127,

@@ -10,6 +10,7 @@
 #include "zklock/command_line/command_table.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
+#include "zklock/command_line/run_options.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/system/result_file.hpp"
 
@@ -110,6 +111,7 @@ private:
         if (command == Command::run || command == Command::hold) add_lock_options();
         if (runs() || command == Command::hold) add_waiting_options();
         if (runs()) add_run_options();
+        run_options_.add_to(app_, command);
         if (command == Command::elect) add_election_options();
         if (command == Command::leader)
             app_.add_flag("--watch", options_.watch, "Keeps running and prints each change");
@@ -295,6 +297,7 @@ private:
         take_meta();
         take_progress();
         if (command == Command::run || command == Command::elect) take_supervision();
+        run_options_.take(app_, options_);
         take_connection();
     }
 
@@ -407,6 +410,7 @@ private:
     const Word& word_;
     Options& options_;
     CLI::App app_;
+    RunOptions run_options_;
     std::map<std::string, std::string> settings_;
     std::vector<std::string> meta_, set_;
     std::string count_, dialect_, layout_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_,

@@ -67,7 +67,13 @@ struct Options {
     std::optional<Nanoseconds> kill_after;  ///< as given; see kill_delay
     std::optional<Nanoseconds> max_run;
     Nanoseconds min_hold{0};
-    std::string events;  ///< a descriptor or a file; empty: none
+    std::optional<Nanoseconds> once_per;  ///< run: at most one run in each period of this length
+    bool retry_unknown = false;
+    std::string on_lost;  ///< for the shell; empty: none
+    Nanoseconds on_lost_timeout = std::chrono::seconds(30);
+    bool notify = false;      ///< tells the service manager (sd_notify)
+    bool whole_tree = false;  ///< all descendants of the command keep the lock
+    std::string events;       ///< a descriptor or a file; empty: none
     std::string result;
 
     // break

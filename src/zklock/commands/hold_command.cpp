@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "zklock/around/on_lost.hpp"
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
@@ -151,9 +152,14 @@ void give_back(LockSession& lock, EventLog& events) {
     events.write("released", {{"held_ms", held.count()}, {"confirmed", lock.release_confirmed()}});
 }
 
-}  // namespace
+/// How zklock has to end after hold() has released the lock.
+struct Ended {
+    int code = 0;
+    int death = 0;  ///< the signal of which zklock dies; 0: none
+    std::optional<Loss> loss;
+};
 
-int hold_command(const Options& options, Console& console, EventLog& events, Signals& signals) {
+Ended hold(const Options& options, Console& console, EventLog& events, Signals& signals) {
     LockSession lock(options, console, events, signals);
     lock.acquire();
     const End end = [&] {
@@ -180,8 +186,19 @@ int hold_command(const Options& options, Console& console, EventLog& events, Sig
     if (!reason.empty()) object["reason"] = reason;
     if (end.signal != 0) object["signal"] = end.signal;
     const int concluded = conclude(options, console, events, std::move(object));
-    if (end.death() != 0) Signals::die_of(end.death());
-    return concluded;
+    Ended ended{concluded, end.death(), {}};
+    if (end.lost) ended.loss = Loss{reason, lock.token(), lock.nodes()};
+    return ended;
+}
+
+}  // namespace
+
+int hold_command(const Options& options, Console& console, const Inheritance& inheritance, EventLog& events,
+                 Signals& signals) {
+    const Ended ended = hold(options, console, events, signals);
+    if (ended.loss) after_loss_in_background(options, console, inheritance, events, signals, *ended.loss);
+    if (ended.death != 0) Signals::die_of(ended.death);
+    return ended.code;
 }
 
 }  // namespace zkrecipes::zklock

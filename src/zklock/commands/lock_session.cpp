@@ -324,7 +324,7 @@ void LockSession::release() {
 }
 
 void LockSession::watch_queue() {
-    if (!console_.shows_progress() && !events_.wanted() && options_.verbose == 0) return;
+    if (!console_.shows_progress() && !events_.observed() && options_.verbose == 0) return;
     queue_watch_ = std::jthread([this, event_queue = event_queue_](std::stop_token stop) {
         std::mutex mutex;
         std::condition_variable_any pause;

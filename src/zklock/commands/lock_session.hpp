@@ -40,6 +40,7 @@ public:
     void acquire();
 
     const Grant& grant() const noexcept { return grant_; }
+    Session& session() noexcept { return *session_; }
     FencingToken token() const noexcept { return token_; }  ///< also after release()
     /// In the order of Options::locks; also after release().
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
@@ -57,6 +58,8 @@ public:
     /// Call this at least every twelfth of the session timeout while the lock is held. From a much longer pause between
     /// two calls it concludes that zklock did not run.
     void look() noexcept;
+    /// Call instead after a longer pause in which zklock did run.
+    void look_after_pause() noexcept { looked_at_ = BootClock::now(); }
     /// The reason that no server confirmed the lock in time.
     std::string unconfirmed_reason() const;
     /// The reason of a loss.

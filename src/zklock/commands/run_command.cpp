@@ -10,7 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "zklock/around/on_lost.hpp"
 #include "zklock/commands/lock_session.hpp"
+#include "zklock/commands/once_per.hpp"
 #include "zklock/commands/runner.hpp"
 #include "zklock/process/dead_man.hpp"
 #include "zklock/report/events.hpp"
@@ -34,29 +36,95 @@ struct Ending {
     Death death;
 };
 
-/// Empty: the leadership was lost, and zklock should stand for election again.
-std::optional<Ending> run_once(const Options& options, const Surroundings& around) {
-    DeadMansSwitch dead_man(around.whole_tree);
-    LockSession lock(options, around.console, around.events, around.signals);
-    lock.acquire();
+/// As claim_period(), but a loss is one before the start.
+std::optional<int> claim_or_refuse(const Options& options, const Surroundings& around, LockSession& lock,
+                                   RunClaim& claim) {
+    try {
+        return claim_period(options, around.console, around.events, around.signals, lock, claim);
+    } catch (const Error& error) {
+        if (error.errc() != Errc::lock_lost) throw;
+        withdraw_claim(around.console, around.events, around.signals, claim);
+        throw LostBeforeStart(options.lost_exit_code);
+    }
+}
+
+int run_claimed(Runner& runner, const Surroundings& around, std::optional<RunClaim>& claim) {
+    try {
+        return runner.run();
+    } catch (...) {
+        if (claim && !runner.started()) withdraw_claim(around.console, around.events, around.signals, *claim);
+        throw;
+    }
+}
+
+std::optional<Ending> run_under(const Options& options, const Surroundings& around, LockSession& lock,
+                                DeadMansSwitch& dead_man, std::optional<Loss>& loss) {
+    std::optional<RunClaim> claim;
+    if (options.once_per) {
+        claim.emplace(options, lock.session(), lock.grant());
+        if (const auto code = claim_or_refuse(options, around, lock, *claim)) return Ending{*code, {}};
+    }
     Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
-                  around.whole_tree);
-    const int code = runner.run();
+                  around.whole_tree, claim ? &*claim : nullptr);
+    const int code = run_claimed(runner, around, claim);
+    if (runner.lost()) loss = Loss{runner.loss_reason(), lock.token(), lock.nodes()};
     if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
     boost::json::object object = result_object(options, runner.outcome(), code);
     merge(object, runner.details());
+    if (claim && !runner.failed_to_start()) {
+        boost::json::object once = once_fields(*claim, claim->record());
+        once["recorded"] = claim->recorded();
+        object["once"] = std::move(once);
+    }
     const int concluded = conclude(options, around.console, around.events, std::move(object));
     return Ending{concluded, runner.death()};
+}
+
+/// Empty: the leadership was lost, and zklock should stand for election again. Sets `loss` if the lock was lost, also
+/// before the command started.
+std::optional<Ending> run_once(const Options& options, const Surroundings& around, std::optional<Loss>& loss) {
+    DeadMansSwitch dead_man(around.whole_tree);
+    LockSession lock(options, around.console, around.events, around.signals);
+    lock.acquire();
+    try {
+        return run_under(options, around, lock, dead_man, loss);
+    } catch (const LostBeforeStart& lost) {
+        loss = Loss{lost.what(), lock.token(), lock.nodes()};
+        throw;
+    }
+}
+
+/// Runs the command of --on-lost. The command of the lost lock is dead, and so is the switch. Returns the signal that
+/// arrived meanwhile; 0: none.
+int deal_with(const std::optional<Loss>& loss, const Options& options, const Surroundings& around) {
+    return loss ? after_loss(options, around.console, around.inheritance, around.signals, *loss) : 0;
+}
+
+Ending run_to_the_end(const Options& options, const Surroundings& around) {
+    std::optional<Loss> loss;
+    try {
+        const auto ending = run_once(options, around, loss);
+        deal_with(loss, options, around);
+        return *ending;
+    } catch (const LostBeforeStart&) {
+        deal_with(loss, options, around);
+        throw;
+    }
 }
 
 /// Stands for election again after each loss, with a new session: the command of the earlier session is dead, and its
 /// node disappears with that session.
 Ending run_while_elected(Options options, const Surroundings& around) {
     for (;;) {
+        std::optional<Loss> loss;
+        std::optional<Ending> ending;
         try {
-            if (const auto ending = run_once(options, around)) return *ending;
+            ending = run_once(options, around, loss);
         } catch (const LostBeforeStart&) {  // stand again
         }
+        const int signal = deal_with(loss, options, around);
+        if (ending) return *ending;
+        if (signal != 0) throw Interrupted{signal};
         around.console.warning("standing for election at " + options.lock + " again");
         // The limits apply to the first time: later, a missing server is only an interruption.
         options.connect_timeout.reset();
@@ -87,10 +155,19 @@ int run_command(const Options& options, Console& console, const Inheritance& inh
     check_process_table();
     // Makes zklock the parent of descendants that leave the command's process group, so that it finds them. Not if this
     // process had children before it executed zklock: those do not belong to the command.
-    const bool whole_tree = !has_children(::getpid()) && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    const bool alone = !has_children(::getpid());
+    if (!alone && options.whole_tree) {
+        throw Failure(kUsage,
+                      "--whole-tree: the program that executed zklock has left child processes, and zklock cannot tell "
+                      "them from those of the command: run zklock without exec");
+    }
+    const bool whole_tree = alone && ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    if (!whole_tree && options.whole_tree) {
+        throw Failure(kOsError, std::string("--whole-tree: ") + std::strerror(errno));
+    }
     const Surroundings around{console, inheritance, signals, events, whole_tree};
     const Ending ending =
-        options.command == Command::run ? *run_once(options, around) : run_while_elected(options, around);
+        options.command == Command::run ? run_to_the_end(options, around) : run_while_elected(options, around);
     if (ending.death.signal != 0) Signals::die_of(ending.death.signal, ending.death.whole_group);
     return ending.code;
 }

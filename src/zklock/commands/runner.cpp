@@ -14,10 +14,13 @@
 #include <system_error>
 #include <utility>
 
+#include "zklock/around/command_environment.hpp"
 #include "zklock/command_line/duration.hpp"
+#include "zklock/commands/once_per.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
+#include "zklock/system/beside_signals.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -36,20 +39,10 @@ std::string signal_name(int number) {
 
 std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
 
-/// Variables that the command does not get: the places of secrets, and those of an outer zklock.
-bool stripped(std::string_view variable) {
-    for (const std::string_view name :
-         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
-          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
-        if (variable.starts_with(name)) return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 Runner::Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
-               DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree)
+               DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree, RunClaim* claim)
     : options_(options),
       console_(console),
       events_(events),
@@ -58,6 +51,7 @@ Runner::Runner(const Options& options, Console& console, EventLog& events, Signa
       dead_man_(dead_man),
       inheritance_(inheritance),
       whole_tree_(whole_tree),
+      claim_(claim),
       session_timeout_(lock.info().timeout),
       kill_after_(kill_delay(options.kill_after, session_timeout_)),
       supervisor_(supervisor_options(options, session_timeout_, kill_after_), lock.acquired_at(), lock.lease_until()),
@@ -103,37 +97,15 @@ void Runner::wait_for_a_lease_worth_starting() {
     }
 }
 
-std::vector<std::string> Runner::environment() const {
-    std::vector<std::string> result;
-    for (char** variable = environ; *variable; ++variable) {
-        if (!stripped(*variable)) result.emplace_back(*variable);
-    }
-    const Grant& grant = lock_.grant();
-    // One line for each lock, in the same order in all three variables. No path contains a line break.
-    std::string paths, modes, nodes;
-    for (const LockSpec& lock : options_.locks) {
-        const char* const separator = paths.empty() ? "" : "\n";
-        paths += separator + lock.path;
-        modes += std::string(separator) + mode_name(lock.mode);
-    }
-    for (const std::string& node : lock_.nodes()) nodes += (nodes.empty() ? "" : "\n") + node;
-    result.push_back("ZKLOCK_HELD=1");
-    result.push_back("ZKLOCK_PATH=" + paths);
-    result.push_back("ZKLOCK_NODE=" + nodes);
-    result.push_back("ZKLOCK_MODE=" + modes);
-    result.push_back("ZKLOCK_FENCING_TOKEN=" + std::to_string(grant.token()));
-    result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
-    result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));
-    result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
-    return result;
-}
-
 void Runner::start() {
-    const ChildSpec spec{options_.argv, environment(), terminal_.to_hand_over()};
+    std::vector<std::string> environment =
+        command_environment(options_, lock_.grant(), std::chrono::duration_cast<milliseconds>(session_timeout_));
+    if (claim_) environment.push_back("ZKLOCK_ONCE_PERIOD=" + claim_->period_text());
+    const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over()};
     dead_man_.feed(lock_.lease_until());
     try {
-        child_ =
-            std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_);
+        child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_,
+                                                   options_.whole_tree ? Extent::tree : Extent::group);
     } catch (const std::system_error& error) {
         throw Failure(
             kOsError,
@@ -158,7 +130,7 @@ void Runner::loop() {
         if (child_->exited() && !child_->gone()) {
             // zklock gets no signal for processes that are not its children: check the rest of the group regularly.
             until = std::min(until, BootClock::now() + drain_pause_);
-            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(200));
+            drain_pause_ = std::min<Nanoseconds>(drain_pause_ * 2, milliseconds(options_.whole_tree ? 1000 : 200));
         }
         wait(until);
     }
@@ -278,7 +250,28 @@ void Runner::read_children() {
             events_.write("child_exited", {{"code", status.number}});
         }
     }
+    const int signal = claim_ ? record_run() : 0;
     perform(supervisor_.group_gone(BootClock::now()));
+    if (signal != 0) perform(supervisor_.signal(BootClock::now(), signal));
+}
+
+/// Records how the run ended while the lock is still held, also before --min-hold keeps it. Returns a signal that
+/// arrived meanwhile; 0: none.
+int Runner::record_run() {
+    const auto record = [this](const std::stop_token& stop) {
+        if (start_failure_) return claim_->withdraw(stop);
+        if (lost()) return claim_->record_lost(supervisor_.lost_reason(), stop);
+        const ExitStatus& status = *child_->exited();
+        return claim_->record_done(status.number, status.signalled, stop);
+    };
+    bool recorded = false;
+    int signal = 0;
+    try {
+        signal = run_beside_signals(signals_, [&](const std::stop_token& stop) { recorded = record(stop); });
+    } catch (const std::system_error&) {  // no thread to be had: the next run finds no outcome
+    }
+    tell_what_is_recorded(console_, events_, *claim_, recorded);
+    return signal;
 }
 
 /// After fg.

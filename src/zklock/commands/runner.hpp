@@ -8,6 +8,7 @@
 #include <boost/json/fwd.hpp>
 
 #include "zklock/commands/lock_session.hpp"
+#include "zklock/once/run_claim.hpp"
 #include "zklock/process/supervised_child.hpp"
 #include "zklock/process/supervisor.hpp"
 #include "zklock/system/terminal.hpp"
@@ -30,15 +31,18 @@ struct Death {
 class Runner {
 public:
     Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
-           DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree);
+           DeadMansSwitch& dead_man, const Inheritance& inheritance, bool whole_tree, RunClaim* claim = nullptr);
     ~Runner();
 
     /// Returns the exit code. Throws Failure (for example LostBeforeStart), or Interrupted if a signal arrives before
     /// the command starts.
     int run();
 
+    bool started() const noexcept { return child_ != nullptr; }
+    bool failed_to_start() const noexcept { return start_failure_.has_value(); }
     const char* outcome() const;
     bool lost() const noexcept { return too_late_ || (!start_failure_ && supervisor_.end() == Supervisor::End::lost); }
+    std::string loss_reason() const { return too_late_ ? start_problem_ : supervisor_.lost_reason(); }
     bool asked_to_stop() const noexcept { return supervisor_.asked_to_stop(); }
     /// The signal of which zklock has to die after run(), instead of exiting.
     Death death() const;
@@ -46,7 +50,6 @@ public:
 
 private:
     void wait_for_a_lease_worth_starting();
-    std::vector<std::string> environment() const;
     void start();
     void loop();
     void wait(Instant until);
@@ -56,6 +59,7 @@ private:
     void read_start();
     void fail_to_start(int code, const std::string& why);
     void read_children();
+    int record_run();
     void give_the_terminal();
     void let_our_group_have_the_terminal();
     void stop_with_the_job(int signal);
@@ -76,6 +80,7 @@ private:
     DeadMansSwitch& dead_man_;
     const Inheritance& inheritance_;
     const bool whole_tree_;
+    RunClaim* const claim_;  // with --once-per
     Nanoseconds session_timeout_;
     Nanoseconds kill_after_;
     Terminal terminal_;

@@ -8,6 +8,7 @@
 #include "zklock/command_line/command_table.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/read_only_session.hpp"
+#include "zklock/once/run_status.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/json.hpp"
@@ -31,11 +32,14 @@ void tell_what_is_missing(const Options& options, Console& console, Session& ses
 
 int status_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
-    const LockView view = inspect_lock(servers.session(), options.lock, ReadOnlySession::answer_by());
+    const LockStatus status = read_lock_status(servers.session(), options.lock, ReadOnlySession::answer_by());
+    const LockView& view = status.lock;
     const auto now = std::chrono::system_clock::now();
     const bool held = !holders(view).empty();
     if (options.json) {
-        print(dump(to_json(view, now)) + "\n");
+        boost::json::object object = to_json(view, now);
+        object["once"] = run_json(status);
+        print(dump(object) + "\n");
     } else if (!options.quiet) {
         const bool color = options.color && ::isatty(STDOUT_FILENO);
         const std::string state = state_of(view);
@@ -46,7 +50,7 @@ int status_command(const Options& options, Console& console) {
         for (const Participant& waiter : waiters(view)) {
             text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
         }
-        print(text);
+        print(text + run_line(status));
     }
     return held ? kBusy : kOk;
 }

@@ -32,9 +32,10 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable
         const pid_t group = static_cast<pid_t>(target);
         ::kill(-group, SIGKILL);
         // Kills processes that left the group by setsid. Each round may find processes that were forked during the
-        // previous one.
+        // previous one. While zklock lives, its number is not used again, so there may be many rounds.
         const pid_t root = whole_tree ? zklock : group;
-        for (int round = 0; round < 20 && kill_descendants(root, ::getpid(), table) > 0; ++round) {
+        const int rounds = whole_tree ? 500 : 20;
+        for (int round = 0; round < rounds && kill_descendants(root, ::getpid(), table) > 0; ++round) {
             const timespec pause{0, 2'000'000};
             ::nanosleep(&pause, nullptr);
         }

@@ -11,8 +11,8 @@
 
 namespace zkrecipes::zklock {
 
-SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree)
-    : child_(std::move(child)), dead_man_(dead_man), whole_tree_(whole_tree) {}
+SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree, Extent extent)
+    : child_(std::move(child)), dead_man_(dead_man), whole_tree_(whole_tree), extent_(extent) {}
 
 SupervisedChild::~SupervisedChild() {
     if (gone_) return;
@@ -20,7 +20,12 @@ SupervisedChild::~SupervisedChild() {
     kill_tree();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
-    for (int round = 0; round < 1000 && (group_alive(child_.pid) || live_child_in(child_.pid)); ++round) {
+    const auto alive = [this] {
+        return group_alive(child_.pid) || live_child_in(child_.pid) ||
+               (extent_ == Extent::tree && descendants_alive(::getpid(), dead_man_.pid()));
+    };
+    for (int round = 0; round < 1000 && alive(); ++round) {
+        if (extent_ == Extent::tree) kill_tree();
         const timespec pause{0, 5'000'000};
         ::nanosleep(&pause, nullptr);
     }
@@ -41,7 +46,13 @@ void SupervisedChild::signal(int number) noexcept {
 void SupervisedChild::kill_tree() noexcept {
     signal(SIGKILL);
     ProcessTable table;
-    kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), table);
+    // The caller repeats this call. Processes of the tree that fork all the time need rounds in quick succession. What
+    // survives many of them is out of reach.
+    const int rounds = extent_ == Extent::tree && kills_ < 20 ? 20 : 1;
+    ++kills_;
+    for (int round = 0; round < rounds; ++round) {
+        if (kill_descendants(whole_tree_ ? ::getpid() : child_.pid, dead_man_.pid(), table) == 0) return;
+    }
 }
 
 void SupervisedChild::kill_escaped() noexcept {
@@ -57,7 +68,8 @@ void SupervisedChild::kill_escaped() noexcept {
 
 std::vector<OutOfReach> SupervisedChild::out_of_reach() const {
     if (gone_) return {};
-    std::vector<OutOfReach> found = zklock::out_of_reach(child_.pid);
+    std::vector<OutOfReach> found =
+        extent_ == Extent::tree ? out_of_reach_below(::getpid(), dead_man_.pid()) : zklock::out_of_reach(child_.pid);
     if (!found.empty()) return found;
     // If /proc hides them (hidepid).
     if (leader_refuses_signals()) return {{child_.pid, {}}};
@@ -96,6 +108,7 @@ bool SupervisedChild::finish_if_gone() {
     // /proc may hide processes of other users (hidepid), but waitid still finds them, since zklock is their parent by
     // now.
     if (!exited_ || group_alive(child_.pid) || live_child_in(child_.pid)) return false;
+    if (extent_ == Extent::tree && descendants_alive(::getpid(), dead_man_.pid())) return false;
     dead_man_.disarm();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);

@@ -16,11 +16,19 @@ struct ExitStatus {
     int code() const noexcept { return signalled ? 128 + number : number; }
 };
 
+/// Which processes of the command keep the lock.
+enum class Extent {
+    group,  ///< its process group
+    tree    ///< all descendants of zklock, which is their subreaper
+};
+
 /// The processes of the command, from the fork until the last one has ended. Until then the first process stays a
 /// zombie, so that the number of the group is not reused while zklock may still signal it.
 class SupervisedChild {
 public:
-    SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree);
+    /// `whole_tree`: zklock is the subreaper, and has no other children than the command and the switch. Extent::tree
+    /// needs that.
+    SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree, Extent extent = Extent::group);
     ~SupervisedChild();  ///< kills the group if it is still alive
 
     pid_t group() const noexcept { return child_.pid; }
@@ -43,7 +51,7 @@ public:
     const std::optional<ExitStatus>& exited() const noexcept { return exited_; }
     /// The signal that stopped the first process since the last call; 0: none.
     int take_stop_signal() noexcept;
-    /// Whether the whole group has ended; then reaps and forgets it.
+    /// Whether all processes that keep the lock have ended; then reaps and forgets it.
     bool finish_if_gone();
     bool gone() const noexcept { return gone_; }
 
@@ -51,8 +59,10 @@ private:
     Child child_;
     DeadMansSwitch& dead_man_;
     const bool whole_tree_;
+    const Extent extent_;
     std::optional<ExitStatus> exited_;
     bool gone_ = false;
+    int kills_ = 0;  // calls of kill_tree()
 };
 
 }  // namespace zkrecipes::zklock

@@ -33,6 +33,7 @@ EventLog::EventLog(const std::string& where) : where_(where) {
 }
 
 void EventLog::write(const char* event, const boost::json::object& fields) {
+    if (observer_) observer_(event, fields);
     if (fd_ < 0) return;
     const Written before = write_ready(fd_, rest_);
     rest_.erase(0, before.size);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include <boost/json/fwd.hpp>
 
@@ -12,11 +14,16 @@ namespace zkrecipes::zklock {
 /// than PIPE_BUF may take several writes; the next line follows its end.
 class EventLog {
 public:
+    using Observer = std::function<void(const char* event, const boost::json::object& fields)>;
+
     EventLog() = default;
     /// `where`: a number is a descriptor, other text a file to append to, empty: nowhere. Throws Failure.
     explicit EventLog(const std::string& where);
 
     bool wanted() const noexcept { return fd_ >= 0; }
+    /// Also tells `observer` of each event.
+    void observe(Observer observer) { observer_ = std::move(observer); }
+    bool observed() const noexcept { return wanted() || observer_; }
     int fd() const noexcept { return fd_; }
     void write(const char* event, const boost::json::object& fields);
     /// Why a line could not be written; empty: no error. A slow reader is no error.
@@ -25,6 +32,7 @@ public:
     void require_written();
 
 private:
+    Observer observer_;
     std::string where_;
     int error_ = 0;
     int fd_ = -1;

@@ -12,13 +12,15 @@
 #include <string>
 
 #include "zklock/system/proc_directory.hpp"
+#include "zklock/system/process_table.hpp"
 #include "zklock/system/unique_fd.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
+/// `group` 0: any.
 bool refuses_in(pid_t group, pid_t process) noexcept {
-    return process > 0 && ::getpgid(process) == group && refuses_signals(process);
+    return process > 0 && (group == 0 || ::getpgid(process) == group) && refuses_signals(process);
 }
 
 /// The data of a process in /proc; empty: the process is dead, or its parent is out of reach as well.
@@ -55,6 +57,16 @@ std::vector<OutOfReach> out_of_reach(pid_t group) {
         if (!refuses_in(group, pid)) return;
         if (const auto process = look_at(proc, name, group)) found.push_back(*process);
     });
+    return found;
+}
+
+std::vector<OutOfReach> out_of_reach_below(pid_t root, pid_t spare) {
+    std::vector<OutOfReach> found;
+    const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const pid_t pid : proc ? descendants(root, spare) : std::vector<pid_t>{}) {
+        if (!refuses_signals(pid)) continue;
+        if (const auto process = look_at(proc.get(), std::to_string(pid).c_str(), 0)) found.push_back(*process);
+    }
     return found;
 }
 

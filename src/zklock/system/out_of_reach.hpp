@@ -16,6 +16,9 @@ struct OutOfReach {
 /// The processes of this group that are out of reach, without their descendants. Reads the whole of /proc.
 std::vector<OutOfReach> out_of_reach(pid_t group);
 
+/// The same for the descendants of `root`, except `spare` and its descendants.
+std::vector<OutOfReach> out_of_reach_below(pid_t root, pid_t spare);
+
 /// Whether this process is out of reach. Does not read /proc.
 bool refuses_signals(pid_t process) noexcept;
 

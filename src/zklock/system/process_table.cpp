@@ -172,7 +172,10 @@ void kill_process(const ProcessEntry& process) noexcept {
 
 namespace {
 
-std::size_t kill_those_seen(pid_t root, pid_t spare, ProcessTable& table) noexcept {
+/// Calls `visit(process)` for each live descendant of `root`, except `spare` and its descendants, and returns their
+/// number. Async-signal-safe if `visit` is.
+template <class Visit>
+std::size_t for_each_descendant(pid_t root, pid_t spare, ProcessTable& table, Visit visit) {
     const std::span<ProcessEntry> processes = table.read();
     // A parent may come after its children in the table, so marking is repeated until nothing is added. The parent of a
     // marked entry is replaced by the root.
@@ -190,7 +193,7 @@ std::size_t kill_those_seen(pid_t root, pid_t spare, ProcessTable& table) noexce
     for (const ProcessEntry& process : processes) {
         if (process.parent != root || process.pid == spare || process.pid == root || !process.alive()) continue;
         ++alive;
-        kill_process(process);
+        visit(process);
     }
     return alive;
 }
@@ -198,7 +201,22 @@ std::size_t kill_those_seen(pid_t root, pid_t spare, ProcessTable& table) noexce
 }  // namespace
 
 std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexcept {
-    return count_reliably([&] { return kill_those_seen(root, spare, table); }, fork_count);
+    return count_reliably([&] { return for_each_descendant(root, spare, table, kill_process); }, fork_count);
+}
+
+bool descendants_alive(pid_t root, pid_t spare) {
+    ProcessTable table;
+    const auto any = [&] {
+        return for_each_descendant(root, spare, table, [](const ProcessEntry&) {}) > 0 || !table.complete();
+    };
+    return count_reliably(any, fork_count);
+}
+
+std::vector<pid_t> descendants(pid_t root, pid_t spare) {
+    ProcessTable table;
+    std::vector<pid_t> found;
+    for_each_descendant(root, spare, table, [&](const ProcessEntry& process) { found.push_back(process.pid); });
+    return found;
 }
 
 bool group_alive(pid_t group) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace zkrecipes::zklock {
 
@@ -70,6 +71,13 @@ void kill_process(const ProcessEntry& process) noexcept;
 /// Sends SIGKILL to every live descendant of `root`, except `spare` and its descendants. Returns their number; 0 as in
 /// count_reliably. Overwrites `table`. Async-signal-safe.
 std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexcept;
+
+/// Whether a descendant of `root` is alive, except `spare` and its descendants. Also true if the process table cannot
+/// be read.
+bool descendants_alive(pid_t root, pid_t spare);
+
+/// The numbers of the live descendants of `root`, except `spare` and its descendants.
+std::vector<pid_t> descendants(pid_t root, pid_t spare);
 
 /// Whether a process of this group is alive. Zombies do not count; a signal to the group would find those, too. Also
 /// true if the process table cannot be read.

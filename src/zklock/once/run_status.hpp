@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <boost/json/fwd.hpp>
+#include <zkrecipes/inspect.hpp>
+
+#include "zklock/once/run_record.hpp"
+
+namespace zkrecipes::zklock {
+
+/// A lock, and what is recorded of its runs with --once-per.
+struct LockStatus {
+    LockView lock;
+    std::optional<RunRecord> run;
+    bool unreadable = false;  ///< there is a record, but an access list forbids to read it, or it is none of zklock's
+};
+
+/// Reads both. A run that the record still calls running, and whose lock node is gone, is `unknown` in the result.
+/// Blocks. Throws as inspect_lock.
+LockStatus read_lock_status(Session& session, const std::string& path, Deadline deadline);
+
+/// A line for people; empty: no run was ever recorded.
+std::string run_line(const LockStatus& status);
+/// The field "once" of `status --json`: null, or an object.
+boost::json::value run_json(const LockStatus& status);
+
+}  // namespace zkrecipes::zklock
