@@ -9,7 +9,7 @@ _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local words="run hold elect status ls wait break leader ping help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
-    local output="-v --verbose -q --quiet --json --no-color -h --help --version"
+    local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"

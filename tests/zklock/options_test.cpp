@@ -1,14 +1,10 @@
-#include "zklock/command_line/options.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
+#include "options_fixture.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/report/console.hpp"
@@ -20,34 +16,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-class OptionsTest : public testing::Test {
-protected:
-    void SetUp() override {
-        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
-                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "XDG_CONFIG_HOME", "SHELL"}) {
-            ::unsetenv(name);
-        }
-        ::setenv("HOME", "/nonexistent", 1);
-        ::setenv("ZKLOCK_CONNECT", "zk:2181", 1);
-    }
-
-    static Options parse(std::vector<const char*> arguments) {
-        arguments.insert(arguments.begin(), "zklock");
-        Options options;
-        parse_options(static_cast<int>(arguments.size()), arguments.data(), options);
-        return options;
-    }
-    /// The exit code and the text of the refusal.
-    static std::pair<int, std::string> refusal(std::vector<const char*> arguments) {
-        try {
-            parse(std::move(arguments));
-        } catch (const Failure& failure) {
-            return {failure.code, failure.what()};
-        }
-        return {0, "accepted"};
-    }
-};
 
 TEST_F(OptionsTest, TheWordRunMayBeLeftOut) {
     for (const Options& options : {parse({"/l", "echo", "hi"}), parse({"run", "/l", "echo", "hi"})}) {

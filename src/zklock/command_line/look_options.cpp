@@ -1,0 +1,40 @@
+#include "zklock/command_line/look_options.hpp"
+
+#include <CLI/App.hpp>
+
+#include "zklock/command_line/connection.hpp"
+
+namespace zkrecipes::zklock {
+
+std::size_t most_operands(Command command) noexcept {
+    switch (command) {
+        case Command::ping:
+        case Command::help:
+        case Command::version: return 0;
+        default: return 1;
+    }
+}
+
+void LookOptions::add(CLI::App& app, Options& options) {
+    switch (options.command) {
+        case Command::ls: app.add_flag("--complete", options.names_only)->group(""); break;
+        case Command::break_lock:
+            app.add_flag("--holder", options.break_holder, "Removes the holder");
+            app.add_flag("--all", options.break_all, "Removes the holder and all waiters");
+            app.add_option("--node", options.break_node, "Removes exactly this node")->type_name("NODE");
+            app.add_flag("--yes", options.yes, "Does not ask for confirmation");
+            break;
+        case Command::leader: app.add_flag("--watch", options.watch, "Keeps running and prints each change"); break;
+        default: break;
+    }
+}
+
+std::string LookOptions::take(Options& options) const {
+    if (options.command == Command::break_lock &&
+        int{options.break_holder} + int{options.break_all} + int{!options.break_node.empty()} != 1) {
+        return "break needs exactly one of --holder, --node and --all";
+    }
+    return {};
+}
+
+}  // namespace zkrecipes::zklock

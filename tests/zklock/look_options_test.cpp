@@ -1,0 +1,42 @@
+// The options of the commands that look at locks and settings, and what is common to all commands.
+#include "options_fixture.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class LookOptionsTest : public OptionsTest {};
+
+TEST_F(LookOptionsTest, TheVersionHasAShortOption) {
+    EXPECT_EQ(parse({"-V"}).command, Command::version);
+    EXPECT_EQ(parse({"status", "-V"}).command, Command::version);
+    EXPECT_TRUE(parse({"-V", "--json"}).json);
+    EXPECT_EQ(parse({"-v", "/l", "cmd"}).verbose, 1) << "the small letter prints more";
+}
+
+TEST_F(LookOptionsTest, DurationsMayBeDays) {
+    EXPECT_EQ(parse({"--max-run", "1d", "/l", "c"}).max_run, 24h);
+    EXPECT_EQ(parse({"-w", "0.5d", "/l", "c"}).wait_limit, 12h);
+    EXPECT_THAT(refusal({"-w", "1w", "/l", "c"}).second, HasSubstr("250ms, 2m, 1h, 1d"));
+}
+
+TEST_F(LookOptionsTest, AMistypedWordIsAnsweredWithTheNearestOne) {
+    const std::pair<std::vector<const char*>, const char*> wrong[] = {
+        {{"hlod", "/l"}, "did you mean \"hold\"?"},
+        {{"pnig"}, "did you mean \"ping\"?"},
+        {{"help", "satus"}, "did you mean \"status\"?"},
+        {{"--connect", "a:1", "statsu", "/l"}, "did you mean \"status\"?"},
+        {{"--verison"}, "did you mean \"--version\"?"},
+        {{"status", "--jsno", "/l"}, "did you mean \"--json\"?"},
+    };
+    for (const auto& [arguments, hint] : wrong) {
+        const auto [code, text] = refusal(arguments);
+        EXPECT_EQ(code, 64) << hint;
+        EXPECT_THAT(text, HasSubstr(hint));
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock
