@@ -63,7 +63,7 @@ const std::vector<Word> kWords = {
     {"leader", Command::leader, "zklock leader [--watch] [--json] ELECTION\n", "",
      "Shows the leader and the candidates. Exits with 0, or with 75 if there is no leader."},
     {"ping", Command::ping, "zklock ping [--json]\n", "",
-     "Connects, and shows the server, the session timeout and the client's features."},
+     "Connects, and shows the server, the session timeout and the times of some round trips."},
     {"help", Command::help, "zklock help [COMMAND]\n", "", "Shows this help, or the options of a command."},
 };
 
