@@ -16,6 +16,7 @@
 #include "zklock/commands/hold_command.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/run_command.hpp"
+#include "zklock/look/config_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/explain.hpp"
@@ -52,6 +53,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::break_lock: return break_command(options, console);
         case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
+        case Command::config: return config_command(options);
         case Command::run:
         case Command::elect:
         case Command::hold: break;

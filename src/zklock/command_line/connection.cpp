@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "zklock/command_line/duration.hpp"
 
@@ -62,18 +63,47 @@ std::vector<Auth> read_credentials(const Found& where) {
     }
 }
 
+/// An entry of an access list as it may be shown.
+std::string entry_without_secret(const std::string& entry) {
+    static constexpr const char* kHidden = "(not shown)";
+    static const std::set<std::string> kNoSecrets = {"world", "ip", "auth", "sasl", "x509", "host"};
+    const std::size_t scheme = entry.find(':');
+    if (scheme == std::string::npos) return entry == "open" || entry == "creator" ? entry : kHidden;
+    if (kNoSecrets.contains(entry.substr(0, scheme))) return entry;
+    const std::size_t user = entry.find(':', scheme + 1);
+    const std::size_t permissions = entry.rfind(':');
+    const bool digest = entry.starts_with("digest:") && user != std::string::npos && user < permissions;
+    if (!digest) return entry.substr(0, scheme + 1) + kHidden;
+    return entry.substr(0, user + 1) + kHidden + entry.substr(permissions);
+}
+
+/// For messages: a mistyped word is shown, a mistyped hash is not.
+std::string quoted_entry(const std::string& entry) {
+    return "\"" + (entry.starts_with("digest:") ? entry_without_secret(entry) : entry) + "\"";
+}
+
+std::vector<std::string> entries_of(const std::string& acl) {
+    std::vector<std::string> entries;
+    for (std::size_t begin = 0; begin <= acl.size();) {
+        const std::size_t end = std::min(acl.find(',', begin), acl.size());
+        entries.push_back(acl.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return entries;
+}
+
 Acl parse_entry(const Found& acl, const std::string& entry) {
     const std::size_t first = entry.find(':');
     const std::size_t last = entry.rfind(':');
     if (first == std::string::npos || first == last || first == 0 || last + 1 == entry.size()) {
-        refuse(acl, "\"" + entry + "\" is not open, creator or SCHEME:ID:rwcda");
+        refuse(acl, quoted_entry(entry) + " is not open, creator or SCHEME:ID:rwcda");
     }
     Acl result{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
     for (const char letter : entry.substr(last + 1)) {
         static const std::map<char, int> kLetters = {
             {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
         const auto permission = kLetters.find(letter);
-        if (permission == kLetters.end()) refuse(acl, "\"" + entry + "\": permissions are letters of rwcda");
+        if (permission == kLetters.end()) refuse(acl, quoted_entry(entry) + ": permissions are letters of rwcda");
         result.permissions |= permission->second;
     }
     return result;
@@ -120,12 +150,14 @@ std::vector<Acl> parse_acl(const Found& acl) {
     if (text == "open") return Acl::open();
     if (text == "creator") return Acl::creator_all();
     std::vector<Acl> result;
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        result.push_back(parse_entry(acl, text.substr(begin, end - begin)));
-        begin = end + 1;
-    }
+    for (const std::string& entry : entries_of(text)) result.push_back(parse_entry(acl, entry));
     return result;
+}
+
+std::string acl_without_secrets(const std::string& acl) {
+    std::string text;
+    for (const std::string& entry : entries_of(acl)) text += (text.empty() ? "" : ",") + entry_without_secret(entry);
+    return text;
 }
 
 }  // namespace zkrecipes::zklock

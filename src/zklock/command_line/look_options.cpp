@@ -9,6 +9,7 @@ namespace zkrecipes::zklock {
 std::size_t most_operands(Command command) noexcept {
     switch (command) {
         case Command::ping:
+        case Command::config:
         case Command::help:
         case Command::version: return 0;
         default: return 1;

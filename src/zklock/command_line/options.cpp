@@ -384,6 +384,10 @@ private:
         for (const auto& [key, value] : settings_) {
             if (app_.get_option("--" + key)->count() > 0) given[key] = value;
         }
+        if (options_.command == Command::config) {
+            options_.given_settings = std::move(given);  // the command shows them even if one of them is wrong
+            return;
+        }
         read_connection(Settings(std::move(given)), options_);
         if (options_.kill_after && *options_.kill_after >= options_.session_timeout / 2) {
             usage("--kill-after must be less than half the session timeout (" +

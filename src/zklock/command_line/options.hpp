@@ -27,7 +27,7 @@ struct Failure : std::runtime_error {
     const char* outcome;
 };
 
-enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, help, version };
+enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, help, version };
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -43,6 +43,7 @@ struct Options {
     std::vector<Acl> acl = Acl::open();
     /// The places of settings from the environment or a file, by key, for later error messages.
     std::map<std::string, std::string> origins;
+    std::map<std::string, std::string> given_settings;  ///< Command::config: those of the command line, by key
 
     // The lock.
     std::string lock;             ///< ls: the path to search; of a set: all locks, for messages

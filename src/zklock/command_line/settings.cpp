@@ -9,7 +9,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include "zklock/command_line/options.hpp"
 #include "zklock/system/unique_fd.hpp"
@@ -79,6 +81,24 @@ UniqueFd take_over(int fd) {
 
 }  // namespace
 
+std::optional<SettingKind> kind_of_setting(const std::string& key) {
+    static const std::map<std::string, SettingKind> kKinds = {
+        {"connect", SettingKind::text},         {"prefix", SettingKind::text},
+        {"session-timeout", SettingKind::text}, {"connect-timeout", SettingKind::text},
+        {"auth-file", SettingKind::file},       {"acl", SettingKind::access_list},
+        {"config", SettingKind::file},          {"tls-ca", SettingKind::file},
+        {"tls-cert", SettingKind::file},        {"tls-key", SettingKind::file}};
+    const auto kind = kKinds.find(key);
+    return kind == kKinds.end() ? std::nullopt : std::optional(kind->second);
+}
+
+std::string absolute_file(const std::string& name) {
+    if (name.empty() || name.starts_with("fd:")) return name;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(name, error);
+    return error ? name : path.lexically_normal().string();
+}
+
 Settings::Settings(std::map<std::string, std::string> options) : options_(std::move(options)) {
     if (const auto config = find("config")) read_file(config->value, true);
     if (const std::string user = user_file(); !user.empty()) read_file(user, false);
@@ -86,6 +106,7 @@ Settings::Settings(std::map<std::string, std::string> options) : options_(std::m
 }
 
 void Settings::read_file(const std::string& path, bool must_exist) {
+    looked_for_.push_back({path});
     if (!must_exist && is_missing(path)) return;
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::string text;
@@ -96,6 +117,7 @@ void Settings::read_file(const std::string& path, bool must_exist) {
                           "lock would protect nothing");
     }
     files_.emplace_back(path, read_config(text, path));
+    looked_for_.back().read = true;
 }
 
 std::optional<Found> Settings::find(const std::string& key) const {
@@ -108,7 +130,8 @@ std::optional<Found> Settings::find(const std::string& key) const {
     }
     for (const auto& [path, values] : files_) {
         if (const auto found = values.find(key); found != values.end()) {
-            return Found{found->second.text, at_line(path, found->second.line) + ": " + key};
+            const int line = found->second.line;
+            return Found{found->second.text, at_line(path, line) + ": " + key, kConfig, path, line};
         }
     }
     return std::nullopt;

@@ -19,11 +19,24 @@ struct Setting {
 };
 extern const std::vector<Setting> kSettings;
 
+/// What a setting contains.
+enum class SettingKind {
+    text,        ///< no secret
+    file,        ///< the name of a file, which may contain a secret
+    access_list  ///< may contain hashes of passwords
+};
+/// Empty for a setting that no rule knows: its value must not be shown.
+std::optional<SettingKind> kind_of_setting(const std::string& key);
+/// The absolute path of a file that a setting names; "fd:N" stays as it is.
+std::string absolute_file(const std::string& name);
+
 /// A value and its origin, for error messages: "--key", a variable, or "FILE, line N: key".
 struct Found {
     std::string value;
     std::string origin;
     int exit_code = kConfig;  ///< if the value is wrong; kUsage for the command line
+    std::string file = {};    ///< if it comes from a file: its path as given, and the line
+    int line = 0;
 };
 
 /// Finds settings in the order: options, environment, --config, user's file, system's file. Each setting is looked up
@@ -35,11 +48,19 @@ public:
     explicit Settings(std::map<std::string, std::string> options);
     std::optional<Found> find(const std::string& key) const;
 
+    struct File {
+        std::string path;
+        bool read = false;  ///< false: it is missing
+    };
+    /// The configuration files in the order of precedence.
+    const std::vector<File>& files() const noexcept { return looked_for_; }
+
 private:
     void read_file(const std::string& path, bool must_exist);
 
     std::map<std::string, std::string> options_;
     std::vector<std::pair<std::string, std::map<std::string, ConfigValue>>> files_;
+    std::vector<File> looked_for_;
 };
 
 /// Reads "scheme:credential" lines from a file that only its owner may read, or from "fd:N". Throws Failure.
