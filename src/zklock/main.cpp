@@ -16,6 +16,7 @@
 #include "zklock/commands/hold_command.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/run_command.hpp"
+#include "zklock/commands/self_wait.hpp"
 #include "zklock/look/config_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
@@ -58,6 +59,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::elect:
         case Command::hold: break;
     }
+    warn_of_self_wait(options, console);
     // First: a descriptor that zklock opens could get the number that --events names.
     EventLog events(options.events);
     if (events.wanted()) inheritance.withhold(events.fd());

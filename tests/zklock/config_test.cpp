@@ -130,6 +130,14 @@ TEST_F(ConfigTest, WhatIsWrongIsSaidAfterTheSettings) {
     EXPECT_EQ(refusal({"config", "/l"}).first, 64);
 }
 
+TEST_F(ConfigTest, SettingsOfAnOuterZklockAreShownAsSuch) {
+    ::setenv("ZKLOCK_SETTINGS", R"({"v":1,"settings":{"connect":"outer:1"},"held":[]})", 1);
+    EXPECT_THAT(config().out, HasSubstr("outer:1    ZKLOCK_SETTINGS, of an outer zklock\n"));
+    const Json all = json();
+    EXPECT_EQ(all["connect"]["source"], "environment");
+    EXPECT_EQ(all["connect"]["variable"], "ZKLOCK_SETTINGS");
+}
+
 TEST_F(ConfigTest, EverySettingSaysWhetherItMayBeShown) {
     for (const Setting& setting : kSettings) EXPECT_TRUE(kind_of_setting(setting.key)) << setting.key;
     EXPECT_FALSE(kind_of_setting("something-new"));

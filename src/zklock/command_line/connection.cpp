@@ -1,6 +1,7 @@
 #include "zklock/command_line/connection.hpp"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -109,6 +110,16 @@ Acl parse_entry(const Found& acl, const std::string& entry) {
     return result;
 }
 
+const char* names_of(const Options& options, Mode mode) {
+    if (mode != Mode::leader) return options.dialect == Dialect::kazoo ? "kazoo" : "curator";
+    switch (options.layout) {
+        case ElectionLayout::latch: return "latch";
+        case ElectionLayout::selector: return "selector";
+        case ElectionLayout::kazoo: return "kazoo-election";
+    }
+    return "";
+}
+
 }  // namespace
 
 void read_connection(const Settings& settings, Options& options) {
@@ -117,6 +128,7 @@ void read_connection(const Settings& settings, Options& options) {
         const auto found = settings.find(setting.key);
         if (found && found->exit_code != kUsage) options.origins[setting.key] = found->origin;
     }
+    options.handed = settings.to_hand_on();
     read_times(settings, options);
     if (const auto prefix = settings.find("prefix")) options.prefix = read_prefix(*prefix);
     if (const auto acl = settings.find("acl")) options.acl = parse_acl(*acl);
@@ -158,6 +170,24 @@ std::string acl_without_secrets(const std::string& acl) {
     std::string text;
     for (const std::string& entry : entries_of(acl)) text += (text.empty() ? "" : ",") + entry_without_secret(entry);
     return text;
+}
+
+std::vector<HeldLock> locks_of(const Options& options) {
+    const std::string servers = options.connect.substr(0, options.connect.find('/'));
+    std::vector<HeldLock> locks;
+    for (const LockSpec& lock : options.locks) {
+        locks.push_back({servers, server_prefix(options) + lock.path, mode_name(lock.mode),
+                         names_of(options, lock.mode), options.leases, ::getpid()});
+    }
+    return locks;
+}
+
+bool excludes(const HeldLock& held, const HeldLock& wanted) {
+    if (held.servers != wanted.servers || held.path != wanted.path || held.names != wanted.names) return false;
+    const bool semaphore = held.mode == "semaphore";
+    if (semaphore != (wanted.mode == "semaphore")) return false;
+    if (semaphore) return held.leases == 1;
+    return held.mode != "shared" || wanted.mode != "shared";
 }
 
 }  // namespace zkrecipes::zklock

@@ -24,4 +24,9 @@ std::vector<Acl> parse_acl(const Found& acl);
 /// schemes that zklock does not know.
 std::string acl_without_secrets(const std::string& acl);
 
+/// The locks that this zklock holds, or wants to hold.
+std::vector<HeldLock> locks_of(const Options& options);
+/// Whether a zklock that wants `wanted` has to wait until `held` is released.
+bool excludes(const HeldLock& held, const HeldLock& wanted);
+
 }  // namespace zkrecipes::zklock

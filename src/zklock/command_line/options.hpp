@@ -14,6 +14,7 @@
 
 #include "zklock/command_line/exit_codes.hpp"
 #include "zklock/command_line/lock_spec.hpp"
+#include "zklock/command_line/settings.hpp"
 #include "zklock/process/supervisor.hpp"
 
 namespace zkrecipes::zklock {
@@ -43,6 +44,7 @@ struct Options {
     std::vector<Acl> acl = Acl::open();
     /// The places of settings from the environment or a file, by key, for later error messages.
     std::map<std::string, std::string> origins;
+    HandedSettings handed;  ///< for the zklocks that the command starts; `held` without the own locks
     std::map<std::string, std::string> given_settings;  ///< Command::config: those of the command line, by key
 
     // The lock.

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/json.hpp"
@@ -38,9 +39,9 @@ std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<mil
 
 /// Variables that the command does not get: the places of secrets, and those of an outer zklock.
 bool stripped(std::string_view variable) {
-    for (const std::string_view name :
-         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
-          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
+    for (const std::string_view name : {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
+                                        "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=",
+                                        "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID=", "ZKLOCK_SETTINGS="}) {
         if (variable.starts_with(name)) return true;
     }
     return false;
@@ -125,6 +126,9 @@ std::vector<std::string> Runner::environment() const {
     result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
     result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(in_ms(session_timeout_)));
     result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
+    HandedSettings handed = options_.handed;
+    for (HeldLock& lock : locks_of(options_)) handed.held.push_back(std::move(lock));
+    result.push_back(std::string(kSettingsVariable) + "=" + to_text(handed));
     return result;
 }
 

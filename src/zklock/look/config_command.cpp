@@ -57,7 +57,8 @@ std::vector<Row> rows_of(const Settings& settings) {
 std::string place_of(const Row& row) {
     if (!row.found) return row.value ? "default" : "";
     if (row.found->line > 0) return at_line(absolute_file(row.found->file), row.found->line);
-    return row.found->origin;
+    const std::string& origin = row.found->origin;
+    return origin.starts_with(kSettingsVariable) ? std::string(kSettingsVariable) + ", of an outer zklock" : origin;
 }
 
 std::string in_words(const std::vector<Row>& rows, const Settings& settings) {
@@ -95,7 +96,7 @@ boost::json::object to_json(const Row& row) {
         object["source"] = "option";
         object["option"] = row.found->origin;
     } else {
-        object["variable"] = row.found->origin;
+        object["variable"] = row.found->origin.substr(0, row.found->origin.find(':'));
     }
     return object;
 }
