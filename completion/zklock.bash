@@ -7,7 +7,7 @@ _zklock_locks() {
 
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local words="run hold elect status ls wait break leader ping config help"
+    local words="run hold elect status ls wait break leader ping leases config help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
@@ -37,7 +37,7 @@ _zklock() {
     # Where are we: which word, and is the lock there already?
     local command=run first=1 lock=0 set=0 i
     case ${COMP_WORDS[1]} in
-        run | hold | elect | status | ls | wait | break | leader | ping | config | help)
+        run | hold | elect | status | ls | wait | break | leader | ping | leases | config | help)
             if ((COMP_CWORD > 1)); then
                 command=${COMP_WORDS[1]}
                 first=2

@@ -18,6 +18,7 @@
 #include "zklock/commands/run_command.hpp"
 #include "zklock/commands/self_wait.hpp"
 #include "zklock/look/config_command.hpp"
+#include "zklock/look/leases_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/explain.hpp"
@@ -54,6 +55,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::break_lock: return break_command(options, console);
         case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
+        case Command::leases: return leases_command(options, console);
         case Command::config: return config_command(options);
         case Command::run:
         case Command::elect:

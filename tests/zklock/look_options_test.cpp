@@ -38,5 +38,17 @@ TEST_F(LookOptionsTest, AMistypedWordIsAnsweredWithTheNearestOne) {
     }
 }
 
+TEST_F(LookOptionsTest, TheNumberOfLeasesIsShownOrChanged) {
+    EXPECT_EQ(parse({"leases", "/l"}).new_leases, 0);
+    EXPECT_EQ(parse({"leases", "/l", "6"}).new_leases, 6);
+    EXPECT_EQ(parse({"leases", "/l", "2147483647"}).new_leases, 2147483647);
+    for (const char* number : {"0", "-1", "", "x", "2147483648"}) {
+        EXPECT_EQ(refusal({"leases", "/l", number}).first, 64) << number;
+    }
+    EXPECT_THAT(refusal({"leases", "/l", "0"}).second, HasSubstr("N: \"0\" is not a number of at least 1"));
+    EXPECT_THAT(refusal({"leases", "/l", "1", "2"}).second, HasSubstr("write: zklock leases [--json] LOCK [N]"));
+    EXPECT_THAT(refusal({"leases"}).second, HasSubstr("the lock is missing"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

@@ -81,5 +81,97 @@ TEST_F(ZklockWatchTest, ALockOfAZklockThatHasEndedIsNoReasonToWarn) {
     EXPECT_EQ(later.err, "");
 }
 
+class ZklockLeasesTest : public ZklockTest {
+protected:
+    Outcome leases(std::vector<std::string> rest) const {
+        rest.insert(rest.begin(), {"leases", "--connect", connect_string()});
+        return zklock(rest);
+    }
+    /// A zklock that holds a lease.
+    std::unique_ptr<ZklockProcess> take(const std::string& count, const std::string& mark) const {
+        return start({"-j", count, lock(), "-c", "touch " + (scratch_ / mark) + "; exec sleep 300"});
+    }
+};
+
+TEST_F(ZklockLeasesTest, AWaiterGetsALeaseThatIsAdded) {
+    const auto holder = take("1", "first");
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "first"); }));
+    const auto waiter = take("1", "second");
+    ASSERT_TRUE(await([&] { return leases({lock()}).out == lock() + ": 1 lease, 1 held, 1 waiting\n"; }));
+    const Outcome changed = leases({"--json", lock(), "2"});
+    EXPECT_EQ(changed.code, 0) << changed.err;
+    const auto json = Json::parse(changed.out);
+    EXPECT_EQ(json["count"], 2);
+    EXPECT_EQ(json["before"], 1);
+    EXPECT_EQ(json["waiting"], 1);
+    EXPECT_TRUE(await([&] { return exists(scratch_ / "second"); }));
+    EXPECT_EQ(leases({lock()}).out, lock() + ": 2 leases, 2 held, 0 waiting\n");
+    const Outcome wrong = run({"-n", "-j", "1", lock(), "true"});
+    EXPECT_EQ(wrong.code, 65);
+    EXPECT_THAT(wrong.err, HasSubstr("use -j 2. To change the number, use zklock leases " + lock() + " N"));
+}
+
+TEST_F(ZklockLeasesTest, NoHolderLosesItsLeaseWhenTheNumberShrinks) {
+    const auto first = take("2", "first");
+    const auto second = take("2", "second");
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "first") && exists(scratch_ / "second"); }));
+    const Outcome changed = leases({lock(), "1"});
+    EXPECT_EQ(changed.code, 0);
+    EXPECT_EQ(changed.out, lock() + ": 1 lease (before: 2 leases), 2 held, 0 waiting\n");
+    EXPECT_THAT(changed.err, HasSubstr("no holder loses its lease"));
+    EXPECT_EQ(run({"-n", "-j", "1", lock(), "true"}).code, 75);
+    EXPECT_TRUE(first->running());
+    EXPECT_TRUE(second->running());
+}
+
+TEST_F(ZklockLeasesTest, WhatIsNotASemaphoreIsRefused) {
+    Outcome outcome = leases({path("nothing"), "3"});
+    EXPECT_EQ(outcome.code, 65);
+    EXPECT_THAT(outcome.err, HasSubstr("does not exist"));
+    EXPECT_FALSE(testenv::RawClient(connect_string()).exists(path("nothing")));
+    const auto holder = hold_with_command();
+    outcome = leases({lock(), "3"});
+    EXPECT_EQ(outcome.code, 65);
+    EXPECT_THAT(outcome.err, HasSubstr(lock() + " is not a semaphore"));
+    EXPECT_EQ(queue_length(), 1u);
+    testenv::RawClient kazoo(connect_string());
+    const std::string semaphore = path("kazoo");
+    kazoo.create(semaphore, "4");
+    kazoo.create(semaphore + "/0f8fad5bd9cb469fa16570867728950e", "", testenv::CreateMode::ephemeral);
+    EXPECT_EQ(leases({semaphore}).out, semaphore + ": 4 leases, 1 held, 0 waiting\n");
+    outcome = leases({semaphore, "3"});
+    EXPECT_EQ(outcome.code, 65);
+    EXPECT_THAT(outcome.err, HasSubstr("a semaphore of kazoo"));
+    EXPECT_FALSE(kazoo.exists(semaphore + "/leases"));
+}
+
+TEST_F(ZklockLeasesTest, WithoutTheRightTheNumberStays) {
+    const std::string credentials = scratch_ / "auth";
+    std::ofstream(credentials) << "digest:ops:secret\n";
+    ASSERT_EQ(::chmod(credentials.c_str(), 0600), 0);
+    // Everybody may read, and only ops may write. The hash is that of ops:secret.
+    const std::string acl = "world:anyone:r,digest:ops:w4PIv8/Wzcq4qj4/MfEQ8pvUSS4=:rwcda";
+    const auto holder = start({"--auth-file", credentials, "--acl", acl, "-j", "2", lock(), "-c",
+                               "touch " + (scratch_ / "held") + "; exec sleep 300"});
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); })) << holder->err();
+    const Outcome refused = leases({lock(), "3"});
+    EXPECT_EQ(refused.code, 77);
+    EXPECT_THAT(refused.err, HasSubstr("does not grant the right"));
+    EXPECT_EQ(leases({lock()}).out, lock() + ": 2 leases, 1 held, 0 waiting\n");
+    EXPECT_EQ(leases({"--auth-file", credentials, lock(), "3"}).code, 0);
+}
+
+TEST_F(ZklockLeasesTest, WithoutAnAnswerTheUserLearnsThatTheNumberMayHaveChanged) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    ASSERT_EQ(run({"-j", "2", lock(), "true"}).code, 0);
+    testenv::Gate gate(server().endpoint());
+    const auto set = gate.hold_reply(testenv::Match::op(testenv::Opcode::multi));
+    const Outcome outcome = zklock({"leases", "--connect", gate.connect_string(), lock(), "3"});
+    EXPECT_TRUE(set.reached());
+    EXPECT_EQ(outcome.code, 69);
+    EXPECT_THAT(outcome.err, HasSubstr("the number may have been changed: look at zklock leases " + lock()));
+    EXPECT_EQ(leases({lock()}).out, lock() + ": 3 leases, 0 held, 0 waiting\n");
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock::test

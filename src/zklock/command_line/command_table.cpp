@@ -64,6 +64,8 @@ const std::vector<Word> kWords = {
      "Shows the leader and the candidates. Exits with 0, or with 75 if there is no leader."},
     {"ping", Command::ping, "zklock ping [--json]\n", "",
      "Connects, and shows the server, the session timeout and the times of some round trips."},
+    {"leases", Command::leases, "zklock leases [--json] LOCK [N]\n", "",
+     "Shows how many leases a semaphore has, or changes the number to N."},
     {"config", Command::config, "zklock config [--json]\n", "",
      "Shows the settings of the connection, and from where each of them comes."},
     {"help", Command::help, "zklock help [COMMAND]\n", "", "Shows this help, or the options of a command."},

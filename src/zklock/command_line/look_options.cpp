@@ -12,6 +12,7 @@ std::size_t most_operands(Command command) noexcept {
         case Command::config:
         case Command::help:
         case Command::version: return 0;
+        case Command::leases: return 2;
         default: return 1;
     }
 }
@@ -30,7 +31,14 @@ void LookOptions::add(CLI::App& app, Options& options) {
     }
 }
 
+void LookOptions::add_operands(CLI::App& app, Options& options) {
+    if (options.command == Command::leases) leases_given_ = app.add_option("N", leases_, "Number of leases to store");
+}
+
 std::string LookOptions::take(Options& options) const {
+    if (leases_given_ && leases_given_->count() > 0) {
+        options.new_leases = parse_lease_count("N", leases_);
+    }
     if (options.command == Command::break_lock &&
         int{options.break_holder} + int{options.break_all} + int{!options.break_node.empty()} != 1) {
         return "break needs exactly one of --holder, --node and --all";

@@ -7,7 +7,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace zkrecipes::zklock {
 
@@ -19,9 +20,15 @@ class LookOptions {
 public:
     /// `options` must live as long as `app`.
     void add(CLI::App& app, Options& options);
+    /// Those after LOCK.
+    void add_operands(CLI::App& app, Options& options);
     /// What is wrong with the combination, to be shown with the synopsis; empty: nothing. Throws Failure for a wrong
     /// value.
     std::string take(Options& options) const;
+
+private:
+    const CLI::Option* leases_given_ = nullptr;
+    std::string leases_;
 };
 
 }  // namespace zkrecipes::zklock

@@ -120,6 +120,7 @@ private:
             app_.prefix_command();
         } else if (most_operands(command) > 0) {
             app_.add_option("LOCK", options_.lock, command == Command::ls ? "Path to search" : "Path of the lock");
+            look_.add_operands(app_, options_);
         }
     }
 
@@ -301,7 +302,7 @@ private:
             if (options_.dialect == Dialect::kazoo) {
                 usage("-j cannot be combined with --dialect kazoo: kazoo's semaphore uses other nodes");
             }
-            options_.leases = parse_lease_count(count_);
+            options_.leases = parse_lease_count("-j", count_);
             mode = Mode::semaphore;
         }
         options_.locks = {{options_.lock, mode}};

@@ -28,7 +28,7 @@ struct Failure : std::runtime_error {
     const char* outcome;
 };
 
-enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, help, version };
+enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, leases, help, version };
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -72,6 +72,8 @@ struct Options {
     Nanoseconds min_hold{0};
     std::string events;  ///< a descriptor or a file; empty: none
     std::string result;
+
+    std::int32_t new_leases = 0;  ///< leases: the number to store; 0: only shows it
 
     // break
     bool break_holder = false;
