@@ -81,7 +81,7 @@ _zklock() {
         run) options+=" $waiting $taking $running" ;;
         hold) options+=" $waiting $taking" ;;
         elect) options+=" $waiting $running --id --layout" ;;
-        leader) options+=" --watch" ;;
+        leader | status) options+=" --watch" ;;
         wait) options+=" -w --timeout" ;;
         break) options+=" --holder --node --all --yes" ;;
     esac

@@ -19,6 +19,7 @@
 #include "zklock/commands/self_wait.hpp"
 #include "zklock/look/config_command.hpp"
 #include "zklock/look/leases_command.hpp"
+#include "zklock/look/watch_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/explain.hpp"
@@ -49,7 +50,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     switch (options.command) {
         case Command::help: print(options.help_text); return kOk;
         case Command::version: return show_version(options);
-        case Command::status: return status_command(options, console);
+        case Command::status: return options.watch ? watch_command(options, console) : status_command(options, console);
         case Command::ls: return ls_command(options, console);
         case Command::wait: return wait_command(options, console);
         case Command::break_lock: return break_command(options, console);

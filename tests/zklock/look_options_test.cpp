@@ -38,6 +38,12 @@ TEST_F(LookOptionsTest, AMistypedWordIsAnsweredWithTheNearestOne) {
     }
 }
 
+TEST_F(LookOptionsTest, StatusMayKeepWatching) {
+    EXPECT_TRUE(parse({"status", "--watch", "/l"}).watch);
+    EXPECT_FALSE(parse({"status", "/l"}).watch);
+    EXPECT_THAT(refusal({"status", "--watch", "-q", "/l"}).second, HasSubstr("cannot be combined with -q"));
+}
+
 TEST_F(LookOptionsTest, TheNumberOfLeasesIsShownOrChanged) {
     EXPECT_EQ(parse({"leases", "/l"}).new_leases, 0);
     EXPECT_EQ(parse({"leases", "/l", "6"}).new_leases, 6);

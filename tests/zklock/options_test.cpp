@@ -65,12 +65,12 @@ TEST_F(OptionsTest, AWrongCommandLineIsAnsweredWithWhatToWrite) {
         {{}, "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]"},
         {{"/l"}, "write: zklock [run] [OPTIONS] LOCK [--] COMMAND"},
         {{"-n"}, "the lock is missing; write: zklock [run] [OPTIONS] LOCK"},
-        {{"status"}, "the lock is missing; write: zklock status [--json] LOCK"},
+        {{"status"}, "the lock is missing; write: zklock status [--watch] [--json] LOCK"},
         {{"/l", "-n", "true"}, "write zklock -n ... /l COMMAND"},
         {{"/l", "-n", "true"}, "zklock /l -- -n"},
         {{"elect", "/e", "--id", "x", "true"}, "write zklock elect --id ... /e COMMAND"},
         {{"status", "-w", "5", "/l"}, "-w of zklock status (it is an option of zklock run, hold, elect, wait)"},
-        {{"status", "-w", "5", "/l"}, "write: zklock status [--json] LOCK"},
+        {{"status", "-w", "5", "/l"}, "write: zklock status [--watch] [--json] LOCK"},
         {{"ls", "--holder"}, "it is an option of zklock break"},
         {{"/a/", "true"}, "write /a"},
         {{"status", "//a//b/"}, "write /a/b"},
@@ -109,7 +109,7 @@ TEST_F(OptionsTest, OptionsMayStandInFrontOfTheCommandsWord) {
 }
 
 TEST_F(OptionsTest, HelpIsACommandAndShowsWhatToWrite) {
-    EXPECT_THAT(parse({"help"}).help_text, HasSubstr("zklock status [--json] LOCK"));
+    EXPECT_THAT(parse({"help"}).help_text, HasSubstr("zklock status [--watch] [--json] LOCK"));
     EXPECT_EQ(parse({"help", "help"}).help_text, parse({"--help"}).help_text);
     for (const auto& arguments : std::vector<std::vector<const char*>>{{"help", "run"}, {"run", "--help"}}) {
         const Options options = parse(arguments);

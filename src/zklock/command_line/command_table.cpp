@@ -53,7 +53,7 @@ const std::vector<Word> kWords = {
      "Holds a lock until stdin ends or a signal arrives."},
     {"elect", Command::elect, "zklock elect [OPTIONS] ELECTION [--] COMMAND [ARG...]\n", kElectionAndCommand,
      "Runs a command while this candidate is the leader."},
-    {"status", Command::status, "zklock status [--json] LOCK\n", "",
+    {"status", Command::status, "zklock status [--watch] [--json] LOCK\n", "",
      "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
     {"ls", Command::ls, "zklock ls [--json] [PREFIX]\n", "", "Lists the locks at and below a path."},
     {"wait", Command::wait, "zklock wait [-w DURATION] LOCK\n", "",

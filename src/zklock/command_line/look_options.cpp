@@ -19,6 +19,9 @@ std::size_t most_operands(Command command) noexcept {
 
 void LookOptions::add(CLI::App& app, Options& options) {
     switch (options.command) {
+        case Command::status:
+            app.add_flag("--watch", options.watch, "Keeps running and prints the lock again whenever it changes");
+            break;
         case Command::ls: app.add_flag("--complete", options.names_only)->group(""); break;
         case Command::break_lock:
             app.add_flag("--holder", options.break_holder, "Removes the holder");
@@ -42,6 +45,9 @@ std::string LookOptions::take(Options& options) const {
     if (options.command == Command::break_lock &&
         int{options.break_holder} + int{options.break_all} + int{!options.break_node.empty()} != 1) {
         return "break needs exactly one of --holder, --node and --all";
+    }
+    if (options.command == Command::status && options.watch && options.quiet) {
+        return "--watch cannot be combined with -q, which prints nothing";
     }
     return {};
 }

@@ -87,7 +87,7 @@ struct Options {
     bool json = false;
     bool color = true;
     bool names_only = false;  ///< ls --complete
-    bool watch = false;       ///< leader: until a signal arrives
+    bool watch = false;       ///< leader, status: until a signal arrives
     Progress progress = Progress::automatic;
 };
 
