@@ -7,7 +7,7 @@ _zklock_locks() {
 
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local words="run hold elect status ls wait break leader ping leases config help"
+    local words="run hold elect status ls wait break leader ping top leases config help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
     local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result"
@@ -15,7 +15,7 @@ _zklock() {
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
         -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k
-        --kill-after --on-suspend --min-hold --max-run --node "
+        --kill-after --on-suspend --min-hold --max-run --node --interval "
     with_value=${with_value//$'\n'/ }
     COMPREPLY=()
 
@@ -37,7 +37,7 @@ _zklock() {
     # Where are we: which word, and is the lock there already?
     local command=run first=1 lock=0 set=0 i
     case ${COMP_WORDS[1]} in
-        run | hold | elect | status | ls | wait | break | leader | ping | leases | config | help)
+        run | hold | elect | status | ls | wait | break | leader | ping | top | leases | config | help)
             if ((COMP_CWORD > 1)); then
                 command=${COMP_WORDS[1]}
                 first=2
@@ -81,6 +81,7 @@ _zklock() {
         run) options+=" $waiting $taking $running" ;;
         hold) options+=" $waiting $taking" ;;
         elect) options+=" $waiting $running --id --layout" ;;
+        top) options+=" --once --count --interval" ;;
         leader | status) options+=" --watch" ;;
         wait) options+=" -w --timeout" ;;
         break) options+=" --holder --node --all --yes" ;;

@@ -19,6 +19,7 @@
 #include "zklock/commands/self_wait.hpp"
 #include "zklock/look/config_command.hpp"
 #include "zklock/look/leases_command.hpp"
+#include "zklock/look/top_command.hpp"
 #include "zklock/look/watch_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
@@ -56,6 +57,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::break_lock: return break_command(options, console);
         case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
+        case Command::top: return top_command(options, console);
         case Command::leases: return leases_command(options, console);
         case Command::config: return config_command(options);
         case Command::run:

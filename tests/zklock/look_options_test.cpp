@@ -38,6 +38,26 @@ TEST_F(LookOptionsTest, AMistypedWordIsAnsweredWithTheNearestOne) {
     }
 }
 
+TEST_F(LookOptionsTest, TopPrintsPicturesInAnInterval) {
+    EXPECT_EQ(parse({"top"}).lock, "/");
+    EXPECT_EQ(parse({"top"}).pictures, 0u);
+    EXPECT_EQ(parse({"top"}).interval, 2s);
+    const Options options = parse({"top", "--count", "3", "--interval", "500ms", "/locks"});
+    EXPECT_EQ(options.pictures, 3u);
+    EXPECT_EQ(options.interval, 500ms);
+    EXPECT_EQ(options.lock, "/locks");
+    EXPECT_EQ(parse({"top", "--once"}).pictures, 1u);
+    for (const auto& wrong : std::vector<std::vector<const char*>>{{"top", "--once", "--count", "2"},
+                                                                   {"top", "--count", "0"},
+                                                                   {"top", "--count", "x"},
+                                                                   {"top", "--interval", "99ms"},
+                                                                   {"top", "--interval", "x"},
+                                                                   {"top", "-q"},
+                                                                   {"top", "/a", "/b"}}) {
+        EXPECT_EQ(refusal(wrong).first, 64);
+    }
+}
+
 TEST_F(LookOptionsTest, StatusMayKeepWatching) {
     EXPECT_TRUE(parse({"status", "--watch", "/l"}).watch);
     EXPECT_FALSE(parse({"status", "/l"}).watch);

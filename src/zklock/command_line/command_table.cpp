@@ -64,6 +64,8 @@ const std::vector<Word> kWords = {
      "Shows the leader and the candidates. Exits with 0, or with 75 if there is no leader."},
     {"ping", Command::ping, "zklock ping [--json]\n", "",
      "Connects, and shows the server, the session timeout and the times of some round trips."},
+    {"top", Command::top, "zklock top [--once | --count N] [--interval DURATION] [--json] [PREFIX]\n", "",
+     "Shows the locks at and below a path, those with the most waiters first, again and again."},
     {"leases", Command::leases, "zklock leases [--json] LOCK [N]\n", "",
      "Shows how many leases a semaphore has, or changes the number to N."},
     {"config", Command::config, "zklock config [--json]\n", "",

@@ -27,8 +27,11 @@ public:
     std::string take(Options& options) const;
 
 private:
+    void take_pictures(Options& options) const;
+
     const CLI::Option* leases_given_ = nullptr;
-    std::string leases_;
+    std::string leases_, pictures_, interval_;
+    bool once_ = false;
 };
 
 }  // namespace zkrecipes::zklock

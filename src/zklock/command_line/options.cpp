@@ -119,7 +119,8 @@ private:
         if (runs()) {
             app_.prefix_command();
         } else if (most_operands(command) > 0) {
-            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Path to search" : "Path of the lock");
+            const bool searches = command == Command::ls || command == Command::top;
+            app_.add_option("LOCK", options_.lock, searches ? "Path to search" : "Path of the lock");
             look_.add_operands(app_, options_);
         }
     }
@@ -267,7 +268,8 @@ private:
     void finish() {
         const Command command = options_.command;
         options_.color = !no_color_ && !std::getenv("NO_COLOR");
-        if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
+        const bool searches = command == Command::ls || command == Command::top;
+        if (searches && options_.lock.empty()) options_.lock = "/";
         if (command == Command::run || command == Command::hold) take_locks();
         if (command == Command::elect) take_election();
         if (most_operands(command) > 0 && !options_.together) {

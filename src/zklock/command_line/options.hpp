@@ -28,7 +28,7 @@ struct Failure : std::runtime_error {
     const char* outcome;
 };
 
-enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, leases, help, version };
+enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, leases, top, help, version };
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -73,7 +73,9 @@ struct Options {
     std::string events;  ///< a descriptor or a file; empty: none
     std::string result;
 
-    std::int32_t new_leases = 0;  ///< leases: the number to store; 0: only shows it
+    unsigned pictures = 0;                ///< top: how many; 0: until a signal arrives
+    Nanoseconds interval{2'000'000'000};  ///< top: between two pictures
+    std::int32_t new_leases = 0;          ///< leases: the number to store; 0: only shows it
 
     // break
     bool break_holder = false;
