@@ -7,16 +7,16 @@ _zklock_locks() {
 
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-    local words="run hold elect status ls wait break leader ping help"
+    local words="run hold elect status ls wait break leader ping top leases config help"
     local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
-    local output="-v --verbose -q --quiet --json --no-color -h --help --version"
+    local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout --notify"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run --whole-tree"
     local once="--once-per --retry-unknown"
     local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
         -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k
-        --kill-after --on-suspend --min-hold --max-run --once-per --on-lost --on-lost-timeout --node "
+        --kill-after --on-suspend --min-hold --max-run --once-per --on-lost --on-lost-timeout --node --interval "
     with_value=${with_value//$'\n'/ }
     COMPREPLY=()
 
@@ -38,7 +38,7 @@ _zklock() {
     # Where are we: which word, and is the lock there already?
     local command=run first=1 lock=0 set=0 i
     case ${COMP_WORDS[1]} in
-        run | hold | elect | status | ls | wait | break | leader | ping | help)
+        run | hold | elect | status | ls | wait | break | leader | ping | top | leases | config | help)
             if ((COMP_CWORD > 1)); then
                 command=${COMP_WORDS[1]}
                 first=2
@@ -82,7 +82,8 @@ _zklock() {
         run) options+=" $waiting $taking $running $once" ;;
         hold) options+=" $waiting $taking" ;;
         elect) options+=" $waiting $running --id --layout" ;;
-        leader) options+=" --watch" ;;
+        top) options+=" --once --count --interval" ;;
+        leader | status) options+=" --watch" ;;
         wait) options+=" -w --timeout" ;;
         break) options+=" --holder --node --all --yes" ;;
     esac
@@ -91,7 +92,7 @@ _zklock() {
     else
         local candidates=""
         ((COMP_CWORD == 1)) && candidates=$words
-        [[ $command != ping ]] && ((lock == 0 && set == 0)) && candidates+=" $(_zklock_locks)"
+        [[ $command != @(ping|config) ]] && ((lock == 0 && set == 0)) && candidates+=" $(_zklock_locks)"
         mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$cur")
     fi
 }

@@ -38,6 +38,21 @@ ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, D
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
                                                std::vector<std::string>* unreadable = nullptr);
 
+/// What the names of the nodes in one directory tell about a lock.
+struct LockNames {
+    std::string path;
+    bool exists = false;
+    /// In the order of the queue. Only path, node, holder, mode and by_zkrecipes are set. A lease of a semaphore is a
+    /// holder with the mode "semaphore".
+    std::vector<Participant> participants;
+    std::vector<std::string> others;  ///< paths of the other children, which may be locks themselves
+};
+
+/// Lists one directory without reading the data of its nodes: one request, however long the queue is. For a program
+/// that watches many locks. A semaphore has two directories: its waiters are in PATH/locks, its leases in PATH/leases.
+/// Blocks. Throws as inspect_lock.
+ZKRECIPES_API LockNames list_lock(Session& session, const std::string& path, Deadline deadline);
+
 /// Selects contenders. All fields that are set must match; unset fields match anything.
 struct ParticipantFilter {
     /// Whether a contender holds the lock or waits for it.
@@ -87,6 +102,8 @@ struct FoundLocks {
 /// an empty callback. An exception thrown by the callback is logged.
 ZKRECIPES_API void inspect_lock_async(Session& session, const std::string& path, bool up_to_date, Deadline deadline,
                                       std::stop_token stop, std::function<void(Result<LockView>)> done);
+ZKRECIPES_API void list_lock_async(Session& session, const std::string& path, Deadline deadline, std::stop_token stop,
+                                   std::function<void(Result<LockNames>)> done);
 ZKRECIPES_API void find_locks_async(Session& session, const std::string& prefix, ParticipantFilter filter,
                                     Deadline deadline, std::stop_token stop,
                                     std::function<void(Result<FoundLocks>)> done);

@@ -23,6 +23,7 @@ struct NodeContent {
     std::int32_t version = 0;                            ///< of the data, for example for Transaction::set
     std::int32_t children = 0;                           ///< how many children it has
     std::int64_t created = 0;                            ///< zxid of the transaction that made it
+    std::chrono::system_clock::time_point created_at{};  ///< by the servers' clock
     std::int64_t changed = 0;                            ///< zxid of the transaction that wrote the data
     std::chrono::system_clock::time_point changed_at{};  ///< by the servers' clock
     std::int64_t session_id = 0;                         ///< owner of an ephemeral node; 0: not ephemeral

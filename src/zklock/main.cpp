@@ -17,6 +17,11 @@
 #include "zklock/commands/hold_command.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/run_command.hpp"
+#include "zklock/commands/self_wait.hpp"
+#include "zklock/look/config_command.hpp"
+#include "zklock/look/leases_command.hpp"
+#include "zklock/look/top_command.hpp"
+#include "zklock/look/watch_command.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/explain.hpp"
@@ -47,16 +52,20 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
     switch (options.command) {
         case Command::help: print(options.help_text); return kOk;
         case Command::version: return show_version(options);
-        case Command::status: return status_command(options, console);
+        case Command::status: return options.watch ? watch_command(options, console) : status_command(options, console);
         case Command::ls: return ls_command(options, console);
         case Command::wait: return wait_command(options, console);
         case Command::break_lock: return break_command(options, console);
         case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
+        case Command::top: return top_command(options, console);
+        case Command::leases: return leases_command(options, console);
+        case Command::config: return config_command(options);
         case Command::run:
         case Command::elect:
         case Command::hold: break;
     }
+    warn_of_self_wait(options, console);
     // First: a descriptor that zklock opens could get the number that --events names.
     EventLog events(options.events);
     if (events.wanted()) inheritance.withhold(events.fd());

@@ -287,10 +287,12 @@ TEST_F(AsioTest, CallsOfSeveralStepsAtTheSameTime) {
     const auto look = [&]() -> asio::awaitable<void> {
         const auto view = co_await async_inspect_lock(client, path("semaphore"), true, kMaxWait, use_awaitable);
         const auto found = co_await async_find_locks(client, root(), kMaxWait, use_awaitable);
+        const auto names = co_await async_list_lock(client, lock_path(), kMaxWait, use_awaitable);
         const auto views = co_await async_participants(both, kMaxWait, use_awaitable);
         const bool is_free = co_await async_wait_until_free(client, path("other"), kMaxWait, use_awaitable);
         const auto node = co_await async_read_node(client, lock_path(), held, kMaxWait, use_awaitable);
-        right += view.participants.size() == 1 && found.locks.size() == 2 && views.size() == 2 && is_free && node;
+        right += view.participants.size() == 1 && found.locks.size() == 2 && names.participants.size() == 1 &&
+                 views.size() == 2 && is_free && node;
     };
     for (int i = 0; i < 50; ++i) asio::co_spawn(loop, look(), asio::detached);
     loop.run_for(4 * kMaxWait);

@@ -14,15 +14,17 @@ TEST(DurationTest, NumberWithoutSuffixCountsSeconds) {
     EXPECT_EQ(parse_duration(".5"), 500ms);
 }
 
-TEST(DurationTest, SuffixesCountMillisecondsToHours) {
+TEST(DurationTest, SuffixesCountMillisecondsToDays) {
     EXPECT_EQ(parse_duration("250ms"), 250ms);
     EXPECT_EQ(parse_duration("2s"), 2s);
     EXPECT_EQ(parse_duration("1.5m"), 90s);
     EXPECT_EQ(parse_duration("24h"), 24h);
+    EXPECT_EQ(parse_duration("1d"), 24h);
+    EXPECT_EQ(parse_duration("1.5d"), 36h);
 }
 
 TEST(DurationTest, WhatIsNotADurationIsRefused) {
-    for (const char* text : {"", " ", "s", "-1", "+1", "1x", "1 s", " 1", "1e3", "0x10", "inf", "nan", "1s2", "1d",
+    for (const char* text : {"", " ", "s", "-1", "+1", "1x", "1 s", " 1", "1e3", "0x10", "inf", "nan", "1s2", "1w",
                              "99999999999", "1..5", "1,5"}) {
         EXPECT_EQ(parse_duration(text), std::nullopt) << text;
     }

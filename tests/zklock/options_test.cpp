@@ -1,14 +1,10 @@
-#include "zklock/command_line/options.hpp"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
+#include "options_fixture.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/report/console.hpp"
@@ -20,34 +16,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-class OptionsTest : public testing::Test {
-protected:
-    void SetUp() override {
-        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
-                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "XDG_CONFIG_HOME", "SHELL"}) {
-            ::unsetenv(name);
-        }
-        ::setenv("HOME", "/nonexistent", 1);
-        ::setenv("ZKLOCK_CONNECT", "zk:2181", 1);
-    }
-
-    static Options parse(std::vector<const char*> arguments) {
-        arguments.insert(arguments.begin(), "zklock");
-        Options options;
-        parse_options(static_cast<int>(arguments.size()), arguments.data(), options);
-        return options;
-    }
-    /// The exit code and the text of the refusal.
-    static std::pair<int, std::string> refusal(std::vector<const char*> arguments) {
-        try {
-            parse(std::move(arguments));
-        } catch (const Failure& failure) {
-            return {failure.code, failure.what()};
-        }
-        return {0, "accepted"};
-    }
-};
 
 TEST_F(OptionsTest, TheWordRunMayBeLeftOut) {
     for (const Options& options : {parse({"/l", "echo", "hi"}), parse({"run", "/l", "echo", "hi"})}) {
@@ -97,12 +65,12 @@ TEST_F(OptionsTest, AWrongCommandLineIsAnsweredWithWhatToWrite) {
         {{}, "zklock [run] [OPTIONS] LOCK [--] COMMAND [ARG...]"},
         {{"/l"}, "write: zklock [run] [OPTIONS] LOCK [--] COMMAND"},
         {{"-n"}, "the lock is missing; write: zklock [run] [OPTIONS] LOCK"},
-        {{"status"}, "the lock is missing; write: zklock status [--json] LOCK"},
+        {{"status"}, "the lock is missing; write: zklock status [--watch] [--json] LOCK"},
         {{"/l", "-n", "true"}, "write zklock -n ... /l COMMAND"},
         {{"/l", "-n", "true"}, "zklock /l -- -n"},
         {{"elect", "/e", "--id", "x", "true"}, "write zklock elect --id ... /e COMMAND"},
         {{"status", "-w", "5", "/l"}, "-w of zklock status (it is an option of zklock run, hold, elect, wait)"},
-        {{"status", "-w", "5", "/l"}, "write: zklock status [--json] LOCK"},
+        {{"status", "-w", "5", "/l"}, "write: zklock status [--watch] [--json] LOCK"},
         {{"ls", "--holder"}, "it is an option of zklock break"},
         {{"/a/", "true"}, "write /a"},
         {{"status", "//a//b/"}, "write /a/b"},
@@ -141,7 +109,7 @@ TEST_F(OptionsTest, OptionsMayStandInFrontOfTheCommandsWord) {
 }
 
 TEST_F(OptionsTest, HelpIsACommandAndShowsWhatToWrite) {
-    EXPECT_THAT(parse({"help"}).help_text, HasSubstr("zklock status [--json] LOCK"));
+    EXPECT_THAT(parse({"help"}).help_text, HasSubstr("zklock status [--watch] [--json] LOCK"));
     EXPECT_EQ(parse({"help", "help"}).help_text, parse({"--help"}).help_text);
     for (const auto& arguments : std::vector<std::vector<const char*>>{{"help", "run"}, {"run", "--help"}}) {
         const Options options = parse(arguments);

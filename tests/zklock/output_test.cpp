@@ -48,6 +48,7 @@ TEST_F(ZklockOutputTest, StdoutThatCannotBeWrittenIs74InEverySubcommand) {
     Pipe nobody;
     nobody.close_reader();
     const std::string election = path("election");
+    ASSERT_EQ(run({"-j", "2", path("semaphore"), "true"}).code, 0);
     const std::vector<std::vector<std::string>> commands = {words({"status", lock()}),
                                                             words({"status", "--json", lock()}),
                                                             words({"ls", root()}),
@@ -59,6 +60,10 @@ TEST_F(ZklockOutputTest, StdoutThatCannotBeWrittenIs74InEverySubcommand) {
                                                             words({"leader", "--watch", election}),
                                                             words({"ping"}),
                                                             words({"ping", "--json"}),
+                                                            words({"config"}),
+                                                            words({"config", "--json"}),
+                                                            words({"leases", path("semaphore")}),
+                                                            words({"status", "--watch", lock()}),
                                                             words({"hold", path("other")}),
                                                             {"--help"},
                                                             {"run", "--help"},

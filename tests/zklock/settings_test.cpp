@@ -25,7 +25,7 @@ class SettingsTest : public testing::Test {
 protected:
     void SetUp() override {
         for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
-                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "XDG_CONFIG_HOME"}) {
+                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "XDG_CONFIG_HOME"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", directory_.c_str(), 1);

@@ -32,6 +32,13 @@ auto async_inspect_lock(Session& session, std::string path, bool up_to_date, Dea
     });
 }
 
+/// LockNames.
+template <class Token>
+auto async_list_lock(Session& session, std::string path, Deadline deadline, Token&& token) {
+    return asio_calls::initiate<LockNames, Token>(
+        token, [&session, path, deadline](auto... last) { list_lock_async(session, path, deadline, last...); });
+}
+
 /// FoundLocks. Without a filter: all.
 template <class Token>
 auto async_find_locks(Session& session, std::string prefix, Deadline deadline, Token&& token) {

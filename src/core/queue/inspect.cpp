@@ -369,6 +369,18 @@ void inspect_lock_async(Session& session, const std::string& path, bool up_to_da
               std::move(done));
 }
 
+LockNames list_lock(Session& session, const std::string& path, Deadline deadline) {
+    return internal::read_names(SessionAccess::core(session), "list_lock", path).get(deadline);
+}
+
+void list_lock_async(Session& session, const std::string& path, Deadline deadline, std::stop_token stop,
+                     std::function<void(Result<LockNames>)> done) {
+    constexpr const char* operation = "list_lock_async";
+    const auto core = SessionAccess::core(session);
+    run_later(core, operation, path, internal::read_names(core, operation, path), deadline, std::move(stop),
+              std::move(done));
+}
+
 std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
                                  std::vector<std::string>* unreadable) {
     auto found = internal::find(SessionAccess::core(session), "find_locks", prefix).get(deadline);

@@ -124,7 +124,55 @@ private:
     std::size_t answered_ = 0;
 };
 
+class NamesReader final : public ReadOp {
+public:
+    NamesReader(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory)
+        : ReadOp(std::move(core), operation, std::move(user_path)), directory_(std::move(directory)) {}
+
+    LockNames names;
+
+private:
+    void begin() override {
+        core().children(directory_,
+                        executed("list", directory_,
+                                 [this](Rc rc, const std::vector<std::string>& children, const NodeStat&, Instant) {
+                                     names = names_in(user_path_, children);
+                                     names.exists = rc == Rc::ok;
+                                     done();
+                                 }));
+    }
+
+    const std::string directory_;
+};
+
 }  // namespace
+
+LockNames names_in(const std::string& user_directory, const std::vector<std::string>& children) {
+    LockNames result;
+    result.path = user_directory;
+    for (const auto& queued : sorted_queue(children, lock_patterns())) {
+        result.participants.push_back(participant_of(user_directory, std::string(queued.name), {}, {}));
+    }
+    mark_holders(result.participants);
+    for (const auto& name : children) {
+        if (parse_queue_name(name, lock_patterns())) continue;
+        if (!is_lease_name(name)) {
+            result.others.push_back(join_path(user_directory, name));
+            continue;
+        }
+        auto lease = participant_of(user_directory, name, {}, {});
+        lease.holder = true;
+        lease.mode = "semaphore";
+        result.participants.push_back(std::move(lease));
+    }
+    return result;
+}
+
+Steps<LockNames> read_names(const std::shared_ptr<SessionCore>& core, const char* operation,
+                            const std::string& user_path) {
+    return found_by(std::make_shared<NamesReader>(core, operation, user_path, core->server_path(user_path, operation)),
+                    &NamesReader::names);
+}
 
 Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
                            const NodeStat& stat) {

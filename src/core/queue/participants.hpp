@@ -20,6 +20,12 @@ std::span<const std::string> lock_patterns();
 Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
                            const NodeStat& stat);
 
+/// The contenders among the children of a directory, as far as their names describe them, and the other children.
+LockNames names_in(const std::string& user_directory, const std::vector<std::string>& children);
+/// Lists one directory.
+Steps<LockNames> read_names(const std::shared_ptr<SessionCore>& core, const char* operation,
+                            const std::string& user_path);
+
 /// Reads the queue in `directory`: lists the children, then reads all their data at the same time. Nodes that vanish in
 /// between are left out. `sync_first`: the server catches up with the leader before.
 Steps<LockView> read_queue(const std::shared_ptr<SessionCore>& core, const char* operation,

@@ -58,6 +58,7 @@ private:
             content->version = stat.version;
             content->children = stat.num_children;
             content->created = stat.czxid;
+            content->created_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
             content->changed = stat.mzxid;
             content->changed_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.mtime_ms));
             content->session_id = stat.ephemeral_owner;

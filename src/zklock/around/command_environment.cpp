@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "zklock/command_line/handed_settings.hpp"
 #include "zklock/report/describe.hpp"
 
 namespace zkrecipes::zklock {
@@ -13,7 +14,7 @@ bool stripped(std::string_view variable) {
     for (const std::string_view name :
          {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
           "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID=",
-          "ZKLOCK_ONCE_PERIOD=", "ZKLOCK_LOST_"}) {
+          "ZKLOCK_ONCE_PERIOD=", "ZKLOCK_LOST_", "ZKLOCK_SETTINGS="}) {
         if (variable.starts_with(name)) return true;
     }
     return false;
@@ -55,6 +56,9 @@ std::vector<std::string> command_environment(const Options& options, const Grant
     result.push_back("ZKLOCK_SESSION_ID=" + hex(grant.session_id()));
     result.push_back("ZKLOCK_SESSION_TIMEOUT_MS=" + std::to_string(session_timeout.count()));
     result.push_back("ZKLOCK_PID=" + std::to_string(::getpid()));
+    HandedSettings handed = options.handed;
+    for (HeldLock& lock : locks_of(options)) handed.held.push_back(std::move(lock));
+    result.push_back(std::string(kSettingsVariable) + "=" + to_text(handed));
     return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include "zklock/around/command_environment.hpp"
 #include "zklock/command_line/duration.hpp"
+#include "zklock/command_line/handed_settings.hpp"
 #include "zklock/process/after_loss.hpp"
 
 namespace zkrecipes::zklock {
@@ -24,6 +25,8 @@ std::vector<std::string> environment_after(const Options& options, const Loss& l
     result.push_back("ZKLOCK_LOST_NODE=" + nodes);
     result.push_back("ZKLOCK_LOST_TOKEN=" + std::to_string(loss.token));
     result.push_back("ZKLOCK_LOST_REASON=" + loss.reason);
+    // Without the lock that was lost.
+    result.push_back(std::string(kSettingsVariable) + "=" + to_text(options.handed));
     return result;
 }
 

@@ -53,7 +53,7 @@ const std::vector<Word> kWords = {
      "Holds a lock until stdin ends or a signal arrives."},
     {"elect", Command::elect, "zklock elect [OPTIONS] ELECTION [--] COMMAND [ARG...]\n", kElectionAndCommand,
      "Runs a command while this candidate is the leader."},
-    {"status", Command::status, "zklock status [--json] LOCK\n", "",
+    {"status", Command::status, "zklock status [--watch] [--json] LOCK\n", "",
      "Shows who holds a lock and who waits for it. Exits with 0 if free, 75 if held."},
     {"ls", Command::ls, "zklock ls [--json] [PREFIX]\n", "", "Lists the locks at and below a path."},
     {"wait", Command::wait, "zklock wait [-w DURATION] LOCK\n", "",
@@ -63,7 +63,13 @@ const std::vector<Word> kWords = {
     {"leader", Command::leader, "zklock leader [--watch] [--json] ELECTION\n", "",
      "Shows the leader and the candidates. Exits with 0, or with 75 if there is no leader."},
     {"ping", Command::ping, "zklock ping [--json]\n", "",
-     "Connects, and shows the server, the session timeout and the client's features."},
+     "Connects, and shows the server, the session timeout and the times of some round trips."},
+    {"top", Command::top, "zklock top [--once | --count N] [--interval DURATION] [--json] [PREFIX]\n", "",
+     "Shows the locks at and below a path, those with the most waiters first, again and again."},
+    {"leases", Command::leases, "zklock leases [--json] LOCK [N]\n", "",
+     "Shows how many leases a semaphore has, or changes the number to N."},
+    {"config", Command::config, "zklock config [--json]\n", "",
+     "Shows the settings of the connection, and from where each of them comes."},
     {"help", Command::help, "zklock help [COMMAND]\n", "", "Shows this help, or the options of a command."},
 };
 

@@ -1,10 +1,12 @@
 #include "zklock/command_line/connection.hpp"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "zklock/command_line/duration.hpp"
 
@@ -62,21 +64,60 @@ std::vector<Auth> read_credentials(const Found& where) {
     }
 }
 
+/// An entry of an access list as it may be shown.
+std::string entry_without_secret(const std::string& entry) {
+    static constexpr const char* kHidden = "(not shown)";
+    static const std::set<std::string> kNoSecrets = {"world", "ip", "auth", "sasl", "x509", "host"};
+    const std::size_t scheme = entry.find(':');
+    if (scheme == std::string::npos) return entry == "open" || entry == "creator" ? entry : kHidden;
+    if (kNoSecrets.contains(entry.substr(0, scheme))) return entry;
+    const std::size_t user = entry.find(':', scheme + 1);
+    const std::size_t permissions = entry.rfind(':');
+    const bool digest = entry.starts_with("digest:") && user != std::string::npos && user < permissions;
+    if (!digest) return entry.substr(0, scheme + 1) + kHidden;
+    return entry.substr(0, user + 1) + kHidden + entry.substr(permissions);
+}
+
+/// For messages: a mistyped word is shown, a mistyped hash is not.
+std::string quoted_entry(const std::string& entry) {
+    return "\"" + (entry.starts_with("digest:") ? entry_without_secret(entry) : entry) + "\"";
+}
+
+std::vector<std::string> entries_of(const std::string& acl) {
+    std::vector<std::string> entries;
+    for (std::size_t begin = 0; begin <= acl.size();) {
+        const std::size_t end = std::min(acl.find(',', begin), acl.size());
+        entries.push_back(acl.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return entries;
+}
+
 Acl parse_entry(const Found& acl, const std::string& entry) {
     const std::size_t first = entry.find(':');
     const std::size_t last = entry.rfind(':');
     if (first == std::string::npos || first == last || first == 0 || last + 1 == entry.size()) {
-        refuse(acl, "\"" + entry + "\" is not open, creator or SCHEME:ID:rwcda");
+        refuse(acl, quoted_entry(entry) + " is not open, creator or SCHEME:ID:rwcda");
     }
     Acl result{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
     for (const char letter : entry.substr(last + 1)) {
         static const std::map<char, int> kLetters = {
             {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
         const auto permission = kLetters.find(letter);
-        if (permission == kLetters.end()) refuse(acl, "\"" + entry + "\": permissions are letters of rwcda");
+        if (permission == kLetters.end()) refuse(acl, quoted_entry(entry) + ": permissions are letters of rwcda");
         result.permissions |= permission->second;
     }
     return result;
+}
+
+const char* names_of(const Options& options, Mode mode) {
+    if (mode != Mode::leader) return options.dialect == Dialect::kazoo ? "kazoo" : "curator";
+    switch (options.layout) {
+        case ElectionLayout::latch: return "latch";
+        case ElectionLayout::selector: return "selector";
+        case ElectionLayout::kazoo: return "kazoo-election";
+    }
+    return "";
 }
 
 }  // namespace
@@ -87,6 +128,7 @@ void read_connection(const Settings& settings, Options& options) {
         const auto found = settings.find(setting.key);
         if (found && found->exit_code != kUsage) options.origins[setting.key] = found->origin;
     }
+    options.handed = settings.to_hand_on();
     read_times(settings, options);
     if (const auto prefix = settings.find("prefix")) options.prefix = read_prefix(*prefix);
     if (const auto acl = settings.find("acl")) options.acl = parse_acl(*acl);
@@ -112,7 +154,7 @@ std::string server_prefix(const Options& options) {
 
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code) {
     if (const auto value = parse_duration(text)) return *value;
-    throw Failure(exit_code, origin + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h)");
+    throw Failure(exit_code, origin + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h, 1d)");
 }
 
 std::vector<Acl> parse_acl(const Found& acl) {
@@ -120,12 +162,32 @@ std::vector<Acl> parse_acl(const Found& acl) {
     if (text == "open") return Acl::open();
     if (text == "creator") return Acl::creator_all();
     std::vector<Acl> result;
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        result.push_back(parse_entry(acl, text.substr(begin, end - begin)));
-        begin = end + 1;
-    }
+    for (const std::string& entry : entries_of(text)) result.push_back(parse_entry(acl, entry));
     return result;
+}
+
+std::string acl_without_secrets(const std::string& acl) {
+    std::string text;
+    for (const std::string& entry : entries_of(acl)) text += (text.empty() ? "" : ",") + entry_without_secret(entry);
+    return text;
+}
+
+std::vector<HeldLock> locks_of(const Options& options) {
+    const std::string servers = options.connect.substr(0, options.connect.find('/'));
+    std::vector<HeldLock> locks;
+    for (const LockSpec& lock : options.locks) {
+        locks.push_back({servers, server_prefix(options) + lock.path, mode_name(lock.mode),
+                         names_of(options, lock.mode), options.leases, ::getpid()});
+    }
+    return locks;
+}
+
+bool excludes(const HeldLock& held, const HeldLock& wanted) {
+    if (held.servers != wanted.servers || held.path != wanted.path || held.names != wanted.names) return false;
+    const bool semaphore = held.mode == "semaphore";
+    if (semaphore != (wanted.mode == "semaphore")) return false;
+    if (semaphore) return held.leases == 1;
+    return held.mode != "shared" || wanted.mode != "shared";
 }
 
 }  // namespace zkrecipes::zklock

@@ -20,5 +20,13 @@ std::string server_prefix(const Options& options);
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code = kUsage);
 /// Parses "open", "creator", or "SCHEME:ID:PERMISSIONS" with letters of "rwcda". Throws Failure.
 std::vector<Acl> parse_acl(const Found& acl);
+/// The access list without what may be a secret: the hashes of passwords in ids of the scheme digest, and ids of
+/// schemes that zklock does not know.
+std::string acl_without_secrets(const std::string& acl);
+
+/// The locks that this zklock holds, or wants to hold.
+std::vector<HeldLock> locks_of(const Options& options);
+/// Whether a zklock that wants `wanted` has to wait until `held` is released.
+bool excludes(const HeldLock& held, const HeldLock& wanted);
 
 }  // namespace zkrecipes::zklock

@@ -22,6 +22,8 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
         seconds = 60;
     } else if (suffix == "h") {
         seconds = 3600;
+    } else if (suffix == "d") {
+        seconds = 86400;
     } else {
         return std::nullopt;
     }

@@ -20,12 +20,12 @@ const char* mode_name(Mode mode) noexcept {
     return "";
 }
 
-std::int32_t parse_lease_count(const std::string& text) {
+std::int32_t parse_lease_count(const std::string& origin, const std::string& text) {
     std::int32_t value = 0;
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error == std::errc() && rest == end && value > 0) return value;
-    usage("-j: \"" + text + "\" is not a number of at least 1");
+    usage(origin + ": \"" + text + "\" is not a number of at least 1 and at most 2147483647");
 }
 
 int parse_exit_code(const std::string& option, const std::string& text) {

@@ -25,8 +25,8 @@ struct LockSpec {
 
 /// Parses the value of -L: PATH, PATH:shared, PATH:rw or PATH:exclusive. Throws Failure.
 LockSpec parse_lock_spec(const std::string& text);
-/// Parses the value of -j. Throws Failure.
-std::int32_t parse_lease_count(const std::string& text);
+/// Parses a number of leases, the value of `origin`. Throws Failure.
+std::int32_t parse_lease_count(const std::string& origin, const std::string& text);
 /// Parses "TERM", "SIGTERM" or "15". Throws Failure.
 int parse_signal(const std::string& text);
 /// Parses a number from 0 to 255. Throws a Failure that names `option`.

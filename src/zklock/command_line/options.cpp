@@ -11,6 +11,7 @@
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
 #include "zklock/command_line/run_options.hpp"
+#include "zklock/command_line/look_options.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/system/result_file.hpp"
 
@@ -27,7 +28,7 @@ public:
         options_.command = word.command;
         app_.formatter(help_formatter(word));
         app_.set_help_flag("-h,--help", "Prints this help");
-        app_.add_flag("--version", version_, "Prints the version; with --json also the client's");
+        app_.add_flag("-V,--version", version_, "Prints the version; with --json also the client's");
         app_.add_flag("-v,--verbose", options_.verbose, "Prints more; twice: every step");
         app_.add_flag("-q,--quiet", options_.quiet, "Prints only errors in the command line");
         app_.add_flag("--json", options_.json, "Prints JSON");
@@ -94,7 +95,7 @@ private:
             usage(line.without_value + " needs a value: " + line.without_value + " " +
                   find(line.without_value)->get_type_name());
         }
-        const std::size_t most = word_.command == Command::ping ? 0 : 1;
+        const std::size_t most = most_operands(word_.command);
         if (!runs() && line.operands.size() > most) {
             refuse_and_show("\"" + words[line.operands[most]] + "\" is one argument too many for zklock " + word_.text);
         }
@@ -113,17 +114,16 @@ private:
         if (runs()) add_run_options();
         run_options_.add_to(app_, command);
         if (command == Command::elect) add_election_options();
-        if (command == Command::leader)
-            app_.add_flag("--watch", options_.watch, "Keeps running and prints each change");
         if (command == Command::wait) {
             app_.add_option("-w,--timeout,--wait", wait_, "Gives up after DURATION")->type_name("DURATION");
         }
-        if (command == Command::break_lock) add_break_options();
-        if (command == Command::ls) app_.add_flag("--complete", options_.names_only)->group("");
+        look_.add(app_, options_);
         if (runs()) {
             app_.prefix_command();
-        } else if (command != Command::ping) {
-            app_.add_option("LOCK", options_.lock, command == Command::ls ? "Path to search" : "Path of the lock");
+        } else if (most_operands(command) > 0) {
+            const bool searches = command == Command::ls || command == Command::top;
+            app_.add_option("LOCK", options_.lock, searches ? "Path to search" : "Path of the lock");
+            look_.add_operands(app_, options_);
         }
     }
 
@@ -207,13 +207,6 @@ private:
             ->type_name("DURATION");
     }
 
-    void add_break_options() {
-        app_.add_flag("--holder", options_.break_holder, "Removes the holder");
-        app_.add_flag("--all", options_.break_all, "Removes the holder and all waiters");
-        app_.add_option("--node", options_.break_node, "Removes exactly this node")->type_name("NODE");
-        app_.add_flag("--yes", options_.yes, "Does not ask for confirmation");
-    }
-
     /// Takes the words after the options: LOCK [--] COMMAND, or LOCK -c STRING as in flock.
     void take_command(std::vector<std::string> rest, const CommandLine& line) {
         const bool dashes = !rest.empty() && rest.front() == "--";
@@ -277,17 +270,15 @@ private:
     void finish() {
         const Command command = options_.command;
         options_.color = !no_color_ && !std::getenv("NO_COLOR");
-        if (command == Command::ls && options_.lock.empty()) options_.lock = "/";
+        const bool searches = command == Command::ls || command == Command::top;
+        if (searches && options_.lock.empty()) options_.lock = "/";
         if (command == Command::run || command == Command::hold) take_locks();
         if (command == Command::elect) take_election();
-        if (command != Command::ping && !options_.together) {
+        if (most_operands(command) > 0 && !options_.together) {
             if (options_.lock.empty()) refuse_and_show("the lock is missing");
             check_lock(options_.lock);
         }
-        if (command == Command::break_lock &&
-            int{options_.break_holder} + int{options_.break_all} + int{!options_.break_node.empty()} != 1) {
-            refuse_and_show("break needs exactly one of --holder, --node and --all");
-        }
+        if (const std::string problem = look_.take(options_); !problem.empty()) refuse_and_show(problem);
         if (given("--conflict-exit-code")) options_.conflict_exit_code = parse_exit_code("-E", conflict_);
         if (given("--lost-exit-code")) options_.lost_exit_code = parse_exit_code("--lost-exit-code", lost_);
         if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
@@ -316,7 +307,7 @@ private:
             if (options_.dialect == Dialect::kazoo) {
                 usage("-j cannot be combined with --dialect kazoo: kazoo's semaphore uses other nodes");
             }
-            options_.leases = parse_lease_count(count_);
+            options_.leases = parse_lease_count("-j", count_);
             mode = Mode::semaphore;
         }
         options_.locks = {{options_.lock, mode}};
@@ -399,6 +390,10 @@ private:
         for (const auto& [key, value] : settings_) {
             if (app_.get_option("--" + key)->count() > 0) given[key] = value;
         }
+        if (options_.command == Command::config) {
+            options_.given_settings = std::move(given);  // the command shows them even if one of them is wrong
+            return;
+        }
         read_connection(Settings(std::move(given)), options_);
         if (options_.kill_after && *options_.kill_after >= options_.session_timeout / 2) {
             usage("--kill-after must be less than half the session timeout (" +
@@ -411,6 +406,7 @@ private:
     Options& options_;
     CLI::App app_;
     RunOptions run_options_;
+    LookOptions look_;
     std::map<std::string, std::string> settings_;
     std::vector<std::string> meta_, set_;
     std::string count_, dialect_, layout_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_,

@@ -14,6 +14,7 @@
 
 #include "zklock/command_line/exit_codes.hpp"
 #include "zklock/command_line/lock_spec.hpp"
+#include "zklock/command_line/settings.hpp"
 #include "zklock/process/supervisor.hpp"
 
 namespace zkrecipes::zklock {
@@ -27,7 +28,7 @@ struct Failure : std::runtime_error {
     const char* outcome;
 };
 
-enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, help, version };
+enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, leases, top, help, version };
 enum class Progress { automatic, never, always };
 
 struct Options {
@@ -43,6 +44,8 @@ struct Options {
     std::vector<Acl> acl = Acl::open();
     /// The places of settings from the environment or a file, by key, for later error messages.
     std::map<std::string, std::string> origins;
+    HandedSettings handed;  ///< for the zklocks that the command starts; `held` without the own locks
+    std::map<std::string, std::string> given_settings;  ///< Command::config: those of the command line, by key
 
     // The lock.
     std::string lock;             ///< ls: the path to search; of a set: all locks, for messages
@@ -76,6 +79,10 @@ struct Options {
     std::string events;       ///< a descriptor or a file; empty: none
     std::string result;
 
+    unsigned pictures = 0;                ///< top: how many; 0: until a signal arrives
+    Nanoseconds interval{2'000'000'000};  ///< top: between two pictures
+    std::int32_t new_leases = 0;          ///< leases: the number to store; 0: only shows it
+
     // break
     bool break_holder = false;
     bool break_all = false;
@@ -88,7 +95,7 @@ struct Options {
     bool json = false;
     bool color = true;
     bool names_only = false;  ///< ls --complete
-    bool watch = false;       ///< leader: until a signal arrives
+    bool watch = false;       ///< leader, status: until a signal arrives
     Progress progress = Progress::automatic;
 };
 

@@ -5,11 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
+#include <stdexcept>
+#include <system_error>
 
 #include "zklock/command_line/options.hpp"
 #include "zklock/system/unique_fd.hpp"
@@ -77,15 +84,123 @@ UniqueFd take_over(int fd) {
     return taken;
 }
 
+using boost::json::object;
+
+std::string text_of(const object& from, const char* member) {
+    return std::string(from.at(member).as_string());  // throws if it is missing
+}
+
+HeldLock held_lock(const object& from) {
+    return {text_of(from, "servers"),
+            text_of(from, "path"),
+            text_of(from, "mode"),
+            text_of(from, "names"),
+            from.at("leases").to_number<std::int32_t>(),
+            from.at("pid").to_number<pid_t>()};
+}
+
+HandedSettings parse(const std::string& text) {
+    const boost::json::value value = boost::json::parse(text);
+    const object& all = value.as_object();
+    if (all.at("v") != 1) throw std::invalid_argument("version");
+    HandedSettings handed;
+    for (const auto& [key, setting] : all.at("settings").as_object()) {
+        std::string content(setting.as_string());
+        if (!may_be_handed(key, content)) throw std::invalid_argument("setting");
+        handed.values[key] = std::move(content);
+    }
+    for (const boost::json::value& one : all.at("held").as_array()) handed.held.push_back(held_lock(one.as_object()));
+    return handed;
+}
+
+/// Only lists that everybody may know, and that need no credentials: those are not handed on.
+bool is_public(const std::string& acl) {
+    std::istringstream entries(acl);
+    for (std::string entry; std::getline(entries, entry, ',');) {
+        if (entry != "open" && !entry.starts_with("world:") && !entry.starts_with("ip:")) return false;
+    }
+    return true;
+}
+
+/// A descriptor, as in --config <(...), is not the same file in another process.
+bool is_lasting(const std::string& file) {
+    struct stat status {};
+    for (const char* const descriptors : {"/dev/fd/", "/dev/stdin", "/proc/"}) {
+        if (file.starts_with(descriptors)) return false;
+    }
+    return file.starts_with('/') && ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
 }  // namespace
 
-Settings::Settings(std::map<std::string, std::string> options) : options_(std::move(options)) {
-    if (const auto config = find("config")) read_file(config->value, true);
+std::optional<SettingKind> kind_of_setting(const std::string& key) {
+    static const std::map<std::string, SettingKind> kKinds = {
+        {"connect", SettingKind::text},         {"prefix", SettingKind::text},
+        {"session-timeout", SettingKind::text}, {"connect-timeout", SettingKind::text},
+        {"auth-file", SettingKind::file},       {"acl", SettingKind::access_list},
+        {"config", SettingKind::file},          {"tls-ca", SettingKind::file},
+        {"tls-cert", SettingKind::file},        {"tls-key", SettingKind::file}};
+    const auto kind = kKinds.find(key);
+    return kind == kKinds.end() ? std::nullopt : std::optional(kind->second);
+}
+
+std::string absolute_file(const std::string& name) {
+    if (name.empty() || name.starts_with("fd:")) return name;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(name, error);
+    return error ? name : path.lexically_normal().string();
+}
+
+HandedSettings handed_settings() {
+    const char* const text = std::getenv(kSettingsVariable);
+    if (!text || !*text) return {};
+    try {
+        return parse(text);
+    } catch (const std::exception&) {
+        throw Failure(kConfig, std::string(kSettingsVariable) +
+                                   ": this zklock cannot read it: only zklock sets this variable, for its command. If "
+                                   "another version did so, unset the variable and use options");
+    }
+}
+
+std::string to_text(const HandedSettings& handed) {
+    object settings;
+    for (const auto& [key, value] : handed.values) settings[key] = value;
+    boost::json::array held;
+    for (const HeldLock& lock : handed.held) {
+        held.push_back(object{{"servers", lock.servers},
+                              {"path", lock.path},
+                              {"mode", lock.mode},
+                              {"names", lock.names},
+                              {"leases", lock.leases},
+                              {"pid", lock.pid}});
+    }
+    return boost::json::serialize(object{{"v", 1}, {"settings", std::move(settings)}, {"held", std::move(held)}});
+}
+
+bool may_be_handed(const std::string& key, const std::string& value) {
+    static const std::vector<std::string> kKeys = {"connect",         "prefix", "session-timeout",
+                                                   "connect-timeout", "tls-ca", "tls-cert"};
+    if (key == "acl") return is_public(value);
+    if (key == "config") return is_lasting(value);
+    return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+Settings::Settings(std::map<std::string, std::string> options)
+    : options_(std::move(options)), handed_(handed_settings()) {
+    if (const auto config = find("config")) {
+        read_file(config->value, true);
+        const auto handed = handed_.values.find("config");
+        const bool same = handed != handed_.values.end() && handed->second == absolute_file(config->value);
+        // Otherwise the outer zklock would choose the servers for a zklock that names a file with others.
+        if (config->exit_code == kUsage || !same) own_files_ = files_.size();
+    }
     if (const std::string user = user_file(); !user.empty()) read_file(user, false);
     read_file("/etc/zklock.conf", false);
 }
 
 void Settings::read_file(const std::string& path, bool must_exist) {
+    looked_for_.push_back({path});
     if (!must_exist && is_missing(path)) return;
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     std::string text;
@@ -96,6 +211,7 @@ void Settings::read_file(const std::string& path, bool must_exist) {
                           "lock would protect nothing");
     }
     files_.emplace_back(path, read_config(text, path));
+    looked_for_.back().read = true;
 }
 
 std::optional<Found> Settings::find(const std::string& key) const {
@@ -106,12 +222,35 @@ std::optional<Found> Settings::find(const std::string& key) const {
             if (const std::string value = environment(name); !value.empty()) return Found{value, name};
         }
     }
-    for (const auto& [path, values] : files_) {
+    if (auto own = find_in_files(key, 0, own_files_)) return own;
+    if (const auto handed = handed_.values.find(key); handed != handed_.values.end()) {
+        return Found{handed->second, std::string(kSettingsVariable) + ": " + key};
+    }
+    return find_in_files(key, own_files_, files_.size());
+}
+
+std::optional<Found> Settings::find_in_files(const std::string& key, std::size_t begin, std::size_t end) const {
+    for (std::size_t i = begin; i < end; ++i) {
+        const auto& [path, values] = files_[i];
         if (const auto found = values.find(key); found != values.end()) {
-            return Found{found->second.text, at_line(path, found->second.line) + ": " + key};
+            const int line = found->second.line;
+            return Found{found->second.text, at_line(path, line) + ": " + key, kConfig, path, line};
         }
     }
     return std::nullopt;
+}
+
+HandedSettings Settings::to_hand_on() const {
+    HandedSettings result;
+    result.held = handed_.held;
+    for (const Setting& setting : kSettings) {
+        const auto found = find(setting.key);
+        if (!found) continue;
+        const bool file = kind_of_setting(setting.key) == SettingKind::file;
+        std::string value = file ? absolute_file(found->value) : found->value;
+        if (may_be_handed(setting.key, value)) result.values[setting.key] = std::move(value);
+    }
+    return result;
 }
 
 std::vector<Auth> read_auth_file(const std::string& where) {

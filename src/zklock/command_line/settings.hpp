@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,27 +22,80 @@ struct Setting {
 };
 extern const std::vector<Setting> kSettings;
 
+/// What a setting contains.
+enum class SettingKind {
+    text,        ///< no secret
+    file,        ///< the name of a file, which may contain a secret
+    access_list  ///< may contain hashes of passwords
+};
+/// Empty for a setting that no rule knows: its value must not be shown.
+std::optional<SettingKind> kind_of_setting(const std::string& key);
+/// The absolute path of a file that a setting names; "fd:N" stays as it is.
+std::string absolute_file(const std::string& name);
+
 /// A value and its origin, for error messages: "--key", a variable, or "FILE, line N: key".
 struct Found {
     std::string value;
     std::string origin;
     int exit_code = kConfig;  ///< if the value is wrong; kUsage for the command line
+    std::string file = {};    ///< if it comes from a file: its path as given, and the line
+    int line = 0;
 };
 
-/// Finds settings in the order: options, environment, --config, user's file, system's file. Each setting is looked up
-/// separately: for example a file names the servers, and the environment provides the rest.
+/// The variable by which a zklock hands its settings to the zklocks that its command starts. It contains no secrets and
+/// no name of a file with credentials.
+inline constexpr const char* kSettingsVariable = "ZKLOCK_SETTINGS";
+
+/// A lock that a zklock holds while its command runs.
+struct HeldLock {
+    std::string servers;      ///< the connect string without its path
+    std::string path;         ///< on these servers, with all prefixes
+    std::string mode;         ///< "exclusive", "shared", "semaphore" or "leader"
+    std::string names;        ///< the form of the node names: only equal ones exclude each other
+    std::int32_t leases = 0;  ///< of a semaphore
+    pid_t pid = 0;            ///< of the zklock
+};
+
+struct HandedSettings {
+    std::map<std::string, std::string> values;  ///< by key
+    std::vector<HeldLock> held;                 ///< by the outer zklocks, the outermost first
+};
+
+/// Reads the variable. Throws Failure 78 if no zklock has written it.
+HandedSettings handed_settings();
+/// The text of the variable.
+std::string to_text(const HandedSettings& handed);
+/// Whether the value of this setting may be handed to the command.
+bool may_be_handed(const std::string& key, const std::string& value);
+
+/// Finds settings in the order: options, environment, ZKLOCK_SETTINGS, --config, user's file, system's file. A file
+/// that this zklock has chosen itself precedes ZKLOCK_SETTINGS. Each setting is looked up separately: for example a
+/// file names the servers, and the environment provides the rest.
 class Settings {
 public:
     /// `options`: the settings of the command line, by key. Throws Failure 78 if an existing file cannot be read: if it
     /// were ignored, the next file would choose the servers.
     explicit Settings(std::map<std::string, std::string> options);
     std::optional<Found> find(const std::string& key) const;
+    /// What the zklocks that the command starts are given.
+    HandedSettings to_hand_on() const;
+
+    struct File {
+        std::string path;
+        bool read = false;  ///< false: it is missing
+    };
+    /// The configuration files in the order of precedence.
+    const std::vector<File>& files() const noexcept { return looked_for_; }
 
 private:
     void read_file(const std::string& path, bool must_exist);
+    std::optional<Found> find_in_files(const std::string& key, std::size_t begin, std::size_t end) const;
 
     std::map<std::string, std::string> options_;
+    HandedSettings handed_;
     std::vector<std::pair<std::string, std::map<std::string, ConfigValue>>> files_;
+    std::size_t own_files_ = 0;  // how many of them precede handed_
+    std::vector<File> looked_for_;
 };
 
 /// Reads "scheme:credential" lines from a file that only its owner may read, or from "fd:N". Throws Failure.

@@ -222,8 +222,7 @@ void LockSession::explain(const Error& error) {
     if (agreed == 0 || agreed == options_.leases) throw failure_of(error, options_);
     throw Failure(kBadData, options_.lock + " has " + std::to_string(agreed) + " leases, not " +
                                 std::to_string(options_.leases) + ": use -j " + std::to_string(agreed) +
-                                ". To change the number, delete " + options_.lock +
-                                "/leases while zklock status shows no holder");
+                                ". To change the number, use zklock leases " + options_.lock + " N");
 }
 
 std::string LockSession::holder_in_words() {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+
+#include <zkrecipes/inspect.hpp>
+
 #include "zklock/command_line/options.hpp"
 #include "zklock/report/console.hpp"
 
@@ -9,6 +13,8 @@ namespace zkrecipes::zklock {
 // Error.
 
 int status_command(const Options& options, Console& console);
+/// What status prints of a lock.
+std::string picture_of(const LockView& lock, const Options& options);
 int ls_command(const Options& options, Console& console);
 int wait_command(const Options& options, Console& console);
 int break_command(const Options& options, Console& console);

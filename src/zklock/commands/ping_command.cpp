@@ -1,6 +1,10 @@
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/value_from.hpp>
+#include <cstdio>
+#include <vector>
 #include <zkrecipes/inspect.hpp>
+#include <zkrecipes/read_node.hpp>
 #include <zkrecipes/version.hpp>
 
 #include "zklock/command_line/duration.hpp"
@@ -10,18 +14,76 @@
 #include "zklock/report/events.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
+#include "zklock/system/boot_clock.hpp"
 #include "zklock/system/reachability.hpp"
 
 namespace zkrecipes::zklock {
+namespace {
+
+/// The times of some requests that were sent one after the other, shortest first. Never empty.
+struct RoundTrips {
+    static constexpr std::size_t kMost = 5;
+    static constexpr std::chrono::seconds kWithin{2};  // a slow server is asked less often
+
+    std::vector<Nanoseconds> times;
+
+    Nanoseconds median() const { return times[times.size() / 2]; }
+};
+
+RoundTrips measure(Session& session, Fresh fresh) {
+    RoundTrips result;
+    const Instant begin = BootClock::now();
+    do {
+        const Instant sent = BootClock::now();
+        try {
+            read_node(session, "/", fresh, ReadOnlySession::answer_by());
+        } catch (const Error& error) {
+            if (error.errc() == Errc::unreachable) {
+                throw Failure(kUnavailable, "connected to " + session.info().server +
+                                                ", but no ZooKeeper server answered a request in time: look at the "
+                                                "log of the servers");
+            }
+            if (error.errc() != Errc::no_permission) throw;  // that is an answer, too
+        }
+        result.times.push_back(BootClock::now() - sent);
+    } while (result.times.size() < RoundTrips::kMost && BootClock::now() - begin < RoundTrips::kWithin);
+    std::sort(result.times.begin(), result.times.end());
+    return result;
+}
+
+std::int64_t in_us(Nanoseconds duration) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+}
+
+boost::json::object to_json(const RoundTrips& trips) {
+    return {{"count", trips.times.size()},
+            {"min", in_us(trips.times.front())},
+            {"median", in_us(trips.median())},
+            {"max", in_us(trips.times.back())}};
+}
+
+std::string in_words(const RoundTrips& trips) {
+    const auto ms = [](Nanoseconds duration) { return static_cast<double>(in_us(duration)) / 1000; };
+    char text[128];
+    std::snprintf(text, sizeof text, "%.2f ms (median of %zu; %.2f to %.2f ms)", ms(trips.median()), trips.times.size(),
+                  ms(trips.times.front()), ms(trips.times.back()));
+    return text;
+}
+
+}  // namespace
 
 int ping_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
     const SessionInfo info = servers.session().info();
+    const RoundTrips server = measure(servers.session(), Fresh::no);
+    const RoundTrips leader = measure(servers.session(), Fresh::yes);
     if (options.json) {
         print(dump({{"v", 1},
                     {"server", info.server},
                     {"session", hex(info.session_id)},
                     {"session_timeout_ms", info.timeout.count()},
+                    {"round_trip_us", to_json(server)},
+                    {"leader_round_trip_us", to_json(leader)},
                     {"client_version", client_version()},
                     {"features", boost::json::value_from(features())}}) +
               "\n");
@@ -29,6 +91,8 @@ int ping_command(const Options& options, Console& console) {
         std::string text = "connected to " + info.server + ", session " + hex(info.session_id) + ", session timeout " +
                            format_duration(info.timeout) + ", client " + client_version();
         for (const std::string& feature : features()) text += " +" + feature;
+        text += "\nround trip to this server: " + in_words(server);
+        text += "\nround trip to the leader:  " + in_words(leader);
         print(text + "\n");
     }
     return kOk;

@@ -7,11 +7,16 @@
 
 namespace zkrecipes::zklock {
 
-ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {
+bool await_connection(Session& session, const Options& options, std::stop_token stop) {
     const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
-    if (session_.wait_connected(deadline)) return;
+    if (session.wait_connected(deadline, stop)) return true;
+    if (stop.stop_requested()) return false;
     throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
                                     ": " + printable(why_no_answer(options.connect)));
+}
+
+ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {
+    await_connection(session_, options);
 }
 
 }  // namespace zkrecipes::zklock

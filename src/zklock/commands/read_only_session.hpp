@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <stop_token>
 
 #include <zkrecipes/session.hpp>
 
@@ -8,6 +8,10 @@
 #include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
+
+/// Waits until the session is connected, at most for --connect-timeout. Returns false if a stop is requested before.
+/// Throws Failure and Error.
+bool await_connection(Session& session, const Options& options, std::stop_token stop = {});
 
 /// A session for commands that only read. It is connected when the constructor returns. Throws Failure and Error.
 class ReadOnlySession {

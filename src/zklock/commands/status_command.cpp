@@ -30,29 +30,32 @@ void tell_what_is_missing(const Options& options, Console& console, Session& ses
 
 }  // namespace
 
+std::string picture_of(const LockView& lock, const Options& options) {
+    const auto now = std::chrono::system_clock::now();
+    const bool color = options.color && ::isatty(STDOUT_FILENO);
+    const std::string state = state_of(lock);
+    const char* const begin = holders(lock).empty() ? "\x1b[32m" : "\x1b[33m";
+    std::string text = lock.path + ": " + (color ? begin + state + "\x1b[0m" : state) + "\n";
+    for (const Participant& holder : holders(lock)) text += block(holder, "  holder   ", now);
+    int position = 0;
+    for (const Participant& waiter : waiters(lock)) {
+        text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
+    }
+    return text;
+}
+
 int status_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
     const LockStatus status = read_lock_status(servers.session(), options.lock, ReadOnlySession::answer_by());
     const LockView& view = status.lock;
-    const auto now = std::chrono::system_clock::now();
-    const bool held = !holders(view).empty();
     if (options.json) {
-        boost::json::object object = to_json(view, now);
+        boost::json::object object = to_json(view, std::chrono::system_clock::now());
         object["once"] = run_json(status);
         print(dump(object) + "\n");
     } else if (!options.quiet) {
-        const bool color = options.color && ::isatty(STDOUT_FILENO);
-        const std::string state = state_of(view);
-        std::string text = options.lock + ": " + (color ? (held ? "\x1b[33m" : "\x1b[32m") + state + "\x1b[0m" : state);
-        text += "\n";
-        for (const Participant& holder : holders(view)) text += block(holder, "  holder   ", now);
-        int position = 0;
-        for (const Participant& waiter : waiters(view)) {
-            text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
-        }
-        print(text + run_line(status));
+        print(picture_of(view, options) + run_line(status));
     }
-    return held ? kBusy : kOk;
+    return holders(view).empty() ? kOk : kBusy;
 }
 
 int ls_command(const Options& options, Console& console) {

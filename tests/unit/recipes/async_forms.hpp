@@ -47,6 +47,9 @@ inline std::string text(const LockView& view) {
     return view.path + (view.semaphore ? " semaphore of " + text(view.leases) : "") + text(view.participants);
 }
 inline std::string text(const std::string& value) { return value; }
+inline std::string text(const LockNames& names) {
+    return names.path + text(names.participants) + " others " + text(names.others);
+}
 inline std::string text(const FoundLocks& found) { return text(found.locks) + " hidden " + text(found.unreadable); }
 inline std::string text(const GroupMembers& members) {
     std::string out;
@@ -186,6 +189,11 @@ inline std::vector<Form> forms() {
             "inspect_lock", [](World& w, Deadline d) { return inspect_lock(w.session, "/semaphore", d); },
             [](World& w, Deadline d, std::stop_token s, auto done) {
                 inspect_lock_async(w.session, "/semaphore", true, d, s, done);
+            }),
+        form<LockNames>(
+            "list_lock", [](World& w, Deadline d) { return list_lock(w.session, "/lock", d); },
+            [](World& w, Deadline d, std::stop_token s, auto done) {
+                list_lock_async(w.session, "/lock", d, s, done);
             }),
         form<FoundLocks>(
             "find_locks",

@@ -53,6 +53,38 @@ protected:
     }
 };
 
+TEST_F(InspectTest, TheNamesInOneDirectoryAreListedByOneRequest) {
+    const auto listed = [&](const std::string& path) {
+        LockNames names;
+        EXPECT_EQ(served([&] { names = list_lock(*session, path, Deadline::never()); }), "ok");
+        return names;
+    };
+    const auto shown = [](const LockNames& names) {
+        std::vector<std::string> out;
+        for (const auto& one : names.participants) out.push_back((one.holder ? "*" : "") + one.path + " " + one.mode);
+        return out;
+    };
+    EXPECT_FALSE(listed("/l").exists);
+    put("/l");
+    put("/l/" + lock_node("__WRIT__", 3), "data");
+    put("/l/" + lock_node("__READ__", 2), "data");
+    put("/l/" + lock_node("__READ__", 1), "data");
+    put("/l/deeper");
+    put("/s");
+    put("/s/leases", "2");
+    put("/s/leases/" + lock_node("lease-", 1), "data");
+    const auto lock = listed("/l");
+    EXPECT_TRUE(lock.exists);
+    EXPECT_THAT(shown(lock), ElementsAre("*/l/" + lock_node("__READ__", 1) + " shared",
+                                         "*/l/" + lock_node("__READ__", 2) + " shared",
+                                         "/l/" + lock_node("__WRIT__", 3) + " exclusive"));
+    EXPECT_THAT(lock.others, ElementsAre("/l/deeper"));
+    EXPECT_EQ(lock.participants.front().raw, "") << "their data are not read";
+    EXPECT_THAT(shown(listed("/s/leases")), ElementsAre("*/s/leases/" + lock_node("lease-", 1) + " semaphore"));
+    EXPECT_THAT(listed("/s").others, ElementsAre("/s/leases"));
+    EXPECT_THAT(listed("/").others, ::testing::UnorderedElementsAre("/l", "/s"));
+}
+
 TEST_F(InspectTest, AQueueInItsOrderWithThoseWhoHold) {
     EXPECT_FALSE(inspected("/l").exists);
     put("/l");

@@ -1,0 +1,147 @@
+#include "zklock/look/config_command.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <zkrecipes/testenv/scratch.hpp>
+
+#include "options_fixture.hpp"
+#include "zklock/command_line/connection.hpp"
+#include "zklock/command_line/settings.hpp"
+#include "zklock/parsed_json.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ConfigTest : public OptionsTest {
+protected:
+    void SetUp() override {
+        OptionsTest::SetUp();
+        ::unsetenv("ZKLOCK_CONNECT");
+    }
+
+    std::string write(const std::string& name, const std::string& text) {
+        const std::string path = scratch_ / name;
+        std::ofstream(path) << text;
+        ::chmod(path.c_str(), 0600);
+        return path;
+    }
+
+    struct Shown {
+        int code = 0;
+        std::string out, error;
+    };
+    static Shown config(std::vector<const char*> arguments = {}) {
+        arguments.insert(arguments.begin(), "config");
+        Shown shown;
+        testing::internal::CaptureStdout();
+        try {
+            shown.code = config_command(parse(arguments));
+        } catch (const Failure& failure) {
+            shown.code = failure.code;
+            shown.error = failure.what();
+        }
+        shown.out = testing::internal::GetCapturedStdout();
+        return shown;
+    }
+    static Json json(std::vector<const char*> arguments = {}) {
+        arguments.push_back("--json");
+        return Json::parse(config(std::move(arguments)).out)["settings"];
+    }
+
+    const testenv::Scratch scratch_;
+};
+
+TEST_F(ConfigTest, EachSettingIsShownWithThePlaceItComesFrom) {
+    const std::string auth = write("auth", "digest:ops:secret\n");
+    const std::string file = write("c.conf", "# ensemble\nconnect = zk1:1,zk2:1\nprefix = /file\nauth-file = " + auth);
+    ::setenv("ZKLOCK_PREFIX", "/env", 1);
+    const Shown shown = config({"--config", file.c_str(), "--session-timeout", "30"});
+    EXPECT_EQ(shown.code, 0) << shown.error;
+    EXPECT_THAT(shown.out, testing::ContainsRegex("connect +zk1:1,zk2:1 +" + file + ", line 2\n"));
+    EXPECT_THAT(shown.out, testing::ContainsRegex("prefix +/env +ZKLOCK_PREFIX\n"));
+    EXPECT_THAT(shown.out, testing::ContainsRegex("session-timeout +30 +--session-timeout\n"));
+    EXPECT_THAT(shown.out, testing::ContainsRegex("connect-timeout +10s +default\n"));
+    EXPECT_THAT(shown.out, testing::ContainsRegex("auth-file +" + auth + " +" + file + ", line 4\n"));
+    EXPECT_THAT(shown.out, HasSubstr("  " + file + "\n"));
+    EXPECT_THAT(shown.out, HasSubstr("  /nonexistent/.config/zklock.conf (missing)\n"));
+
+    const Json all = json({"--config", file.c_str(), "--session-timeout", "30"});
+    EXPECT_EQ(all["connect"]["source"], "file");
+    EXPECT_EQ(all["connect"]["file"], file);
+    EXPECT_EQ(all["connect"]["line"], 2);
+    EXPECT_EQ(all["prefix"]["source"], "environment");
+    EXPECT_EQ(all["prefix"]["variable"], "ZKLOCK_PREFIX");
+    EXPECT_EQ(all["session-timeout"]["source"], "option");
+    EXPECT_EQ(all["session-timeout"]["option"], "--session-timeout");
+    EXPECT_EQ(all["acl"]["source"], "default");
+    EXPECT_EQ(all["acl"]["value"], "open");
+}
+
+TEST_F(ConfigTest, SecretsAreNotShown) {
+    const std::string auth = write("auth", "digest:ops:secret\n");
+    ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
+    const char* const acl = "digest:ops:HASH=:rwcda,ip:10.0.0.0/8:r,mine:HASH:r";
+    for (const Shown& shown : {config({"--auth-file", auth.c_str(), "--acl", acl}),
+                               config({"--json", "--auth-file", auth.c_str(), "--acl", acl})}) {
+        EXPECT_EQ(shown.code, 0) << shown.error;
+        EXPECT_THAT(shown.out, HasSubstr("digest:ops:(not shown):rwcda,ip:10.0.0.0/8:r,mine:(not shown)"));
+        EXPECT_THAT(shown.out, HasSubstr(auth));
+        EXPECT_THAT(shown.out, AllOf(Not(HasSubstr("HASH")), Not(HasSubstr("secret"))));
+    }
+    for (const char* wrong : {"digest:ops:HASH=", "digest:ops:HASH=:xyz", "digest:HASH", "HASH"}) {
+        const Shown shown = config({"--acl", wrong});
+        EXPECT_EQ(shown.code, 64) << wrong;
+        EXPECT_THAT(shown.out, Not(HasSubstr("HASH"))) << wrong;
+        if (std::string(wrong) != "HASH") {
+            EXPECT_THAT(shown.error, Not(HasSubstr("HASH"))) << wrong;
+        }
+    }
+}
+
+TEST_F(ConfigTest, FilesAreShownWithTheirWholePath) {
+    ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
+    write("auth", "digest:ops:secret\n");
+    write("c.conf", "auth-file = ./auth\n");
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(scratch_.path());
+    const Json all = json({"--config", "c.conf"});
+    std::filesystem::current_path(before);
+    EXPECT_EQ(all["auth-file"]["value"], scratch_ / "auth");
+    EXPECT_EQ(all["auth-file"]["file"], scratch_ / "c.conf");
+    EXPECT_EQ(all["config"]["value"], scratch_ / "c.conf");
+}
+
+TEST_F(ConfigTest, WhatIsWrongIsSaidAfterTheSettings) {
+    Shown shown = config();
+    EXPECT_EQ(shown.code, 78);
+    EXPECT_THAT(shown.out, HasSubstr("connect          (not set)\n"));
+    EXPECT_THAT(shown.error, HasSubstr("no ZooKeeper servers are configured"));
+    const std::string file = write("c.conf", "connect = zk:1\nsession-timeout = soon\n");
+    shown = config({"--config", file.c_str()});
+    EXPECT_EQ(shown.code, 78);
+    EXPECT_THAT(shown.out, HasSubstr("soon"));
+    EXPECT_THAT(shown.error, HasSubstr(file + ", line 2: session-timeout: \"soon\" is not a duration"));
+    EXPECT_EQ(refusal({"config", "/l"}).first, 64);
+}
+
+TEST_F(ConfigTest, SettingsOfAnOuterZklockAreShownAsSuch) {
+    ::setenv("ZKLOCK_SETTINGS", R"({"v":1,"settings":{"connect":"outer:1"},"held":[]})", 1);
+    EXPECT_THAT(config().out, HasSubstr("outer:1    ZKLOCK_SETTINGS, of an outer zklock\n"));
+    const Json all = json();
+    EXPECT_EQ(all["connect"]["source"], "environment");
+    EXPECT_EQ(all["connect"]["variable"], "ZKLOCK_SETTINGS");
+}
+
+TEST_F(ConfigTest, EverySettingSaysWhetherItMayBeShown) {
+    for (const Setting& setting : kSettings) EXPECT_TRUE(kind_of_setting(setting.key)) << setting.key;
+    EXPECT_FALSE(kind_of_setting("something-new"));
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock

@@ -1,0 +1,169 @@
+// What a zklock hands to the zklocks that its command starts.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <zkrecipes/testenv/scratch.hpp>
+
+#include "options_fixture.hpp"
+#include "zklock/command_line/connection.hpp"
+#include "zklock/command_line/settings.hpp"
+#include "zklock/parsed_json.hpp"
+
+namespace zkrecipes::zklock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+class NestedTest : public OptionsTest {
+protected:
+    void SetUp() override {
+        OptionsTest::SetUp();
+        ::unsetenv("ZKLOCK_CONNECT");
+    }
+    /// Sets the variable as the command of a zklock with these arguments finds it.
+    static void hand_on(std::vector<const char*> arguments) {
+        const Options options = parse(std::move(arguments));
+        HandedSettings handed = options.handed;
+        for (HeldLock& lock : locks_of(options)) handed.held.push_back(std::move(lock));
+        ::setenv(kSettingsVariable, to_text(handed).c_str(), 1);
+    }
+    std::string write(const std::string& name, const std::string& text) const {
+        const std::string path = scratch_ / name;
+        std::ofstream(path) << text;
+        ::chmod(path.c_str(), 0600);
+        return path;
+    }
+    /// Whether a zklock with these arguments waits for a lock of an outer one.
+    static bool waits_for_itself(std::vector<const char*> arguments) {
+        const Options options = parse(std::move(arguments));
+        for (const HeldLock& held : options.handed.held) {
+            for (const HeldLock& wanted : locks_of(options)) {
+                if (excludes(held, wanted)) return true;
+            }
+        }
+        return false;
+    }
+
+    const testenv::Scratch scratch_;
+};
+
+TEST_F(NestedTest, ANestedZklockUsesTheSettingsOfTheOuterOne) {
+    hand_on({"--connect", "a:1/root", "--prefix", "/p", "--session-timeout", "30", "/l", "c"});
+    const Options nested = parse({"/m", "c"});
+    EXPECT_EQ(nested.connect, "a:1/root");
+    EXPECT_EQ(nested.prefix, "/p");
+    EXPECT_EQ(nested.session_timeout, std::chrono::seconds(30));
+    EXPECT_THAT(nested.handed.values,
+                UnorderedElementsAre(Pair("connect", "a:1/root"), Pair("prefix", "/p"), Pair("session-timeout", "30")))
+        << "and hands them on";
+    ASSERT_EQ(nested.handed.held.size(), 1u);
+    EXPECT_EQ(nested.handed.held[0].path, "/root/p/l");
+    EXPECT_EQ(nested.handed.held[0].pid, ::getpid());
+    hand_on({"/m", "c"});
+    EXPECT_EQ(parse({"/n", "c"}).handed.held.size(), 2u) << "the locks of all outer zklocks";
+}
+
+TEST_F(NestedTest, OwnOptionsAndVariablesPrecedeThoseOfTheOuterZklockAndFilesDoNot) {
+    hand_on({"--connect", "outer:1", "--prefix", "/outer", "/l", "c"});
+    ::setenv("ZKLOCK_CONNECT", "variable:1", 1);
+    EXPECT_EQ(parse({"/m", "c"}).connect, "variable:1");
+    EXPECT_EQ(parse({"--connect", "option:1", "/m", "c"}).connect, "option:1");
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "/outer");
+    EXPECT_EQ(parse({"--prefix", "", "/m", "c"}).prefix, "");
+    ::unsetenv("ZKLOCK_CONNECT");
+    write("zklock.conf", "connect = user:1\nacl = ip:10.0.0.1:r\n");
+    ::setenv("XDG_CONFIG_HOME", scratch_.path().c_str(), 1);
+    EXPECT_EQ(parse({"/m", "c"}).connect, "outer:1");
+    EXPECT_EQ(parse({"/m", "c"}).acl, (std::vector<Acl>{{Acl::read, "ip", "10.0.0.1"}}));
+}
+
+TEST_F(NestedTest, AFileThatTheNestedZklockNamesItselfPrecedes) {
+    const std::string shared = write("shared.conf", "connect = shared:1\nprefix = /shared\n");
+    const std::string own = write("own.conf", "connect = own:1\n");
+    ::setenv("ZKLOCK_CONFIG", shared.c_str(), 1);
+    hand_on({"--connect", "outer:1", "/l", "c"});
+    EXPECT_EQ(parse({"/m", "c"}).connect, "outer:1") << "the outer zklock had the same file";
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "/shared");
+    EXPECT_EQ(parse({"--config", own.c_str(), "/m", "c"}).connect, "own:1");
+    EXPECT_EQ(parse({"--config", shared.c_str(), "/m", "c"}).connect, "shared:1");
+    ::setenv("ZKLOCK_CONFIG", own.c_str(), 1);
+    EXPECT_EQ(parse({"/m", "c"}).connect, "own:1");
+    ::unsetenv("ZKLOCK_CONFIG");
+    hand_on({"--config", own.c_str(), "/l", "c"});
+    EXPECT_EQ(parse({"/m", "c"}).origins.at("config"), "ZKLOCK_SETTINGS: config");
+}
+
+TEST_F(NestedTest, NothingThatMayBeSecretIsHandedOn) {
+    const std::string auth = write("auth", "digest:ops:secret\n");
+    for (const char* acl : {"digest:ops:HASH=:rwcda", "creator", "ip:10.0.0.1:r,digest:ops:HASH=:r"}) {
+        hand_on({"--connect", "a:1", "--auth-file", auth.c_str(), "--acl", acl, "/l", "c"});
+        const std::string text = ::getenv(kSettingsVariable);
+        for (const char* secret : {"secret", "HASH", "auth", "creator"}) {
+            EXPECT_THAT(text, testing::Not(HasSubstr(secret))) << acl;
+        }
+        EXPECT_EQ(parse({"/m", "c"}).acl, Acl::open());
+    }
+    hand_on({"--connect", "a:1", "--acl", "ip:10.0.0.1:r,world:anyone:r", "/l", "c"});
+    EXPECT_EQ(parse({"/m", "c"}).acl.size(), 2u) << "such a list may be handed on";
+    for (const char* key : {"auth-file", "tls-key", "something-new"}) EXPECT_FALSE(may_be_handed(key, "/x")) << key;
+    const std::set<std::string> kept = {"auth-file", "tls-key"};
+    for (const Setting& setting : kSettings) {
+        const std::string key = setting.key;
+        const std::string value = key == "acl" ? "open" : key == "config" ? auth : "/x";
+        EXPECT_NE(may_be_handed(key, value), kept.contains(key))
+            << "decide whether a new setting is handed on: " << key;
+    }
+    EXPECT_FALSE(may_be_handed("config", "/dev/fd/0"));
+    EXPECT_FALSE(may_be_handed("config", "/nonexistent"));
+}
+
+TEST_F(NestedTest, AVariableThatNoZklockHasWrittenIsRefused) {
+    for (const char* text :
+         {"x", "{}", "{\"v\":2,\"settings\":{},\"held\":[]}",
+          "{\"v\":1,\"settings\":{\"auth-file\":\"/x\"},\"held\":[]}",
+          "{\"v\":1,\"settings\":{\"connect\":1},\"held\":[]}", "{\"v\":1,\"settings\":{},\"held\":[{}]}", "[]"}) {
+        ::setenv(kSettingsVariable, text, 1);
+        const auto [code, why] = refusal({"--connect", "a:1", "/l", "c"});
+        EXPECT_EQ(code, 78) << text;
+        EXPECT_THAT(why, HasSubstr("ZKLOCK_SETTINGS: ")) << text;
+    }
+    ::setenv(kSettingsVariable, "", 1);
+    EXPECT_EQ(parse({"--connect", "a:1", "/l", "c"}).connect, "a:1");
+    ::setenv(kSettingsVariable, "{\"v\":1,\"settings\":{\"session-timeout\":\"x\"},\"held\":[]}", 1);
+    EXPECT_THAT(refusal({"--connect", "a:1", "/l", "c"}).second,
+                testing::StartsWith("ZKLOCK_SETTINGS: session-timeout: \"x\" is not a duration"));
+}
+
+TEST_F(NestedTest, ANestedLockThatExcludesTheOuterOneIsKnown) {
+    hand_on({"--connect", "a:1", "--prefix", "/p", "/l", "c"});
+    EXPECT_TRUE(waits_for_itself({"/l", "c"}));
+    EXPECT_TRUE(waits_for_itself({"-s", "/l", "c"}));
+    EXPECT_TRUE(waits_for_itself({"--rw", "/l", "c"}));
+    EXPECT_TRUE(waits_for_itself({"-L", "/m", "-L", "/l:shared", "--", "c"}));
+    EXPECT_TRUE(waits_for_itself({"--connect", "a:1/p", "--prefix", "", "/l", "c"}));
+    EXPECT_FALSE(waits_for_itself({"/m", "c"}));
+    EXPECT_FALSE(waits_for_itself({"--prefix", "/q", "/l", "c"}));
+    EXPECT_FALSE(waits_for_itself({"--connect", "b:1", "/l", "c"}));
+    EXPECT_FALSE(waits_for_itself({"-j", "1", "/l", "c"})) << "a semaphore and a mutex do not exclude each other";
+    EXPECT_FALSE(waits_for_itself({"--dialect", "kazoo", "/l", "c"}));
+    hand_on({"--connect", "a:1", "-s", "/l", "c"});
+    EXPECT_TRUE(waits_for_itself({"--prefix", "", "/p/l", "c"})) << "the outermost still holds /p/l";
+    ::unsetenv(kSettingsVariable);
+    hand_on({"--connect", "a:1", "-s", "/l", "c"});
+    EXPECT_FALSE(waits_for_itself({"-s", "/l", "c"}));
+    EXPECT_TRUE(waits_for_itself({"-x", "/l", "c"}));
+    ::unsetenv(kSettingsVariable);
+    hand_on({"--connect", "a:1", "-j", "1", "/l", "c"});
+    EXPECT_TRUE(waits_for_itself({"-j", "1", "/l", "c"}));
+    ::unsetenv(kSettingsVariable);
+    hand_on({"--connect", "a:1", "-j", "2", "/l", "c"});
+    EXPECT_FALSE(waits_for_itself({"-j", "2", "/l", "c"}));
+}
+
+}  // namespace
+}  // namespace zkrecipes::zklock
