@@ -73,13 +73,46 @@ TEST_F(NestedTest, OwnOptionsAndVariablesPrecedeThoseOfTheOuterZklockAndFilesDoN
     ::setenv("ZKLOCK_CONNECT", "variable:1", 1);
     EXPECT_EQ(parse({"/m", "c"}).connect, "variable:1");
     EXPECT_EQ(parse({"--connect", "option:1", "/m", "c"}).connect, "option:1");
+    ::unsetenv("ZKLOCK_CONNECT");
     EXPECT_EQ(parse({"/m", "c"}).prefix, "/outer");
     EXPECT_EQ(parse({"--prefix", "", "/m", "c"}).prefix, "");
-    ::unsetenv("ZKLOCK_CONNECT");
     write("zklock.conf", "connect = user:1\nacl = ip:10.0.0.1:r\n");
     ::setenv("XDG_CONFIG_HOME", scratch_.path().c_str(), 1);
     EXPECT_EQ(parse({"/m", "c"}).connect, "outer:1");
     EXPECT_EQ(parse({"/m", "c"}).acl, (std::vector<Acl>{{Acl::read, "ip", "10.0.0.1"}}));
+}
+
+TEST_F(NestedTest, WithServersOfItsOwnNothingComesFromTheOuterZklock) {
+    const std::string servers = write("servers.conf", "connect = outer:1\n");
+    hand_on({"--connect", "outer:1", "--prefix", "/outer", "--session-timeout", "30", "/l", "c"});
+    EXPECT_EQ(parse({"--connect", "outer:1", "/m", "c"}).prefix, "");
+    EXPECT_EQ(parse({"--config", servers.c_str(), "/m", "c"}).prefix, "");
+    EXPECT_EQ(parse({"--config", servers.c_str(), "/m", "c"}).handed.held.size(), 1u) << "but the outer lock is held";
+    ::setenv("ZKLOCK_CONNECT", "own:1", 1);
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "");
+    EXPECT_NE(parse({"/m", "c"}).session_timeout, std::chrono::seconds(30));
+    ::setenv("ZKLOCK_CONNECT", "outer:1", 1);
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "/outer") << "the outer zklock may have got the servers from this variable";
+}
+
+TEST_F(NestedTest, AVariableThatTheOuterZklockDidNotUseIsNotUsed) {
+    ::setenv("ZKLOCK_CONNECT", "production:1", 1);
+    ::setenv("ZKLOCK_PREFIX", "/production", 1);
+    hand_on({"--connect", "test:1", "--prefix", "/test", "/l", "c"});
+    EXPECT_EQ(parse({"/m", "c"}).connect, "test:1");
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "/test");
+    hand_on({"/m", "c"});
+    EXPECT_EQ(parse({"/n", "c"}).connect, "test:1") << "two levels below";
+    ::setenv("ZKLOCK_CONNECT", "own:1", 1);
+    EXPECT_EQ(parse({"/m", "c"}).connect, "own:1") << "the command has set it";
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "");
+}
+
+TEST_F(NestedTest, APrefixOfAnotherUsersFileDoesNotJoinTheServersOfTheOuterZklock) {
+    hand_on({"--connect", "outer:1", "/l", "c"});
+    write("zklock.conf", "prefix = /other\n");
+    ::setenv("XDG_CONFIG_HOME", scratch_.path().c_str(), 1);
+    EXPECT_EQ(parse({"/m", "c"}).prefix, "");
 }
 
 TEST_F(NestedTest, AFileThatTheNestedZklockNamesItselfPrecedes) {
@@ -107,6 +140,8 @@ TEST_F(NestedTest, NothingThatMayBeSecretIsHandedOn) {
             EXPECT_THAT(text, testing::Not(HasSubstr(secret))) << acl;
         }
         EXPECT_EQ(parse({"/m", "c"}).acl, Acl::open());
+        EXPECT_TRUE(parse({"/m", "c"}).handed.acl_withheld) << "of which the nested zklock warns";
+        EXPECT_FALSE(parse({"--acl", "open", "/m", "c"}).handed.acl_withheld);
     }
     hand_on({"--connect", "a:1", "--acl", "ip:10.0.0.1:r,world:anyone:r", "/l", "c"});
     EXPECT_EQ(parse({"/m", "c"}).acl.size(), 2u) << "such a list may be handed on";

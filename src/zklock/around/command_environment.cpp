@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "zklock/command_line/handed_settings.hpp"
+#include "zklock/command_line/connection.hpp"
 #include "zklock/report/describe.hpp"
 
 namespace zkrecipes::zklock {

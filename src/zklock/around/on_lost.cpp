@@ -10,7 +10,7 @@
 
 #include "zklock/around/command_environment.hpp"
 #include "zklock/command_line/duration.hpp"
-#include "zklock/command_line/handed_settings.hpp"
+#include "zklock/command_line/settings.hpp"
 #include "zklock/process/after_loss.hpp"
 
 namespace zkrecipes::zklock {

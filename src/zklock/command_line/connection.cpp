@@ -67,12 +67,14 @@ std::vector<Auth> read_credentials(const Found& where) {
 /// An entry of an access list as it may be shown.
 std::string entry_without_secret(const std::string& entry) {
     static constexpr const char* kHidden = "(not shown)";
-    static const std::set<std::string> kNoSecrets = {"world", "ip", "auth", "sasl", "x509", "host"};
+    static const std::set<std::string> kNoSecrets = {"world", "ip", "sasl", "x509", "host"};
     const std::size_t scheme = entry.find(':');
     if (scheme == std::string::npos) return entry == "open" || entry == "creator" ? entry : kHidden;
     if (kNoSecrets.contains(entry.substr(0, scheme))) return entry;
     const std::size_t user = entry.find(':', scheme + 1);
     const std::size_t permissions = entry.rfind(':');
+    // Some tutorials write auth:USER:PASSWORD, although the servers ignore what follows the scheme.
+    if (entry.starts_with("auth::") && permissions == scheme + 1) return entry;
     const bool digest = entry.starts_with("digest:") && user != std::string::npos && user < permissions;
     if (!digest) return entry.substr(0, scheme + 1) + kHidden;
     return entry.substr(0, user + 1) + kHidden + entry.substr(permissions);
@@ -80,7 +82,7 @@ std::string entry_without_secret(const std::string& entry) {
 
 /// For messages: a mistyped word is shown, a mistyped hash is not.
 std::string quoted_entry(const std::string& entry) {
-    return "\"" + (entry.starts_with("digest:") ? entry_without_secret(entry) : entry) + "\"";
+    return "\"" + (entry.find(':') == std::string::npos ? entry : entry_without_secret(entry)) + "\"";
 }
 
 std::vector<std::string> entries_of(const std::string& acl) {

@@ -10,8 +10,8 @@
 #include "zklock/command_line/command_table.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
-#include "zklock/command_line/run_options.hpp"
 #include "zklock/command_line/look_options.hpp"
+#include "zklock/command_line/run_options.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/system/result_file.hpp"
 

@@ -109,7 +109,11 @@ HandedSettings parse(const std::string& text) {
         if (!may_be_handed(key, content)) throw std::invalid_argument("setting");
         handed.values[key] = std::move(content);
     }
+    if (const auto* overridden = all.if_contains("overridden")) {
+        for (const auto& [name, value] : overridden->as_object()) handed.overridden[name] = value.as_string();
+    }
     for (const boost::json::value& one : all.at("held").as_array()) handed.held.push_back(held_lock(one.as_object()));
+    if (const auto* withheld = all.if_contains("acl_withheld")) handed.acl_withheld = withheld->as_bool();
     return handed;
 }
 
@@ -166,6 +170,8 @@ HandedSettings handed_settings() {
 std::string to_text(const HandedSettings& handed) {
     object settings;
     for (const auto& [key, value] : handed.values) settings[key] = value;
+    object overridden;
+    for (const auto& [name, value] : handed.overridden) overridden[name] = value;
     boost::json::array held;
     for (const HeldLock& lock : handed.held) {
         held.push_back(object{{"servers", lock.servers},
@@ -175,7 +181,11 @@ std::string to_text(const HandedSettings& handed) {
                               {"leases", lock.leases},
                               {"pid", lock.pid}});
     }
-    return boost::json::serialize(object{{"v", 1}, {"settings", std::move(settings)}, {"held", std::move(held)}});
+    return boost::json::serialize(object{{"v", 1},
+                                         {"settings", std::move(settings)},
+                                         {"overridden", std::move(overridden)},
+                                         {"acl_withheld", handed.acl_withheld},
+                                         {"held", std::move(held)}});
 }
 
 bool may_be_handed(const std::string& key, const std::string& value) {
@@ -188,12 +198,14 @@ bool may_be_handed(const std::string& key, const std::string& value) {
 
 Settings::Settings(std::map<std::string, std::string> options)
     : options_(std::move(options)), handed_(handed_settings()) {
+    if (names_own_servers()) forget_handed_settings();
     if (const auto config = find("config")) {
         read_file(config->value, true);
         const auto handed = handed_.values.find("config");
         const bool same = handed != handed_.values.end() && handed->second == absolute_file(config->value);
         // Otherwise the outer zklock would choose the servers for a zklock that names a file with others.
         if (config->exit_code == kUsage || !same) own_files_ = files_.size();
+        if (find_in_files("connect", 0, own_files_)) forget_handed_settings();
     }
     if (const std::string user = user_file(); !user.empty()) read_file(user, false);
     read_file("/etc/zklock.conf", false);
@@ -214,16 +226,39 @@ void Settings::read_file(const std::string& path, bool must_exist) {
     looked_for_.back().read = true;
 }
 
+/// The variable of the outer zklock's environment reaches the command, too, so one with the same servers says nothing
+/// new.
+bool Settings::names_own_servers() const {
+    if (options_.contains("connect")) return true;
+    const auto own = find_in_environment("connect");
+    const auto handed = handed_.values.find("connect");
+    return own && (handed == handed_.values.end() || handed->second != own->value);
+}
+
+void Settings::forget_handed_settings() {
+    handed_.values.clear();
+    handed_.acl_withheld = false;
+}
+
+std::optional<Found> Settings::find_in_environment(const std::string& key) const {
+    const Setting* const known = setting(key);
+    if (!known) return std::nullopt;
+    for (const char* name : known->environment) {
+        const std::string value = environment(name);
+        const auto overridden = handed_.overridden.find(name);
+        const bool used = overridden == handed_.overridden.end() || overridden->second != value;
+        if (!value.empty() && used) return Found{value, name};
+    }
+    return std::nullopt;
+}
+
 std::optional<Found> Settings::find(const std::string& key) const {
     if (const auto option = options_.find(key); option != options_.end())
         return Found{option->second, "--" + key, kUsage};
-    if (const Setting* known = setting(key)) {
-        for (const char* name : known->environment) {
-            if (const std::string value = environment(name); !value.empty()) return Found{value, name};
-        }
-    }
+    if (auto own = find_in_environment(key)) return own;
     if (auto own = find_in_files(key, 0, own_files_)) return own;
     if (const auto handed = handed_.values.find(key); handed != handed_.values.end()) {
+        if (handed->second.empty()) return std::nullopt;
         return Found{handed->second, std::string(kSettingsVariable) + ": " + key};
     }
     return find_in_files(key, own_files_, files_.size());
@@ -243,13 +278,22 @@ std::optional<Found> Settings::find_in_files(const std::string& key, std::size_t
 HandedSettings Settings::to_hand_on() const {
     HandedSettings result;
     result.held = handed_.held;
+    result.overridden = handed_.overridden;
+    result.values["prefix"] = "";  // if nothing sets it: a file of another user must not
     for (const Setting& setting : kSettings) {
         const auto found = find(setting.key);
         if (!found) continue;
+        for (const char* name : setting.environment) {
+            const std::string value = environment(name);
+            if (!value.empty() && found->origin != name && may_be_handed(setting.key, value)) {
+                result.overridden[name] = value;
+            }
+        }
         const bool file = kind_of_setting(setting.key) == SettingKind::file;
         std::string value = file ? absolute_file(found->value) : found->value;
         if (may_be_handed(setting.key, value)) result.values[setting.key] = std::move(value);
     }
+    result.acl_withheld = find("acl") ? !result.values.contains("acl") : handed_.acl_withheld;
     return result;
 }
 

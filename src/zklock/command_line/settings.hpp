@@ -57,8 +57,10 @@ struct HeldLock {
 };
 
 struct HandedSettings {
-    std::map<std::string, std::string> values;  ///< by key
-    std::vector<HeldLock> held;                 ///< by the outer zklocks, the outermost first
+    std::map<std::string, std::string> values;      ///< by key; an empty one is not set, whatever a file says
+    std::map<std::string, std::string> overridden;  ///< variables that the outer zklock did not use, with their values
+    std::vector<HeldLock> held;                     ///< by the outer zklocks, the outermost first
+    bool acl_withheld = false;                      ///< the access list may contain secrets, so it is not in `values`
 };
 
 /// Reads the variable. Throws Failure 78 if no zklock has written it.
@@ -70,7 +72,8 @@ bool may_be_handed(const std::string& key, const std::string& value);
 
 /// Finds settings in the order: options, environment, ZKLOCK_SETTINGS, --config, user's file, system's file. A file
 /// that this zklock has chosen itself precedes ZKLOCK_SETTINGS. Each setting is looked up separately: for example a
-/// file names the servers, and the environment provides the rest.
+/// file names the servers, and the environment provides the rest. But a zklock that names its own servers takes nothing
+/// from ZKLOCK_SETTINGS: with the prefix of other servers, its locks would exclude nobody.
 class Settings {
 public:
     /// `options`: the settings of the command line, by key. Throws Failure 78 if an existing file cannot be read: if it
@@ -90,6 +93,9 @@ public:
 private:
     void read_file(const std::string& path, bool must_exist);
     std::optional<Found> find_in_files(const std::string& key, std::size_t begin, std::size_t end) const;
+    std::optional<Found> find_in_environment(const std::string& key) const;
+    bool names_own_servers() const;
+    void forget_handed_settings();
 
     std::map<std::string, std::string> options_;
     HandedSettings handed_;
