@@ -77,7 +77,8 @@ TEST_F(ZklockNotifyTest, AServiceIsReadyWhenItsCommandRunsUnderTheLock) {
         ASSERT_TRUE(await([&] { return exists(scratch_ / "env"); }));
         std::system(("touch " + (scratch_ / "go")).c_str());
         EXPECT_EQ(service->wait(), 0) << service->err();
-        EXPECT_THAT(manager.heard(), HasSubstr("STOPPING=1\nSTATUS=the command has ended\n"));
+        EXPECT_THAT(manager.heard(), HasSubstr("STATUS=the command has ended\n"));
+        EXPECT_THAT(manager.heard(), HasSubstr("STOPPING=1\nSTATUS=released "));
         const std::string environment = read_file(scratch_ / "env");
         EXPECT_THAT(environment, Not(HasSubstr("NOTIFY_SOCKET=")));
         EXPECT_THAT(environment, Not(HasSubstr("WATCHDOG_USEC=")));

@@ -15,6 +15,7 @@
 
 #include "support/await.hpp"
 #include "support/die_with.hpp"
+#include "zklock/process/children.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -96,15 +97,15 @@ TEST(ProcessTableTest, AZombieIsNotAlive) {
     }
     ::setpgid(child, child);
     EXPECT_TRUE(group_alive(child));
-    EXPECT_TRUE(has_children(::getpid()));
+    EXPECT_TRUE(has_children());
     ::kill(child, SIGKILL);
     siginfo_t info{};
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
     EXPECT_FALSE(group_alive(child));
     cleaning_adopted(child, 0);
-    EXPECT_TRUE(has_children(::getpid())) << "it was to be left alone";
+    EXPECT_TRUE(has_children()) << "it was to be left alone";
     cleaning_adopted(0, 0);
-    EXPECT_FALSE(has_children(::getpid()));
+    EXPECT_FALSE(has_children());
 }
 
 TEST(ProcessTableTest, AProcessIsAliveWithoutItsFirstThread) {

@@ -33,6 +33,7 @@ std::vector<std::string> environment_after(const Options& options, const Loss& l
 /// Empty: it has succeeded.
 std::string problem_of(const Options& options, const LossCommandEnd& end) {
     if (end.error != 0) return std::string("could not be started: ") + std::strerror(end.error);
+    if (end.left_running) return "runs as another user, so zklock cannot kill it: it may go on";
     if (end.timed_out) {
         return "ran longer than " + format_duration(options.on_lost_timeout) + " (--on-lost-timeout) and was killed";
     }

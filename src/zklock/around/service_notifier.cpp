@@ -48,7 +48,8 @@ std::string ServiceStatus::message_for(std::string_view event, const boost::json
         return at_the_end("lost " + lock_ + ": " + text_in(fields, "reason"));
     }
     if (event == "stopping") return at_the_end("stopping the command");
-    if (event == "child_exited") return at_the_end("the command has ended");
+    // --min-hold may keep the lock for longer than a service manager waits after STOPPING=1.
+    if (event == "child_exited") return "STATUS=the command has ended";
     if (event == "released") return at_the_end("released " + lock_);
     return "";
 }

@@ -110,7 +110,7 @@ HandedSettings parse(const std::string& text) {
         handed.values[key] = std::move(content);
     }
     if (const auto* overridden = all.if_contains("overridden")) {
-        for (const auto& [name, value] : overridden->as_object()) handed.overridden[name] = value.as_string();
+        for (const auto& [name, ignored] : overridden->as_object()) handed.overridden[name] = ignored.as_string();
     }
     for (const boost::json::value& one : all.at("held").as_array()) handed.held.push_back(held_lock(one.as_object()));
     if (const auto* withheld = all.if_contains("acl_withheld")) handed.acl_withheld = withheld->as_bool();

@@ -1,5 +1,6 @@
 #include "zklock/commands/run_command.hpp"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -14,11 +15,12 @@
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/commands/once_per.hpp"
 #include "zklock/commands/runner.hpp"
+#include "zklock/process/children.hpp"
 #include "zklock/process/dead_man.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
-#include "zklock/system/process_table.hpp"
+#include "zklock/system/unique_fd.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -135,14 +137,14 @@ Ending run_while_elected(Options options, const Surroundings& around) {
 
 /// zklock finds the processes of the command in /proc.
 void check_process_table() {
-    errno = 0;
-    if (ProcessTable().read().empty()) {
-        const char* const reason = errno != 0 ? std::strerror(errno) : "nothing is in it";
-        throw Failure(kOsError, std::string("cannot read /proc, which shows zklock the processes of the command: ") +
-                                    reason + "; check that it is mounted");
-    }
     char self[16] = {};
-    if (::readlink("/proc/self", self, sizeof self - 1) > 0 && std::to_string(::getpid()) == self) return;
+    const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const bool known = proc && ::readlinkat(proc.get(), "self", self, sizeof self - 1) > 0;
+    if (!known) {
+        throw Failure(kOsError, std::string("cannot read /proc, which shows zklock the processes of the command: ") +
+                                    std::strerror(errno) + "; check that it is mounted");
+    }
+    if (std::to_string(::getpid()) == self) return;
     throw Failure(kOsError,
                   "/proc shows another pid namespace, not the processes of this one: mount it here "
                   "(unshare --mount-proc)");
@@ -155,7 +157,7 @@ int run_command(const Options& options, Console& console, const Inheritance& inh
     check_process_table();
     // Makes zklock the parent of descendants that leave the command's process group, so that it finds them. Not if this
     // process had children before it executed zklock: those do not belong to the command.
-    const bool alone = !has_children(::getpid());
+    const bool alone = !has_children();
     if (!alone && options.whole_tree) {
         throw Failure(kUsage,
                       "--whole-tree: the program that executed zklock has left child processes, and zklock cannot tell "

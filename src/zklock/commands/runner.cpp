@@ -144,10 +144,11 @@ void Runner::wait(Instant until) {
     ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
     // poll ignores entries with -1.
     pollfd fds[] = {{timer_.get(), POLLIN, 0},
-                    {signals_.fd(), POLLIN, 0},
+                    {not_yet() ? -1 : signals_.fd(), POLLIN, 0},
                     {lock_.event_queue().fd(), POLLIN, 0},
                     {child_ ? child_->pidfd() : -1, POLLIN, 0},
-                    {child_ && starting_ ? child_->exec_pipe() : -1, POLLIN, 0}};
+                    {child_ && starting_ ? child_->exec_pipe() : -1, POLLIN, 0},
+                    {dead_man_.end_fd(), 0, 0}};
     ::poll(fds, std::size(fds), -1);
     start_spoke_ = fds[4].revents != 0;
 }
@@ -167,6 +168,9 @@ void Runner::read_lease() {
     dead_man_.feed(supervisor_.dead_by());
 }
 
+/// A signal that ended the command before it executed its program would look like a run, which --once-per counts.
+bool Runner::not_yet() const { return claim_ && starting_; }
+
 void Runner::read_event_queue() {
     const EventQueue::Batch batch = lock_.event_queue().take();
     for (const StateChange& change : batch.states) {
@@ -183,6 +187,7 @@ void Runner::read_event_queue() {
 }
 
 void Runner::read_signals() {
+    if (not_yet()) return;
     while (const auto signal = signals_.next()) {
         if (*signal == SIGCHLD) continue;  // read_children looks anyway
         if (*signal == SIGCONT) give_the_terminal();

@@ -56,6 +56,7 @@ private:
     void read_lease();
     void read_event_queue();
     void read_signals();
+    bool not_yet() const;
     void read_start();
     void fail_to_start(int code, const std::string& why);
     void read_children();

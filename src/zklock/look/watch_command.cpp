@@ -10,6 +10,7 @@
 
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/look/live.hpp"
+#include "zklock/once/run_status.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/json.hpp"
@@ -51,6 +52,10 @@ bool same(const LockView& a, const LockView& b) {
                       equal);
 }
 
+bool same(const LockStatus& a, const LockStatus& b) {
+    return same(a.lock, b.lock) && a.run == b.run && a.unreadable == b.unreadable;
+}
+
 class Watcher {
 public:
     Watcher(const Options& options, Console& console, Live& live)
@@ -75,7 +80,7 @@ public:
 private:
     void look_if_changed() {
         // The names first: a change after this is noticed next time.
-        std::vector<std::string> names = names_of(live_.session(), *shown_);
+        std::vector<std::string> names = names_of(live_.session(), shown_->lock);
         if (names == names_ && BootClock::now() - looked_at_ < kWholeLookEvery) return;
         look();
         names_ = std::move(names);
@@ -83,26 +88,27 @@ private:
 
     void look() {
         looked_at_ = BootClock::now();
-        LockView lock = inspect_lock(live_.session(), options_.lock, Live::answer_by());
+        LockStatus status = read_lock_status(live_.session(), options_.lock, Live::answer_by());
         last_look_took_ = BootClock::now() - looked_at_;
-        if (shown_ && same(*shown_, lock)) return;
-        shown_ = std::move(lock);
+        if (shown_ && same(*shown_, status)) return;
+        shown_ = std::move(status);
         show();
     }
 
     void show() const {
         if (options_.json) {
             boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}};
-            merge(object, to_json(*shown_, std::chrono::system_clock::now()));
+            merge(object, to_json(shown_->lock, std::chrono::system_clock::now()));
+            object["once"] = run_json(*shown_);
             return print(dump(object) + "\n");
         }
-        print(timestamp_now() + " " + picture_of(*shown_, options_));
+        print(timestamp_now() + " " + picture_of(shown_->lock, options_) + run_line(*shown_));
     }
 
     const Options& options_;
     Live& live_;
     Setbacks setbacks_;
-    std::optional<LockView> shown_;
+    std::optional<LockStatus> shown_;
     std::vector<std::string> names_;
     Instant looked_at_{};
     Nanoseconds last_look_took_{0};

@@ -22,6 +22,8 @@ namespace {
 /// Before zklock ends without a run, the record is corrected if the servers answer soon; after a loss, if they answer
 /// at once, because the news of the loss must not wait.
 constexpr std::chrono::milliseconds kSoon(1000);
+/// When the command has ended, the record of its outcome may take so long, and no longer than the lock is held.
+constexpr std::chrono::milliseconds kOutcome(5000);
 constexpr std::chrono::milliseconds kAtOnce(300);
 
 std::string random_id() {
@@ -127,7 +129,7 @@ bool RunClaim::record_done(int number, bool signalled, std::stop_token stop) {
     record_.state = RunRecord::State::done;
     record_.ended = epoch_now();
     (signalled ? record_.signal : record_.exit_code) = number;
-    return recorded_ = replace(to_text(record_), Guard::held, Deadline::never(), stop);
+    return recorded_ = replace(to_text(record_), Guard::held, Deadline(kOutcome), stop);
 }
 
 bool RunClaim::record_lost(const std::string& reason, std::stop_token stop) {
@@ -158,10 +160,9 @@ bool RunClaim::replace(const std::optional<std::string>& data, Guard guard, Dead
                        const std::stop_token& stop) {
     try {
         while (!stop.stop_requested() && !limit.is_passed() && (guard == Guard::node_exists || grant_.held())) {
-            const Deadline deadline = guard == Guard::held ? Deadline(grant_.remaining_lease()) : limit;
-            if (commit_replacement(data, guard, deadline, stop)) return true;
+            if (commit_replacement(data, guard, limit, stop)) return true;
             // Not written, or not known: the read on the same session decides.
-            const auto now = read(guard, deadline, stop);
+            const auto now = read(guard, limit, stop);
             if (now ? now->data == data : !data) return true;
             if (!now || now->version != version_) return false;
         }

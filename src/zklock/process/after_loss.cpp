@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "zklock/system/descriptors.hpp"
+#include "zklock/system/out_of_reach.hpp"
 #include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
@@ -61,10 +62,29 @@ void wait_for_news(const Signals& signals, Instant until) noexcept {
     ::poll(&news, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 200)));
 }
 
+class NoSubreaper {
+public:
+    NoSubreaper() noexcept {
+        int before = 0;
+        if (::prctl(PR_GET_CHILD_SUBREAPER, &before) != 0 || before == 0) return;
+        was_ = ::prctl(PR_SET_CHILD_SUBREAPER, 0) == 0;
+    }
+    ~NoSubreaper() {
+        if (was_) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    }
+    NoSubreaper(const NoSubreaper&) = delete;
+    NoSubreaper& operator=(const NoSubreaper&) = delete;
+
+private:
+    bool was_ = false;
+};
+
 }  // namespace
 
 LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inheritance, Signals& signals) {
     LossCommandEnd end;
+    // What the shell leaves running is not a descendant of zklock: it would count as that of the next command of elect.
+    const NoSubreaper no_subreaper;
     const pid_t pid = start_shell(command, inheritance);
     if (pid < 0) {
         end.error = errno;
@@ -85,6 +105,10 @@ LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inh
             ProcessTable table;
             kill_descendants(pid, 0, table);
             ::kill(-pid, SIGKILL);
+            if (refuses_signals(pid)) {  // for example sudo, which the shell has executed in its own process
+                end.left_running = true;
+                return end;
+            }
         }
         wait_for_news(signals, std::max(kill_at, BootClock::now() + std::chrono::milliseconds(20)));
     }

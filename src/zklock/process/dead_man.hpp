@@ -60,6 +60,8 @@ public:
     bool revive();
 
     pid_t pid() const noexcept { return pid_; }
+    /// poll() reports an error of this descriptor when the process has died.
+    int end_fd() const noexcept { return kick_.get(); }
     SwitchBoard& board() noexcept { return *board_; }
 
 private:

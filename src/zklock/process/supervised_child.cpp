@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "zklock/process/children.hpp"
 #include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
@@ -20,11 +21,7 @@ SupervisedChild::~SupervisedChild() {
     kill_tree();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOWAIT);
-    const auto alive = [this] {
-        return group_alive(child_.pid) || live_child_in(child_.pid) ||
-               (extent_ == Extent::tree && descendants_alive(::getpid(), dead_man_.pid()));
-    };
-    for (int round = 0; round < 1000 && alive(); ++round) {
+    for (int round = 0; round < 1000 && keeps_lock(); ++round) {
         if (extent_ == Extent::tree) kill_tree();
         const timespec pause{0, 5'000'000};
         ::nanosleep(&pause, nullptr);
@@ -92,7 +89,7 @@ void SupervisedChild::look() {
     for (;;) {
         info = {};
         if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-        if (info.si_pid == child_.pid || info.si_pid == dead_man_.pid()) return;
+        if (info.si_pid == child_.pid) return;
         ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
     }
 }
@@ -103,12 +100,18 @@ int SupervisedChild::take_stop_signal() noexcept {
     return info.si_pid == child_.pid && info.si_code == CLD_STOPPED ? info.si_status : 0;
 }
 
-bool SupervisedChild::finish_if_gone() {
-    if (gone_) return true;
+/// The first process has ended.
+bool SupervisedChild::keeps_lock() const {
+    if (whole_tree_ && !live_child()) return false;
+    if (extent_ == Extent::tree) return true;
     // /proc may hide processes of other users (hidepid), but waitid still finds them, since zklock is their parent by
     // now.
-    if (!exited_ || group_alive(child_.pid) || live_child_in(child_.pid)) return false;
-    if (extent_ == Extent::tree && descendants_alive(::getpid(), dead_man_.pid())) return false;
+    return group_alive(child_.pid) || live_child_in(child_.pid);
+}
+
+bool SupervisedChild::finish_if_gone() {
+    if (gone_) return true;
+    if (!exited_ || keeps_lock()) return false;
     dead_man_.disarm();
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);

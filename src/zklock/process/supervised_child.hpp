@@ -56,6 +56,8 @@ public:
     bool gone() const noexcept { return gone_; }
 
 private:
+    bool keeps_lock() const;
+
     Child child_;
     DeadMansSwitch& dead_man_;
     const bool whole_tree_;

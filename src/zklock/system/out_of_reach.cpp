@@ -70,10 +70,4 @@ std::vector<OutOfReach> out_of_reach_below(pid_t root, pid_t spare) {
     return found;
 }
 
-bool live_child_in(pid_t group) noexcept {
-    siginfo_t info{};
-    // Without WEXITED the kernel skips zombies and reports ECHILD if there is no other child.
-    return ::waitid(P_PGID, static_cast<id_t>(group), &info, WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) == 0;
-}
-
 }  // namespace zkrecipes::zklock

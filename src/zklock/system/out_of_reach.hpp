@@ -22,7 +22,4 @@ std::vector<OutOfReach> out_of_reach_below(pid_t root, pid_t spare);
 /// Whether this process is out of reach. Does not read /proc.
 bool refuses_signals(pid_t process) noexcept;
 
-/// Whether a child of this process is alive in this group. Also finds children that /proc hides.
-bool live_child_in(pid_t group) noexcept;
-
 }  // namespace zkrecipes::zklock

@@ -204,14 +204,6 @@ std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexc
     return count_reliably([&] { return for_each_descendant(root, spare, table, kill_process); }, fork_count);
 }
 
-bool descendants_alive(pid_t root, pid_t spare) {
-    ProcessTable table;
-    const auto any = [&] {
-        return for_each_descendant(root, spare, table, [](const ProcessEntry&) {}) > 0 || !table.complete();
-    };
-    return count_reliably(any, fork_count);
-}
-
 std::vector<pid_t> descendants(pid_t root, pid_t spare) {
     ProcessTable table;
     std::vector<pid_t> found;
@@ -229,14 +221,6 @@ bool group_alive(pid_t group) {
         return found > 0 || !table.complete();
     };
     return count_reliably(members, fork_count);
-}
-
-bool has_children(pid_t parent) {
-    ProcessTable table;
-    for (const ProcessEntry& process : table.read()) {
-        if (process.parent == parent) return true;
-    }
-    return false;
 }
 
 void cleaning_adopted(pid_t first, pid_t second) {

@@ -72,19 +72,12 @@ void kill_process(const ProcessEntry& process) noexcept;
 /// count_reliably. Overwrites `table`. Async-signal-safe.
 std::size_t kill_descendants(pid_t root, pid_t spare, ProcessTable& table) noexcept;
 
-/// Whether a descendant of `root` is alive, except `spare` and its descendants. Also true if the process table cannot
-/// be read.
-bool descendants_alive(pid_t root, pid_t spare);
-
 /// The numbers of the live descendants of `root`, except `spare` and its descendants.
 std::vector<pid_t> descendants(pid_t root, pid_t spare);
 
 /// Whether a process of this group is alive. Zombies do not count; a signal to the group would find those, too. Also
 /// true if the process table cannot be read.
 bool group_alive(pid_t group);
-
-/// Whether `parent` has children, dead or alive.
-bool has_children(pid_t parent);
 
 /// Reaps the zombies that this process got as subreaper, except `first` and `second`.
 void cleaning_adopted(pid_t first, pid_t second);
