@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <zkrecipes/testenv/scratch.hpp>
+#include <zkrecipes/version.hpp>
 
 #include "zklock/command_line/connection.hpp"
 #include "zklock/commands/lock_session.hpp"
@@ -24,8 +25,10 @@ using testing::StartsWith;
 class OptionsTest : public testing::Test {
 protected:
     void SetUp() override {
-        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
-                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "XDG_CONFIG_HOME", "SHELL"}) {
+        for (const char* name :
+             {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
+              "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_SASL_USER",
+              "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", "/nonexistent", 1);
@@ -331,13 +334,29 @@ TEST_F(OptionsTest, NoServersAnywhereIsAConfigurationError) {
     EXPECT_EQ(refusal({"ping"}).first, 78);
 }
 
-TEST_F(OptionsTest, TlsIsRefusedWithTheRemedy) {
-    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
+TEST_F(OptionsTest, TlsThatTheClientLacksIsRefusedWithTheRemedy) {
+    const auto available = features();
+    if (std::find(available.begin(), available.end(), "tls") != available.end()) GTEST_SKIP() << "it has TLS";
+    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "--tls-cert", "/c", "--tls-key", "/k", "/l", "c"});
     EXPECT_EQ(code, 78);
-    EXPECT_THAT(text, HasSubstr("--tls-ca: the ZooKeeper client has no TLS"));
+    EXPECT_THAT(text, HasSubstr("--tls-ca: the ZooKeeper client of this zklock ("));
+    EXPECT_THAT(text, HasSubstr("has no TLS"));
     EXPECT_THAT(text, HasSubstr("stunnel"));
-    ::setenv("ZKLOCK_TLS_CA", "x", 1);
-    EXPECT_EQ(refusal({"status", "/l"}).first, 78);
+    const auto [sasl_code, sasl_text] = refusal({"--sasl-user", "u", "--sasl-password-file", "/p", "/l", "c"});
+    EXPECT_EQ(sasl_code, 78);
+    EXPECT_THAT(sasl_text, HasSubstr("has no SASL"));
+}
+
+TEST_F(OptionsTest, OneSettingOfTlsMeansTlsOrAnError) {
+    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
+    EXPECT_EQ(code, 64);
+    EXPECT_THAT(text, HasSubstr("--tls-ca: TLS also needs --tls-cert and --tls-key"));
+    EXPECT_EQ(refusal({"ping", "--sasl-user", "u"}).first, 64);
+    ::setenv("ZKLOCK_TLS_KEY", "x", 1);
+    const auto [other_code, other_text] = refusal({"status", "/l"});
+    ::unsetenv("ZKLOCK_TLS_KEY");
+    EXPECT_EQ(other_code, 78);
+    EXPECT_THAT(other_text, HasSubstr("ZKLOCK_TLS_KEY: TLS also needs --tls-ca and --tls-cert"));
 }
 
 TEST_F(OptionsTest, WhatTheServersSeeBeforeAPathIsKnown) {
@@ -422,6 +441,8 @@ TEST_F(OptionsTest, AValueOfAFileIsRefusedWithItsLine) {
         {"acl = ip:x:q", "acl: \"ip:x:q\": permissions are"},
         {"prefix = app", "prefix: \"app\" is not an absolute path"},
         {"auth-file = /nonexistent", "auth-file: cannot read the auth file /nonexistent"},
+        {"tls-key = /k.pem", "tls-key: TLS also needs --tls-ca and --tls-cert"},
+        {"sasl-password-file = /p", "sasl-password-file: SASL also needs --sasl-user"},
         {"auth-file = fd:x", "auth-file: the auth file fd:x"},
         {"session-timeout = x", "session-timeout: \"x\" is not a duration"},
         {"connect-timeout = x", "connect-timeout: \"x\" is not a duration"},

@@ -1,12 +1,11 @@
 #include "zklock/command_line/connection.hpp"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
 
 #include "zklock/command_line/duration.hpp"
+#include "zklock/command_line/encryption.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -15,16 +14,6 @@ namespace {
     const std::string text = found.origin + ": " + problem;
     if (found.exit_code == kUsage) usage(text);
     throw Failure(found.exit_code, text);
-}
-
-void refuse_tls(const Settings& settings) {
-    for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
-        if (const auto tls = settings.find(key)) {
-            throw Failure(
-                kConfig,
-                tls->origin + ": the ZooKeeper client has no TLS: run a TLS proxy such as stunnel and connect to it");
-        }
-    }
 }
 
 void read_times(const Settings& settings, Options& options) {
@@ -49,11 +38,7 @@ std::string read_prefix(const Found& prefix) {
 }
 
 std::vector<Auth> read_credentials(const Found& where) {
-#if !defined(__SANITIZE_ADDRESS__)  // it traces the process when it looks for leaks
-    // Hides the credentials from core files and from other processes of this user. Exec undoes this, so the command is
-    // not affected.
-    ::prctl(PR_SET_DUMPABLE, 0);
-#endif
+    hide_memory();
     try {
         return read_auth_file(where.value);
     } catch (const Failure& failure) {
@@ -82,7 +67,6 @@ Acl parse_entry(const Found& acl, const std::string& entry) {
 }  // namespace
 
 void read_connection(const Settings& settings, Options& options) {
-    refuse_tls(settings);
     for (const Setting& setting : kSettings) {
         const auto found = settings.find(setting.key);
         if (found && found->exit_code != kUsage) options.origins[setting.key] = found->origin;
@@ -97,6 +81,7 @@ void read_connection(const Settings& settings, Options& options) {
                       "\"connect = host:port\" in /etc/zklock.conf");
     }
     options.connect = connect->value;
+    read_encryption(settings, options);
     if (const auto auth = settings.find("auth-file")) options.auth = read_credentials(*auth);
 }
 

@@ -27,6 +27,8 @@ const std::vector<Setting> kSettings = {
     {"tls-ca", {"ZKLOCK_TLS_CA"}},
     {"tls-cert", {"ZKLOCK_TLS_CERT"}},
     {"tls-key", {"ZKLOCK_TLS_KEY"}},
+    {"sasl-user", {"ZKLOCK_SASL_USER"}},
+    {"sasl-password-file", {"ZKLOCK_SASL_PASSWORD_FILE"}},
 };
 
 namespace {

@@ -2,8 +2,6 @@
 
 #include "zklock/command_line/duration.hpp"
 #include "zklock/commands/lock_session.hpp"
-#include "zklock/report/describe.hpp"
-#include "zklock/system/reachability.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -11,7 +9,7 @@ ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : ses
     const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
     if (session_.wait_connected(deadline)) return;
     throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
-                                    ": " + printable(why_no_answer(options.connect)));
+                                    ": " + why_not_connected(session_, options));
 }
 
 }  // namespace zkrecipes::zklock

@@ -39,8 +39,9 @@ std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<mil
 /// Variables that the command does not get: the places of secrets, and those of an outer zklock.
 bool stripped(std::string_view variable) {
     for (const std::string_view name :
-         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
-          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID="}) {
+         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_SASL_PASSWORD_FILE=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
+          "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=",
+          "ZKLOCK_PID="}) {
         if (variable.starts_with(name)) return true;
     }
     return false;
