@@ -11,12 +11,14 @@ namespace zkrecipes {
 /// Needs a ZooKeeper C client that was built with OpenSSL, which Debian's is not; features() tells whether the one in
 /// use was. Without it, Session's constructor throws Error unsupported: a session with these options never uses a
 /// connection without TLS. All three files are needed, because the C client cannot connect without a certificate of its
-/// own. They are read again at each connect. docs/encryption.md says what is checked, and what is not: the name of the
-/// host is not.
+/// own. They are read again at each connect. Only the authorities in `ca_file` count, not those that the system trusts.
+/// Whether the certificate is for the address of the server is not checked. See docs/encryption.md.
 struct ZKRECIPES_API TlsOptions {
     std::string ca_file{};           ///< PEM: the authorities that the servers' certificates may come from
     std::string certificate_file{};  ///< PEM: the certificate of this client, and those that link it to its authority
     std::string key_file{};          ///< PEM, not encrypted: the key of this certificate; only its owner may read it
+    /// If set, the certificate of each server must be for this host name: one name for all servers of the ensemble.
+    std::string server_name{};
 
     bool operator==(const TlsOptions&) const = default;
 };

@@ -76,6 +76,10 @@ void ZkHandle::connected(zhandle_t* zh) {
         const std::lock_guard lock(mutex_);
         relay = relay_;
     }
+    if (trust_ && !trust_->has_checked()) {
+        logger_->error("ZooKeeper over TLS: the certificate of the server was not checked; the session is not used");
+        return ended(ClientState::auth_failed, Rc::auth_failed);
+    }
     const std::uint64_t connection = relay ? relay->newest() : 0;  // before the C client is asked
     std::string server = peer_of(zh);
     if (relay && !server.empty()) server = relay->established(connection);

@@ -14,6 +14,7 @@
 #include "client/zk_relay.hpp"
 #include "client/zk_request.hpp"
 #include "client/zk_secure.hpp"
+#include "client/zk_tls_check.hpp"
 
 struct _zhandle;
 
@@ -108,7 +109,8 @@ private:
     const std::shared_ptr<spdlog::logger> logger_;
     const int timeout_ms_;
     const std::optional<TlsOptions> tls_;
-    const SaslAnswersPointer sasl_;  // null: none
+    const std::unique_ptr<TlsTrust> trust_;  // null: no TLS
+    const SaslAnswersPointer sasl_;          // null: none
 
     std::mutex delivery_;                   // one callback at a time; taken before mutex_
     std::shared_ptr<ClientEvents> events_;  // guarded by delivery_; null once closed

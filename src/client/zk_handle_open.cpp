@@ -14,7 +14,6 @@
 #include "base/signal_mask.hpp"
 #include "client/resolver.hpp"
 #include "client/zk_handle.hpp"
-#include "client/zk_tls_check.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -24,7 +23,7 @@ constexpr auto kLookupInterval = std::chrono::seconds(3);
 /// How often a handle that authenticates by SASL is asked whether that failed.
 constexpr auto kSaslInterval = std::chrono::milliseconds(100);
 /// How long finding out why a TLS handshake failed may take.
-constexpr auto kTlsCheckLimit = std::chrono::seconds(2);
+constexpr auto kTlsCheckLimit = std::chrono::seconds(1);
 
 void watcher(zhandle_t* zh, int type, int state, const char* path, void* context) {
     auto* const handle = static_cast<ZkHandle*>(context);
@@ -70,6 +69,7 @@ ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& option
       logger_(options.logger ? options.logger : default_logger()),
       timeout_ms_(bounded_timeout(options.timeout)),
       tls_(options.tls),
+      trust_(options.tls ? std::make_unique<TlsTrust>(*options.tls) : nullptr),
       sasl_(options.sasl ? make_sasl_answers(*options.sasl) : nullptr),
       events_(std::move(events)),
       servers_(parse_servers(options.hosts)) {}
@@ -123,8 +123,10 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     } catch (const std::system_error& error) {
         return error.code().value();
     }
+    std::optional<TlsTrust::Adoption> adoption(trust_.get());
     zhandle_t* const zh = init_handle(
         {hosts, &watcher, timeout_ms_, this, ZOO_NO_LOG_CLIENTENV, log_lines_->function()}, tls_, sasl_.get());
+    adoption.reset();
     if (zh == nullptr) {
         const int error = errno != 0 ? errno : EINVAL;
         const std::lock_guard lock(mutex_);

@@ -29,6 +29,7 @@ struct OpenSsl {
     void* (*connection_new)(void*);
     void (*connection_free)(void*);
     int (*set_descriptor)(void*, int);
+    int (*set_host)(void*, const char*);
     int (*connect)(void*);
     int (*get_error)(const void*, int);
     long (*verify_result)(const void*);
@@ -51,6 +52,7 @@ struct OpenSsl {
         find(connection_new, "SSL_new");
         find(connection_free, "SSL_free");
         find(set_descriptor, "SSL_set_fd");
+        find(set_host, "SSL_set1_host");
         find(connect, "SSL_connect");
         find(get_error, "SSL_get_error");
         find(verify_result, "SSL_get_verify_result");
@@ -155,6 +157,7 @@ std::string why_no_handshake(const std::string& server, const TlsOptions& tls, s
     const NoBrokenPipe no_broken_pipe;
     const Context connection(ssl.connection_new(context.get()), ssl.connection_free);
     if (!connection || ssl.set_descriptor(connection.get(), fd.get()) != 1) return "OpenSSL cannot begin";
+    if (!tls.server_name.empty()) ssl.set_host(connection.get(), tls.server_name.c_str());
     while (true) {
         ssl.clear_errors();
         const int rc = ssl.connect(connection.get());
@@ -166,7 +169,8 @@ std::string why_no_handshake(const std::string& server, const TlsOptions& tls, s
         }
         if (const long verify = ssl.verify_result(connection.get()); verify != 0) {
             return "the certificate of the server is not accepted: " + std::string(ssl.verify_text(verify)) +
-                   "; the authorities are those in " + tls.ca_file;
+                   "; the authorities are those in " + tls.ca_file +
+                   (tls.server_name.empty() ? "" : ", and it must be for " + tls.server_name);
         }
         return "the TLS handshake fails: " + reason();
     }

@@ -27,7 +27,7 @@ public:
             refuse("the name " + path + " has a comma, which the C client takes for the end of the name; rename it");
         }
         std::error_code error;
-        path_ = std::filesystem::absolute(path, error).string();
+        path_ = std::filesystem::absolute(path, error).lexically_normal().string();
         if (error) refuse("cannot find out the directory of " + path + ": " + error.message());
         read();
     }
@@ -79,7 +79,7 @@ TlsOptions checked_tls(const TlsOptions& tls) {
     key.must_be_private();
     key.must_not_be_encrypted();
     key.must_contain("PRIVATE KEY-----", "private key");
-    return {authorities.path(), certificate.path(), key.path()};
+    return {authorities.path(), certificate.path(), key.path(), tls.server_name};
 }
 
 [[noreturn]] void refuse_sasl(const std::string& problem) {

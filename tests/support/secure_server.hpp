@@ -13,7 +13,7 @@ namespace zkrecipes::test {
 inline constexpr std::uint16_t kTlsPort = 2281;
 
 inline TlsOptions tls_options(const std::string& directory, const std::string& client = "client") {
-    return {directory + "/ca.pem", directory + "/" + client + ".pem", directory + "/" + client + "-key.pem"};
+    return {directory + "/ca.pem", directory + "/" + client + ".pem", directory + "/" + client + "-key.pem", ""};
 }
 
 /// A server with a TLS port, and the certificates that tests/tls/make_certificates has made.

@@ -55,6 +55,26 @@ TEST_F(TlsTest, TheServersCertificateMustComeFromTheAuthority) {
     expect_encrypted(recorder);
 }
 
+TEST_F(TlsTest, AnAuthorityThatOnlyTheSystemTrustsDoesNotCount) {
+    // Where OpenSSL finds the authorities of the system; the C client reads it for each connection.
+    ::setenv("SSL_CERT_FILE", (certificates() + "/ca.pem").c_str(), 1);
+    SessionOptions options = options_for(tls_endpoint().str());
+    options.tls->ca_file = certificates() + "/other-ca.pem";
+    problem_of(options, "the certificate of the server is not accepted");
+    ::unsetenv("SSL_CERT_FILE");
+}
+
+TEST_F(TlsTest, TheNameOfTheServersIsCheckedIfItIsGiven) {
+    Recorder recorder(tls_endpoint());
+    SessionOptions options = options_for(recorder.connect_string());
+    options.tls->server_name = "zk.example.org";
+    problem_of(options, "hostname mismatch");
+    expect_encrypted(recorder);
+    options.tls->server_name = "localhost";
+    Session session(options);
+    EXPECT_TRUE(session.wait_connected(kMaxWait));
+}
+
 TEST_F(TlsTest, AnExpiredCertificateIsNamed) {
     testenv::ZkServer expired(tls_server(certificates(), "expired"));
     Recorder recorder({expired.endpoint().address, kTlsPort});
@@ -146,6 +166,18 @@ TEST_F(TlsTest, NoDescriptorIsLeft) {
     const auto before = count();
     for (int round = 0; round < 3; ++round) use();
     EXPECT_TRUE(await([&] { return count() <= before; })) << count() << " instead of " << before;
+}
+
+TEST_F(TlsTest, TheCertificateOfTheClientCountsInAccessLists) {
+    SessionOptions options = options_for(tls_endpoint().str());
+    options.acl = Acl::creator_all();
+    Session session(options);
+    ExclusiveMutex mutex(session, "/certified/lock");
+    const Grant grant = mutex.try_acquire_for(kMaxWait);
+    EXPECT_TRUE(grant.held());
+    Session stranger(session_options(server().connect_string(), 4s));
+    ExclusiveMutex same(stranger, "/certified/lock");
+    EXPECT_EQ(error_of([&] { (void)same.try_acquire_for(kMaxWait); }).errc(), Errc::no_permission);
 }
 
 TEST_F(TlsTest, AKeyOfAnotherCertificateIsRefused) {

@@ -27,8 +27,8 @@ protected:
     void SetUp() override {
         for (const char* name :
              {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
-              "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_SASL_USER",
-              "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
+              "ZKLOCK_CONFIG", "ZKLOCK_TLS_CA", "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_TLS_SERVER_NAME",
+              "ZKLOCK_SASL_USER", "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", "/nonexistent", 1);
@@ -352,6 +352,7 @@ TEST_F(OptionsTest, OneSettingOfTlsMeansTlsOrAnError) {
     EXPECT_EQ(code, 64);
     EXPECT_THAT(text, HasSubstr("--tls-ca: TLS also needs --tls-cert and --tls-key"));
     EXPECT_EQ(refusal({"ping", "--sasl-user", "u"}).first, 64);
+    EXPECT_EQ(refusal({"ping", "--tls-server-name", "zk"}).first, 64);
     ::setenv("ZKLOCK_TLS_KEY", "x", 1);
     const auto [other_code, other_text] = refusal({"status", "/l"});
     ::unsetenv("ZKLOCK_TLS_KEY");

@@ -56,13 +56,18 @@ void read_encryption(const Settings& settings, Options& options) {
     const auto sasl = together<2>(settings, {"sasl-user", "sasl-password-file"}, "SASL");
     if (tls && sasl) {
         refuse_setting(*settings.find("sasl-user"),
-               "the ZooKeeper client cannot use TLS and SASL at the same time: use one of them");
+                       "the ZooKeeper client cannot use TLS and SASL at the same time: use one of them");
     }
     if (tls) {
         require_feature(settings, "tls-ca", "tls", "TLS",
                         "use a client that was built with OpenSSL, or run a TLS proxy such as stunnel and connect to "
                         "it without the options --tls-...");
-        options.tls = TlsOptions{(*tls)[0], (*tls)[1], (*tls)[2]};
+        options.tls = TlsOptions{(*tls)[0], (*tls)[1], (*tls)[2], ""};
+    }
+    if (const auto name = settings.find("tls-server-name")) {
+        if (!tls) refuse_setting(*name, "TLS also needs --tls-ca and --tls-cert and --tls-key");
+        if (name->value.empty()) refuse_setting(*name, "the name is empty");
+        options.tls->server_name = name->value;
     }
     if (sasl) {
         require_feature(settings, "sasl-user", "sasl", "SASL",

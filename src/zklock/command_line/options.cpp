@@ -146,6 +146,7 @@ private:
             {"tls-ca", {"FILE", "TLS: certificates of the authorities that the servers' certificates come from"}},
             {"tls-cert", {"FILE", "TLS: certificate of this client"}},
             {"tls-key", {"FILE", "TLS: its key"}},
+            {"tls-server-name", {"NAME", "TLS: host name that the certificate of each server must be for"}},
             {"sasl-user", {"USER", "SASL with DIGEST-MD5: the user"}},
             {"sasl-password-file", {"FILE", "SASL: its first line is the password"}},
         };

@@ -27,6 +27,7 @@ const std::vector<Setting> kSettings = {
     {"tls-ca", {"ZKLOCK_TLS_CA"}},
     {"tls-cert", {"ZKLOCK_TLS_CERT"}},
     {"tls-key", {"ZKLOCK_TLS_KEY"}},
+    {"tls-server-name", {"ZKLOCK_TLS_SERVER_NAME"}},
     {"sasl-user", {"ZKLOCK_SASL_USER"}},
     {"sasl-password-file", {"ZKLOCK_SASL_PASSWORD_FILE"}},
 };

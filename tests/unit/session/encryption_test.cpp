@@ -35,7 +35,7 @@ protected:
     void use_tls() {
         options.tls = TlsOptions{file("ca.pem", "-----BEGIN CERTIFICATE-----\n", 0644),
                                  file("c.pem", "-----BEGIN CERTIFICATE-----\n", 0644),
-                                 file("k.pem", "-----BEGIN PRIVATE KEY-----\n")};
+                                 file("k.pem", "-----BEGIN PRIVATE KEY-----\n"), "zk"};
     }
     void use_sasl() {
         options.sasl.emplace();
