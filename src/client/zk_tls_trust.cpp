@@ -22,7 +22,7 @@ constexpr int kOutOfMemory = 17, kNotSpecified = 1;  // X509_V_ERR_…
 using OnNew = void(void* connection, void*, void*, int, long, void*);
 
 /// The functions of OpenSSL, which are the same in 1.1 and 3.
-struct OpenSsl {
+struct OpenSslChecks {
     int (*new_index)(int, long, void*, OnNew*, void*, void*);
     void* (*context_of)(const void*);
     void (*set_check)(void*, int (*)(void*, void*), void*);
@@ -42,7 +42,7 @@ struct OpenSsl {
     void (*set_error)(void*, int);
     bool complete = true;
 
-    OpenSsl() {
+    OpenSslChecks() {
         find(new_index, "CRYPTO_get_ex_new_index");
         find(context_of, "SSL_get_SSL_CTX");
         find(set_check, "SSL_CTX_set_cert_verify_callback");
@@ -68,8 +68,8 @@ struct OpenSsl {
     }
 };
 
-const OpenSsl& openssl() {
-    static const OpenSsl functions;
+const OpenSslChecks& openssl_checks() {
+    static const OpenSslChecks functions;
     return functions;
 }
 
@@ -95,12 +95,12 @@ void on_new_connection(void* connection, void*, void*, int, long, void*) {
     const std::lock_guard lock(all.mutex);
     const auto found = all.entries.find(name);
     if (found == all.entries.end()) return;
-    openssl().set_check(openssl().context_of(connection), &check_certificate, found->second);
+    openssl_checks().set_check(openssl_checks().context_of(connection), &check_certificate, found->second);
 }
 
 bool begin_to_listen() {
-    return openssl().complete &&
-           openssl().new_index(kClassOfConnections, 0, nullptr, &on_new_connection, nullptr, nullptr) >= 0;
+    return openssl_checks().complete &&
+           openssl_checks().new_index(kClassOfConnections, 0, nullptr, &on_new_connection, nullptr, nullptr) >= 0;
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ TlsTrust::Adoption::~Adoption() {
 }
 
 bool TlsTrust::accepts(void* original) {
-    const OpenSsl& ssl = openssl();
+    const OpenSslChecks& ssl = openssl_checks();
     const std::unique_ptr<void, void (*)(void*)> store(ssl.store_new(), ssl.store_free);
     const std::unique_ptr<void, void (*)(void*)> own(ssl.check_new(), ssl.check_free);
     if (!store || !own || ssl.store_load(store.get(), tls_.ca_file.c_str(), nullptr) != 1 ||
