@@ -7,6 +7,7 @@
 #include "zklock/commands/lock_session.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/read_only_session.hpp"
+#include "zklock/report/describe.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
