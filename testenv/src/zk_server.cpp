@@ -122,8 +122,8 @@ std::vector<std::string> ZkServer::State::command() const {
     words.insert(words.end(), options.java_flags.begin(), options.java_flags.end());
     // Debian's zookeeper.jar does not name all that Netty needs for TLS.
     const std::string codec = options.tls_port == 0 ? "" : ":/usr/share/java/netty-codec.jar";
-    words.insert(words.end(),
-                 {"-cp", java.class_path + codec, "org.apache.zookeeper.server.quorum.QuorumPeerMain", directory + "/zoo.cfg"});
+    words.insert(words.end(), {"-cp", java.class_path + codec, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                               directory + "/zoo.cfg"});
     return words;
 }
 
