@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include <zkrecipes/error.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 
 #include "session/options_check.hpp"
 
@@ -19,12 +19,7 @@ using ::testing::HasSubstr;
 /// The checks of the files, before any C client sees them.
 class EncryptionTest : public ::testing::Test {
 protected:
-    EncryptionTest() {
-        char name[] = "/tmp/zkrecipes-encryption-XXXXXX";
-        directory_ = ::mkdtemp(name);
-        options.hosts = "h:1";
-    }
-    ~EncryptionTest() override { std::filesystem::remove_all(directory_); }
+    EncryptionTest() { options.hosts = "h:1"; }
 
     std::string file(const std::string& name, const std::string& text, mode_t mode = 0600) const {
         const std::string path = directory_ + "/" + name;
@@ -53,7 +48,8 @@ protected:
             EXPECT_THAT(error.what(), Not(HasSubstr("se:cret")));
         }
     }
-    std::string directory_;
+    const testenv::Scratch scratch_;  // gone with the test, also if that is killed
+    const std::string directory_ = scratch_.path();
     SessionOptions options;
 };
 
