@@ -8,13 +8,13 @@ _zklock_locks() {
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local words="run hold elect status ls wait break leader ping top leases config help"
-    local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config"
+    local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config --tls-ca --tls-cert --tls-key --tls-server-name --sasl-user --sasl-password-file"
     local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout --notify"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"
     local running="-c --command --signal -k --kill-after --on-suspend --min-hold --max-run --whole-tree"
     local once="--once-per --retry-unknown"
-    local with_value=" --connect --prefix --session-timeout --connect-timeout --auth-file --acl --config -w --timeout --wait
+    local with_value=" $connection -w --timeout --wait
         -E --conflict-exit-code --lost-exit-code -j --count -L --lock --dialect --id --layout --name --meta --progress --events --result -c --command --signal -k
         --kill-after --on-suspend --min-hold --max-run --once-per --on-lost --on-lost-timeout --node --interval "
     with_value=${with_value//$'\n'/ }
@@ -31,7 +31,10 @@ _zklock() {
             [[ $cur == SIG* ]] || COMPREPLY=("${COMPREPLY[@]#SIG}")
             return
             ;;
-        --auth-file | --config | --events | --result) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+        --auth-file | --config | --events | --result | --tls-ca | --tls-cert | --tls-key | --sasl-password-file)
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+            ;;
     esac
     [[ $with_value == *" $prev "* ]] && return
 

@@ -44,6 +44,7 @@ struct SessionInfo {
     std::chrono::milliseconds timeout{0};  ///< the one that the servers granted; 0: none yet
     std::string server;                    ///< address of the connected server, or empty
     std::uint64_t incarnation = 0;         ///< how many sessions this object has made so far
+    std::string problem{};  ///< not connected: why the last attempt failed, if that is known (with TLS); or empty
 };
 
 /// Ends a subscription when destroyed. When the destructor has returned, the callback is not running and will not run
@@ -86,8 +87,8 @@ private:
 class ZKRECIPES_API Session {
 public:
     /// Does not block. Throws Error: bad_connect_string, bad_option or bad_path for options that cannot work;
-    /// out_of_resources if the system refuses the threads or descriptors of a session. If it throws, no thread or
-    /// descriptor is left behind.
+    /// unsupported if the ZooKeeper C client lacks what they need; out_of_resources if the system refuses the threads
+    /// or descriptors of a session. If it throws, no thread or descriptor is left behind.
     explicit Session(SessionOptions options);
     template <std::convertible_to<std::string> Hosts>  // no std::string: GCC would take {.hosts = …} for one
     explicit Session(Hosts&& hosts) : Session(SessionOptions{.hosts = std::forward<Hosts>(hosts)}) {}

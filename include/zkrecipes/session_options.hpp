@@ -3,9 +3,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <zkrecipes/encryption.hpp>
 #include <zkrecipes/export.hpp>
 #include <zkrecipes/retry_policy.hpp>
 
@@ -57,6 +59,10 @@ struct SessionOptions {
     std::vector<Auth> auth{};
     /// How long the servers may take to accept `auth` after each connect.
     std::chrono::milliseconds auth_timeout{5'000};
+    /// If set, all connections of the session use TLS. See TlsOptions.
+    std::optional<TlsOptions> tls{};
+    /// If set, the session authenticates by SASL. See SaslOptions.
+    std::optional<SaslOptions> sasl{};
     /// The servers' tickTime. Zero means unknown: the library then assumes half of the negotiated timeout, the largest
     /// tick that servers allow by default. Set it if an administrator lowered minSessionTimeout below two ticks.
     /// Otherwise you need not set it; if you do, leases become a little longer, and the number of heartbeats is halved.

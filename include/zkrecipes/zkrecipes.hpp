@@ -7,6 +7,7 @@
 #include <zkrecipes/awaitable.hpp>
 #include <zkrecipes/barrier.hpp>
 #include <zkrecipes/deadline.hpp>
+#include <zkrecipes/encryption.hpp>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/export.hpp>

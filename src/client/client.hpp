@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,8 @@ public:
     virtual ~ClientEvents() = default;
     virtual void on_status(const ClientStatus& status) = 0;
     virtual void on_watch(WatchEventType type, const std::string& path) = 0;
+    /// Why an attempt to connect failed, if that is known (with TLS).
+    virtual void on_problem(const std::string& /*text*/) {}
     virtual void on_auth(Rc rc) = 0;  // one per add_auth of the handle, in their order, unless it is closed before
 };
 
@@ -117,13 +120,16 @@ struct ClientOptions {
     std::vector<std::string> hosts;  // "host:port"; tried in random order, so that clients spread over the servers
     std::chrono::milliseconds timeout{10'000};
     std::shared_ptr<spdlog::logger> logger;
+    std::optional<TlsOptions> tls{};    // checked; the names of the files are absolute
+    std::optional<SaslOptions> sasl{};  // checked; with the password
 };
 
 /// Opens handles. The real one is make_zk_client_factory; the simulation has its own.
 class ClientFactory {
 public:
     virtual ~ClientFactory() = default;
-    /// Returns at once; connects later. Throws Error (bad_connect_string, protocol) when no handle can be made. The
+    /// Returns at once; connects later. Throws Error (bad_connect_string, bad_option, unsupported, out_of_resources)
+    /// when no handle can be made. The
     /// events object must live until close() has completed.
     virtual std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) = 0;
 };

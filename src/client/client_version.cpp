@@ -2,12 +2,11 @@
 
 #include <zkrecipes/version.hpp>
 
-// What the C client that runs exports beyond the version we need. Older ones, and those that were built without these
-// features (Debian's), do not: the address is null then. The header declares them only for its own build's features.
+#include "client/zk_secure.hpp"
+
+// Older C clients do not have it: the address is null then.
 extern "C" {
 [[gnu::weak]] const char* zoo_version_str();
-[[gnu::weak]] void zookeeper_init_ssl();
-[[gnu::weak]] void zookeeper_init_sasl();
 }
 
 namespace zkrecipes {
@@ -20,8 +19,8 @@ std::string client_version() {
 
 std::vector<std::string> features() {
     std::vector<std::string> found;
-    if (zookeeper_init_ssl != nullptr) found.emplace_back("tls");
-    if (zookeeper_init_sasl != nullptr) found.emplace_back("sasl");
+    if (internal::client_has_tls()) found.emplace_back("tls");
+    if (internal::client_has_sasl()) found.emplace_back("sasl");
     return found;
 }
 

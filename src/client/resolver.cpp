@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include <zkrecipes/error.hpp>
+
 namespace zkrecipes::internal {
 
 std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, std::string& problem) {
@@ -33,6 +35,26 @@ std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, s
         }
     }
     return addresses;
+}
+
+std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts) {
+    std::vector<HostPort> servers;
+    for (const std::string& host : hosts) servers.push_back(parse_host_port(host));
+    if (servers.empty()) throw Error(Errc::bad_connect_string, "connect", {}, "the list of servers is empty");
+    return servers;
+}
+
+bool needs_lookup(const std::vector<HostPort>& servers) {
+    for (const HostPort& server : servers) {
+        if (!server.is_address) return true;
+    }
+    return false;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) text.append(text.empty() ? "" : ",").append(part);
+    return text;
 }
 
 }  // namespace zkrecipes::internal

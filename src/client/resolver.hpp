@@ -12,4 +12,10 @@ namespace zkrecipes::internal {
 /// and why.
 std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, std::string& problem);
 
+/// Throws as parse_connect_string.
+std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts);
+bool needs_lookup(const std::vector<HostPort>& servers);
+/// "a,b,c", as the C client reads it.
+std::string joined(const std::vector<std::string>& addresses);
+
 }  // namespace zkrecipes::internal

@@ -20,19 +20,8 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// How often names are looked up while no server answers.
-constexpr auto kLookupInterval = std::chrono::seconds(3);
 /// How long closing waits for the answers to what is under way. The C client may take 1.5 seconds more.
 constexpr auto kDrainLimit = std::chrono::seconds(1);
-
-void watcher(zhandle_t* zh, int type, int state, const char* path, void* context) {
-    auto* const handle = static_cast<ZkHandle*>(context);
-    if (type == ZOO_SESSION_EVENT) {
-        handle->on_session_event(zh, state);
-    } else {
-        handle->on_node_event(type, path);
-    }
-}
 
 std::string peer_of(zhandle_t* zh) {
     // Not zoo_get_current_server: it answers a static buffer that all handles share. This asks the kernel about the
@@ -54,32 +43,6 @@ std::string peer_of(zhandle_t* zh) {
     return {};
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-    std::string text;
-    for (const std::string& part : parts) text.append(text.empty() ? "" : ",").append(part);
-    return text;
-}
-
-std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts) {
-    std::vector<HostPort> servers;
-    for (const std::string& host : hosts) servers.push_back(parse_host_port(host));
-    if (servers.empty()) throw Error(Errc::bad_connect_string, "connect", {}, "the list of servers is empty");
-    return servers;
-}
-
-bool needs_lookup(const std::vector<HostPort>& servers) {
-    for (const HostPort& server : servers) {
-        if (!server.is_address) return true;
-    }
-    return false;
-}
-
-/// The session has checked it, and says what was wrong; what would overflow inside the C client comes no further.
-int bounded_timeout(std::chrono::milliseconds timeout) {
-    return static_cast<int>(
-        std::clamp<std::chrono::milliseconds>(timeout, kShortestSessionTimeout, kLongestSessionTimeout).count());
-}
-
 // tests/support/tsan.supp knows a defect of zoo_set_servers by the name of the second one. Of code that is not
 // instrumented ThreadSanitizer shows only who called the last function that is.
 [[gnu::noinline]] int call_set_servers(zhandle_t* zh, const std::string& servers) {
@@ -89,120 +52,7 @@ int bounded_timeout(std::chrono::milliseconds timeout) {
     return call_set_servers(zh, servers);
 }
 
-class ZkClientFactory final : public ClientFactory {
-public:
-    explicit ZkClientFactory(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
-    std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) override {
-        return ZkHandle::open(runtime_, options, std::move(events));
-    }
-
-private:
-    const std::shared_ptr<Runtime> runtime_;
-};
-
 }  // namespace
-
-std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> runtime) {
-    return std::make_shared<ZkClientFactory>(std::move(runtime));
-}
-
-// ---- opening ------------------------------------------------------------------------------------------------------
-
-ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events)
-    : runtime_(std::move(runtime)),
-      log_lines_(ClientLog::open(options.logger, runtime_)),
-      logger_(options.logger ? options.logger : default_logger()),
-      timeout_ms_(bounded_timeout(options.timeout)),
-      events_(std::move(events)),
-      servers_(parse_servers(options.hosts)) {}
-
-std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const ClientOptions& options,
-                                       std::shared_ptr<ClientEvents> events) {
-    auto handle = std::make_shared<ZkHandle>(std::move(runtime), options, std::move(events));
-    if (needs_lookup(handle->servers_)) {
-        // zookeeper_init would look the names up here and now, and fail for ever when they are not known yet.
-        handle->runtime_->post(Lane::blocking, [handle] { handle->start_when_resolved(); });
-    } else {
-        std::string problem;
-        const std::vector<std::string> addresses = resolve_servers(handle->servers_, problem);
-        if (addresses.empty()) {
-            throw Error(Errc::bad_connect_string, "connect", {},
-                        "this machine can use none of the servers' addresses: " + problem);
-        }
-        handle->log_left_out(problem);
-        if (const int error = handle->start(addresses); error != 0) {
-            throw Error(Errc::out_of_resources, "connect", {},
-                        "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
-                            "); look at the limit of open files (ulimit -n)");
-        }
-    }
-    Client* const client = handle.get();
-    return {client, [handle = std::move(handle)](Client*) { handle->abandon(); }};
-}
-
-/// Answers an errno, 0 for success. Called before the handle is in use, or on the blocking lane.
-int ZkHandle::start(const std::vector<std::string>& addresses) {
-    {
-        const std::lock_guard lock(mutex_);
-        addresses_ = addresses;
-    }
-    // The I/O thread writes the list of servers into a warning without the lock under which zoo_set_servers frees it
-    // (ZOOKEEPER-4699). Below this level, which is the whole process's, the line is not put together. What it says our
-    // own lines say, too. Once: a level that is set afterwards stays, and so does the defect.
-    static const bool quiet = (zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR), true);
-    static_cast<void>(quiet);
-    // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
-    const SignalMaskForNewThreads mask;
-    errno = 0;  // not every failure of it sets one
-    zhandle_t* const zh = zookeeper_init2(joined(addresses).c_str(), &watcher, timeout_ms_, nullptr, this,
-                                          ZOO_NO_LOG_CLIENTENV, log_lines_->function());
-    if (zh == nullptr) return errno != 0 ? errno : EINVAL;
-    // A safety rule: otherwise the I/O thread looks the servers' names up before each ping, and while the name service
-    // is down it does not ping at all.
-    zoo_set_servers_resolution_delay(zh, -1);
-    const std::lock_guard lock(mutex_);
-    adopt(zh);
-    return 0;
-}
-
-void ZkHandle::adopt(zhandle_t* zh) {
-    if (zh_ == nullptr) zh_ = zh;
-}
-
-void ZkHandle::start_when_resolved() {
-    std::vector<HostPort> servers;
-    {
-        const std::lock_guard lock(mutex_);
-        if (life_ != Life::open || zh_ != nullptr) return;
-        servers = servers_;
-        servers_changed_ = false;
-    }
-    std::string problem;
-    const std::vector<std::string> addresses = resolve_servers(servers, problem);
-    log_left_out(problem);
-    if (!addresses.empty()) {
-        const int error = start(addresses);
-        if (error == 0) return;
-        logger_->error("the ZooKeeper C client cannot make a handle: {}", std::generic_category().message(error));
-    }
-    look_up_again_later();
-}
-
-void ZkHandle::log_left_out(const std::string& problem) {
-    if (!problem.empty()) logger_->warn("ZooKeeper servers that cannot be looked up: {}", problem);
-}
-
-void ZkHandle::look_up_again_later() {
-    const std::lock_guard lock(mutex_);
-    if (life_ != Life::open || lookup_timer_ != 0 || status_.state != ClientState::connecting) return;
-    lookup_timer_ = runtime_->at(runtime_->now() + kLookupInterval, [weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (!self) return;
-        const std::lock_guard timer_lock(self->mutex_);
-        self->lookup_timer_ = 0;
-        self->runtime_->post(Lane::blocking, [self] { self->apply_servers(); });
-    });
-}
 
 // ---- what the handle sees -----------------------------------------------------------------------------------------
 
@@ -221,7 +71,18 @@ void ZkHandle::connected(zhandle_t* zh) {
     // What the C client shows now may change at any time: it is read once, here, and told from this copy.
     const std::int64_t session_id = zoo_client_id(zh)->client_id;
     const int timeout_ms = zoo_recv_timeout(zh);
-    const std::string server = peer_of(zh);
+    std::shared_ptr<ZkRelay> relay;
+    {
+        const std::lock_guard lock(mutex_);
+        relay = relay_;
+    }
+    if (trust_ && !trust_->has_checked()) {
+        logger_->error("ZooKeeper over TLS: the certificate of the server was not checked; the session is not used");
+        return ended(ClientState::auth_failed, Rc::auth_failed);
+    }
+    const std::uint64_t connection = relay ? relay->newest() : 0;  // before the C client is asked
+    std::string server = peer_of(zh);
+    if (relay && !server.empty()) server = relay->established(connection);
     if (status().state == ClientState::connected) disconnected();  // the C client may leave that event out
     ClientStatus status;
     {
@@ -233,6 +94,8 @@ void ZkHandle::connected(zhandle_t* zh) {
         if (timeout_ms > 0) status_.timeout = std::chrono::milliseconds(timeout_ms);
         status_.server = server;
         status = status_;
+        tls_problems_ = 0;
+        tls_problem_.clear();
         if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
         send_auth_locked();  // before anything that the news of being connected may set off
     }
@@ -250,6 +113,7 @@ void ZkHandle::disconnected() {
         status = status_;
         while (!waiting_.empty()) refuse_locked(waiting_.front(), waiting_, Rc::not_connected);
         drained_.notify_all();
+        if (sasl_) look_for_sasl_failure_locked();
         look_up = servers_changed_ || needs_lookup(servers_);
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
@@ -413,6 +277,7 @@ void ZkHandle::apply_servers() {
         }
         if (addresses.empty() || addresses == addresses_) return;
         addresses_ = addresses;
+        if (relay_) return relay_->set_servers(addresses);
         zh = zh_;
     }
     change_servers_of_client(zh, joined(addresses));
@@ -434,6 +299,7 @@ void ZkHandle::close(std::function<void()> done) {
     if (life_ != Life::open) return;
     life_ = Life::draining;
     if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
+    if (sasl_timer_ != 0) runtime_->cancel(std::exchange(sasl_timer_, 0));
 }
 
 void ZkHandle::abandon() {
@@ -457,14 +323,18 @@ void ZkHandle::drain() {
 void ZkHandle::do_close() {
     drain();
     zhandle_t* zh = nullptr;
+    std::shared_ptr<ZkRelay> relay;
     {
         const std::lock_guard lock(mutex_);
         zh = zh_;
         life_ = Life::closing;  // from now on the C client takes no request
+        relay.swap(relay_);
     }
+    if (relay) relay->close_soon();  // the C client may be waiting in a TLS handshake
     // Without a lock: it joins the handle's threads, which may be on their way into one of our functions. It takes a
     // few seconds when the server does not answer.
     if (zh != nullptr) zookeeper_close(zh);
+    relay.reset();
     ZkRequest::List left;
     std::vector<std::function<void()>> done;
     {
@@ -494,6 +364,7 @@ void ZkHandle::do_close() {
 
 ZkHandle::~ZkHandle() {
     // Open only when the runtime was stopped before the handle was closed: the close was dropped with it.
+    if (relay_) relay_->close_soon();
     if (zh_ != nullptr) zookeeper_close(zh_);
 }
 

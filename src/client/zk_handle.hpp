@@ -4,13 +4,17 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/connect_string.hpp"
 #include "client/client.hpp"
 #include "client/zk_log.hpp"
+#include "client/zk_relay.hpp"
 #include "client/zk_request.hpp"
+#include "client/zk_secure.hpp"
+#include "client/zk_tls_check.hpp"
 
 struct _zhandle;
 
@@ -76,6 +80,10 @@ private:
     void adopt(_zhandle* zh);
     int start(const std::vector<std::string>& addresses);
     void start_when_resolved();
+    std::string begin_relay(const std::vector<std::string>& addresses);
+    void on_tls_problem(const ZkRelay::Problem& problem);
+    void look_for_sasl_failure_locked();
+    void on_sasl_timer();
     void apply_servers();
     void log_left_out(const std::string& problem);
     void look_up_again_later();
@@ -100,6 +108,9 @@ private:
     const std::shared_ptr<ClientLog> log_lines_;
     const std::shared_ptr<spdlog::logger> logger_;
     const int timeout_ms_;
+    const std::optional<TlsOptions> tls_;
+    const std::unique_ptr<TlsTrust> trust_;  // null: no TLS
+    const SaslAnswersPointer sasl_;          // null: none
 
     std::mutex delivery_;                   // one callback at a time; taken before mutex_
     std::shared_ptr<ClientEvents> events_;  // guarded by delivery_; null once closed
@@ -121,7 +132,10 @@ private:
     std::vector<HostPort> servers_;       // as wanted
     bool servers_changed_ = false;        // since they were given to the C client
     std::vector<std::string> addresses_;  // that the C client has
-    TimerId lookup_timer_ = 0;
+    TimerId lookup_timer_ = 0, sasl_timer_ = 0;
+    std::shared_ptr<ZkRelay> relay_;  // null: no TLS, or not started
+    std::uint64_t tls_problems_ = 0;  // since the last connect
+    std::string tls_problem_;         // the last one
 };
 
 }  // namespace zkrecipes::internal

@@ -36,7 +36,7 @@ void check_acl(const SessionOptions& options) {
             refuse("an entry of SessionOptions::acl has the scheme world with the id '" + entry.id +
                    "'; the only id of that scheme is anyone");
         }
-        if (entry.scheme == "auth" && options.auth.empty()) {
+        if (entry.scheme == "auth" && options.auth.empty() && !options.sasl && !options.tls) {
             refuse(
                 "SessionOptions::acl says 'the authenticated user', but SessionOptions::auth has no credentials; add "
                 "some");
@@ -67,6 +67,7 @@ CheckedOptions check_options(const SessionOptions& options) {
         refuse("SessionOptions::logger and SessionOptions::log are both set; set one of them");
     }
     CheckedOptions out;
+    check_encryption(options, out);
     out.hosts = connect.hosts();
     std::string prefix = connect.chroot;
     if (!options.path_prefix.empty()) {

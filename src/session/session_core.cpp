@@ -46,6 +46,10 @@ struct SessionCore::LastPointer {
 
 std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environment environment) {
     CheckedOptions checked = check_options(options);
+    options.tls = std::move(checked.tls);
+    options.sasl = std::move(checked.sasl);
+    // The probe asks the servers in clear text. With TLS, the client itself finds one that answers.
+    if (options.tls) environment.probe = nullptr;
     auto events = options.events ? std::make_shared<EventQueue>(environment.runtime, options.events) : nullptr;
     auto logger = logger_of(options, events);
     auto* const core = new SessionCore(std::move(options), std::move(checked), std::move(environment),
@@ -96,9 +100,11 @@ std::string SessionCore::user_path(const std::string& server_path) const {
 namespace {
 
 /// As whom the servers know the session: never with a password.
-std::string identity_of(const std::vector<Auth>& credentials) {
+std::string identity_of(const SessionOptions& options) {
     std::string who;
-    for (const Auth& auth : credentials) {
+    if (options.sasl) who = "is authenticated as sasl:" + options.sasl->user;
+    if (options.tls) who = "presents the certificate " + options.tls->certificate_file;
+    for (const Auth& auth : options.auth) {
         who += (who.empty() ? "is authenticated as " : ", ") + auth.scheme;
         if (auth.scheme == "digest") who += ":" + auth.credential.substr(0, auth.credential.find(':'));
     }
@@ -112,7 +118,7 @@ std::string SessionCore::explained(Errc error, std::string detail) const {
     if (error != Errc::no_permission || *missing.right == '\0') return detail;
     if (!detail.empty()) detail += "; ";
     return detail + "the access list of " + user_path(missing.path) + " does not grant the right '" + missing.right +
-           "' to this session, which " + identity_of(options().auth) +
+           "' to this session, which " + identity_of(options()) +
            "; change the list, or present other credentials (SessionOptions::auth)";
 }
 

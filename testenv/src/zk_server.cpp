@@ -93,6 +93,10 @@ void ZkServer::State::write_configuration() const {
          << "maxSessionTimeout=" << options.max_session_timeout.count() << '\n'
          << "initLimit=" << options.init_limit << "\nsyncLimit=" << options.sync_limit << '\n'
          << "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n";
+    if (options.tls_port != 0) {
+        file << "secureClientPort=" << options.tls_port << "\nsecureClientPortAddress=" << endpoint.address << '\n'
+             << "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n";
+    }
     for (const auto& lines : {options.quorum_lines, options.config_lines}) {
         for (const auto& line : lines) {
             file << line << '\n';
@@ -116,8 +120,10 @@ std::vector<std::string> ZkServer::State::command() const {
         words.push_back("-D" + name + "=" + value);
     }
     words.insert(words.end(), options.java_flags.begin(), options.java_flags.end());
-    words.insert(words.end(),
-                 {"-cp", java.class_path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", directory + "/zoo.cfg"});
+    // Debian's zookeeper.jar does not name all that Netty needs for TLS.
+    const std::string codec = options.tls_port == 0 ? "" : ":/usr/share/java/netty-codec.jar";
+    words.insert(words.end(), {"-cp", java.class_path + codec, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                               directory + "/zoo.cfg"});
     return words;
 }
 

@@ -33,6 +33,28 @@ void rewrite_the_catalogue(zkrecipes::FencingToken token);
 void publish_the_catalogue();
 void book(zkrecipes::FencingToken token);
 
+void encrypted_session() {
+    // [tls]
+    zkrecipes::SessionOptions options;
+    options.hosts = "zk1:2281,zk2:2281,zk3:2281";
+    options.tls = zkrecipes::TlsOptions{.ca_file = "/etc/service/ca.pem",
+                                        .certificate_file = "/etc/service/client.pem",
+                                        .key_file = "/etc/service/client-key.pem",
+                                        .server_name = "zookeeper.example.org"};
+    zkrecipes::Session session(options);
+    // [/tls]
+}
+
+void authenticated_session() {
+    // [sasl]
+    zkrecipes::SessionOptions options;
+    options.hosts = "zk1:2181,zk2:2181,zk3:2181";
+    options.sasl = zkrecipes::SaslOptions{.user = "report", .password_file = "/etc/service/password"};
+    options.acl = zkrecipes::Acl::creator_all();
+    zkrecipes::Session session(options);
+    // [/sasl]
+}
+
 void session_options() {
     // [session]
     zkrecipes::SessionOptions options;

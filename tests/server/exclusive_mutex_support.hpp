@@ -29,6 +29,7 @@
 
 #include "session/session_core.hpp"
 #include "support/await.hpp"
+#include "support/secure_server.hpp"
 #include "support/zk_server_test.hpp"
 
 namespace zkrecipes::test {
@@ -41,6 +42,7 @@ inline SessionOptions session_options(const std::string& hosts, std::chrono::mil
     options.timeout = timeout;
     options.server_tick = 100ms;  // what the servers of the tests have
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    secure(options);
     return options;
 }
 
@@ -72,7 +74,7 @@ protected:
         ZkServerTest::TearDown();
     }
 
-    Session session(std::chrono::milliseconds timeout = 10s) { return connected_session(connect_string(), timeout); }
+    Session session(std::chrono::milliseconds timeout = 10s) { return connected_session(session_string(), timeout); }
     std::string lock_path() const { return path("lock"); }
 
     testenv::RawClient& observer() {
@@ -88,7 +90,12 @@ protected:
         return await([&] { return nodes().size() == count; });
     }
     testenv::Gate& gate() {
-        if (!gate_) gate_.emplace(server().endpoint());
+        if (!gate_ && tests_use_tls().empty()) gate_.emplace(server().endpoint());
+        if (!gate_) {  // over TLS, it can only break connections
+            testenv::GateOptions raw;
+            raw.raw = true;
+            gate_.emplace(testenv::Endpoint{server().endpoint().address, kTlsPort}, raw);
+        }
         return *gate_;
     }
     /// A session through the gate.

@@ -8,6 +8,8 @@
 #include <random>
 #include <zkrecipes/testenv/available.hpp>
 
+#include "support/secure_server.hpp"
+
 namespace zkrecipes::test {
 
 namespace {
@@ -44,9 +46,17 @@ public:
 std::string why_no_zookeeper() { return testenv::why_unavailable(); }
 
 testenv::ServerOptions ZkServerTest::shared_server_options() {
-    testenv::ServerOptions options;
+    const std::string tls = tests_use_tls(), sasl = tests_use_sasl();
+    testenv::ServerOptions options = !tls.empty()    ? tls_server(tls)
+                                     : !sasl.empty() ? sasl_server(sasl)
+                                                     : testenv::ServerOptions();
     options.name = "shared";
     return options;
+}
+
+std::string ZkServerTest::session_string() const {
+    if (tests_use_tls().empty()) return connect_string();
+    return testenv::Endpoint{server().endpoint().address, kTlsPort}.str();
 }
 
 void ZkServerTest::SetUp() {

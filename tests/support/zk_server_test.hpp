@@ -23,6 +23,8 @@ protected:
 
     /// "127.1.2.3:2181".
     [[nodiscard]] const std::string& connect_string() const { return connect_string_; }
+    /// The same for sessions: with TLS, if scripts/tls wants the tests to use it.
+    [[nodiscard]] std::string session_string() const;
     /// "/test-<unique>-<suite>-<name>", not created: a path below it has a parent that is missing, as in a fresh
     /// ensemble.
     [[nodiscard]] const std::string& root() const { return root_; }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <zkrecipes/testenv/scratch.hpp>
+#include <zkrecipes/version.hpp>
 
 #include "options_fixture.hpp"
 #include "zklock/command_line/connection.hpp"
@@ -299,13 +300,30 @@ TEST_F(OptionsTest, NoServersAnywhereIsAConfigurationError) {
     EXPECT_EQ(refusal({"ping"}).first, 78);
 }
 
-TEST_F(OptionsTest, TlsIsRefusedWithTheRemedy) {
-    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
+TEST_F(OptionsTest, TlsThatTheClientLacksIsRefusedWithTheRemedy) {
+    const auto available = features();
+    if (std::find(available.begin(), available.end(), "tls") != available.end()) GTEST_SKIP() << "it has TLS";
+    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "--tls-cert", "/c", "--tls-key", "/k", "/l", "c"});
     EXPECT_EQ(code, 78);
-    EXPECT_THAT(text, HasSubstr("--tls-ca: the ZooKeeper client has no TLS"));
+    EXPECT_THAT(text, HasSubstr("--tls-ca: the ZooKeeper client of this zklock ("));
+    EXPECT_THAT(text, HasSubstr("has no TLS"));
     EXPECT_THAT(text, HasSubstr("stunnel"));
-    ::setenv("ZKLOCK_TLS_CA", "x", 1);
-    EXPECT_EQ(refusal({"status", "/l"}).first, 78);
+    const auto [sasl_code, sasl_text] = refusal({"--sasl-user", "u", "--sasl-password-file", "/p", "/l", "c"});
+    EXPECT_EQ(sasl_code, 78);
+    EXPECT_THAT(sasl_text, HasSubstr("has no SASL"));
+}
+
+TEST_F(OptionsTest, OneSettingOfTlsMeansTlsOrAnError) {
+    const auto [code, text] = refusal({"--tls-ca", "/etc/ca.pem", "/l", "c"});
+    EXPECT_EQ(code, 64);
+    EXPECT_THAT(text, HasSubstr("--tls-ca: TLS also needs --tls-cert and --tls-key"));
+    EXPECT_EQ(refusal({"ping", "--sasl-user", "u"}).first, 64);
+    EXPECT_EQ(refusal({"ping", "--tls-server-name", "zk"}).first, 64);
+    ::setenv("ZKLOCK_TLS_KEY", "x", 1);
+    const auto [other_code, other_text] = refusal({"status", "/l"});
+    ::unsetenv("ZKLOCK_TLS_KEY");
+    EXPECT_EQ(other_code, 78);
+    EXPECT_THAT(other_text, HasSubstr("ZKLOCK_TLS_KEY: TLS also needs --tls-ca and --tls-cert"));
 }
 
 TEST_F(OptionsTest, WhatTheServersSeeBeforeAPathIsKnown) {
@@ -390,6 +408,8 @@ TEST_F(OptionsTest, AValueOfAFileIsRefusedWithItsLine) {
         {"acl = ip:x:q", "acl: \"ip:x:q\": permissions are"},
         {"prefix = app", "prefix: \"app\" is not an absolute path"},
         {"auth-file = /nonexistent", "auth-file: cannot read the auth file /nonexistent"},
+        {"tls-key = /k.pem", "tls-key: TLS also needs --tls-ca and --tls-cert"},
+        {"sasl-password-file = /p", "sasl-password-file: SASL also needs --sasl-user"},
         {"auth-file = fd:x", "auth-file: the auth file fd:x"},
         {"session-timeout = x", "session-timeout: \"x\" is not a duration"},
         {"connect-timeout = x", "connect-timeout: \"x\" is not a duration"},

@@ -19,6 +19,11 @@ public:
             connection_.port_.on_status(connection_.fsm_.on_status(handle_, status, session_->runtime().now()));
         });
     }
+    void on_problem(const std::string& text) override {
+        session_->run_internally([&] {
+            if (handle_ == connection_.fsm_.handle()) connection_.note_problem(text);
+        });
+    }
     void on_watch(WatchEventType type, const std::string& path) override {
         session_->run_internally([&] {
             if (handle_ == connection_.fsm_.handle()) connection_.port_.on_watch(type, path);
@@ -65,6 +70,12 @@ void Connection::update_info() {
     info_.session_id = fsm_.incarnation().session_id;
     info_.timeout = fsm_.incarnation().timeout;
     info_.server = fsm_.server();
+    if (fsm_.linked()) info_.problem.clear();
+}
+
+void Connection::note_problem(const std::string& text) {
+    const std::lock_guard lock(info_mutex_);
+    info_.problem = text;
 }
 
 std::optional<Error> Connection::closed_error(const char* operation, const std::string& user_path) const {
@@ -87,6 +98,8 @@ void Connection::open_handle(std::uint64_t handle) {
     options.hosts = hosts_;
     options.timeout = options_.timeout;
     options.logger = lock_.shared_log();
+    options.tls = options_.tls;
+    options.sasl = options_.sasl;
     client_ = clients_->open(options, std::make_shared<Link>(*this, handle));
 }
 

@@ -75,6 +75,8 @@ public:
 private:
     class Link;
 
+    void note_problem(const std::string& text);
+
     SessionLock& lock_;
     Port& port_;
     const SessionOptions options_;

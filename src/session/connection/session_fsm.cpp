@@ -62,7 +62,7 @@ SessionActions SessionFsm::on_status(std::uint64_t handle, const ClientStatus& s
         case ClientState::connecting: link_down(now, out); break;
         case ClientState::connected: link_up(status, now, out); break;
         case ClientState::auth_failed:
-            fail_auth("the servers refused the credentials; check SessionOptions::auth", out);
+            fail_auth("the servers refused the credentials; check SessionOptions::auth and sasl", out);
             break;
         case ClientState::expired: handle_ended(now, out); break;
         case ClientState::dead: handle_ended(now, out, "the client handle broke down"); break;

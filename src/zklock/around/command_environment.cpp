@@ -12,9 +12,9 @@ namespace {
 
 bool stripped(std::string_view variable) {
     for (const std::string_view name :
-         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_HELD=", "ZKLOCK_PATH=", "ZKLOCK_NODE=", "ZKLOCK_MODE=",
-          "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=", "ZKLOCK_PID=",
-          "ZKLOCK_ONCE_PERIOD=", "ZKLOCK_LOST_", "ZKLOCK_SETTINGS="}) {
+         {"ZKLOCK_AUTH_FILE=", "ZKLOCK_TLS_KEY=", "ZKLOCK_SASL_PASSWORD_FILE=", "ZKLOCK_HELD=", "ZKLOCK_PATH=",
+          "ZKLOCK_NODE=", "ZKLOCK_MODE=", "ZKLOCK_FENCING_TOKEN=", "ZKLOCK_SESSION_ID=", "ZKLOCK_SESSION_TIMEOUT_MS=",
+          "ZKLOCK_PID=", "ZKLOCK_ONCE_PERIOD=", "ZKLOCK_LOST_", "ZKLOCK_SETTINGS="}) {
         if (variable.starts_with(name)) return true;
     }
     return false;

@@ -1,6 +1,5 @@
 #include "zklock/command_line/connection.hpp"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "zklock/command_line/duration.hpp"
+#include "zklock/command_line/encryption.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -17,16 +17,6 @@ namespace {
     const std::string text = found.origin + ": " + problem;
     if (found.exit_code == kUsage) usage(text);
     throw Failure(found.exit_code, text);
-}
-
-void refuse_tls(const Settings& settings) {
-    for (const char* key : {"tls-ca", "tls-cert", "tls-key"}) {
-        if (const auto tls = settings.find(key)) {
-            throw Failure(
-                kConfig,
-                tls->origin + ": the ZooKeeper client has no TLS: run a TLS proxy such as stunnel and connect to it");
-        }
-    }
 }
 
 void read_times(const Settings& settings, Options& options) {
@@ -51,11 +41,7 @@ std::string read_prefix(const Found& prefix) {
 }
 
 std::vector<Auth> read_credentials(const Found& where) {
-#if !defined(__SANITIZE_ADDRESS__)  // it traces the process when it looks for leaks
-    // Hides the credentials from core files and from other processes of this user. Exec undoes this, so the command is
-    // not affected.
-    ::prctl(PR_SET_DUMPABLE, 0);
-#endif
+    hide_memory();
     try {
         return read_auth_file(where.value);
     } catch (const Failure& failure) {
@@ -125,7 +111,6 @@ const char* names_of(const Options& options, Mode mode) {
 }  // namespace
 
 void read_connection(const Settings& settings, Options& options) {
-    refuse_tls(settings);
     for (const Setting& setting : kSettings) {
         const auto found = settings.find(setting.key);
         if (found && found->exit_code != kUsage) options.origins[setting.key] = found->origin;
@@ -141,6 +126,7 @@ void read_connection(const Settings& settings, Options& options) {
                       "\"connect = host:port\" in /etc/zklock.conf");
     }
     options.connect = connect->value;
+    read_encryption(settings, options);
     if (const auto auth = settings.find("auth-file")) options.auth = read_credentials(*auth);
 }
 

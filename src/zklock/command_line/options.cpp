@@ -145,14 +145,15 @@ private:
             {"auth-file", {"FILE", "Credentials, one scheme:credential per line; or fd:N"}},
             {"acl", {"ACL", "Access list of new nodes: open, creator, SCHEME:ID:rwcda[,...]"}},
             {"config", {"FILE", "Configuration file"}},
+            {"tls-ca", {"FILE", "TLS: certificates of the authorities that the servers' certificates come from"}},
+            {"tls-cert", {"FILE", "TLS: certificate of this client"}},
+            {"tls-key", {"FILE", "TLS: its key"}},
+            {"tls-server-name", {"NAME", "TLS: host name that the certificate of each server must be for"}},
+            {"sasl-user", {"USER", "SASL with DIGEST-MD5: the user"}},
+            {"sasl-password-file", {"FILE", "SASL: its first line is the password"}},
         };
-        CLI::Option* option = app_.add_option("--" + key, settings_[key]);
-        const auto text = kTexts.find(key);
-        if (text == kTexts.end()) {
-            option->group("");  // --tls-…: known, so that the answer is a reason and not "unknown option"
-        } else {
-            option->type_name(text->second.first)->description(text->second.second)->group("Connection");
-        }
+        const auto& [type, text] = kTexts.at(key);
+        app_.add_option("--" + key, settings_[key], text)->type_name(type)->group("Connection");
     }
 
     void add_lock_options() {

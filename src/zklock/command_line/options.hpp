@@ -41,6 +41,8 @@ struct Options {
     std::chrono::milliseconds session_timeout{15'000};
     std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: no limit
     std::vector<Auth> auth;
+    std::optional<TlsOptions> tls;
+    std::optional<SaslOptions> sasl;
     std::vector<Acl> acl = Acl::open();
     /// The places of settings from the environment or a file, by key, for later error messages.
     std::map<std::string, std::string> origins;

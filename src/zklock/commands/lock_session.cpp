@@ -35,6 +35,8 @@ SessionOptions session_options(const Options& options, Console& console) {
     result.path_prefix = options.prefix;
     result.acl = options.acl;
     result.auth = options.auth;
+    result.tls = options.tls;
+    result.sasl = options.sasl;
     result.close_timeout = milliseconds(1000);
     result.logger = console.logger();
     return result;
@@ -48,6 +50,13 @@ Session open_session(const Options& options, Console& console) {
     } catch (const Error& error) {
         throw failure_of(error, options);
     }
+}
+
+std::string why_not_connected(const Session& session, const Options& options) {
+    const std::string problem = session.info().problem;
+    std::string text = problem.empty() ? why_no_answer(options.connect) : problem;
+    if (problem.empty() && options.tls) text += ", and that this is its TLS port (secureClientPort)";
+    return printable(text);
 }
 
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
@@ -135,7 +144,7 @@ void LockSession::connect() {
         if (until && BootClock::now() >= *until) {
             throw Failure(kUnavailable,
                           "no ZooKeeper server answered within " + format_duration(*until - started_at_) + ": " +
-                              printable(why_no_answer(options_.connect)),
+                              why_not_connected(*session_, options_),
                           "unavailable");
         }
         await(until);
@@ -204,7 +213,7 @@ void LockSession::give_up() {
         throw Failure(kUnavailable,
                       options_.lock + " was not acquired, and " +
                           (slow ? "the ZooKeeper servers did not answer in time: try zklock ping"
-                                : "no ZooKeeper server answers: " + printable(why_no_answer(options_.connect))),
+                                : "no ZooKeeper server answers: " + why_not_connected(*session_, options_)),
                       "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);

@@ -8,6 +8,7 @@
 #include <zkrecipes/version.hpp>
 
 #include "zklock/command_line/duration.hpp"
+#include "zklock/commands/lock_session.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/report/describe.hpp"
@@ -15,7 +16,6 @@
 #include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 #include "zklock/system/boot_clock.hpp"
-#include "zklock/system/reachability.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -104,7 +104,7 @@ int wait_command(const Options& options, Console& console) {
     if (wait_until_free(servers.session(), options.lock, deadline)) return kOk;
     const bool connected = servers.session().state() == SessionState::connected;
     if (!connected) {
-        throw Failure(kUnavailable, "no ZooKeeper server answers: " + printable(why_no_answer(options.connect)));
+        throw Failure(kUnavailable, "no ZooKeeper server answers: " + why_not_connected(servers.session(), options));
     }
     throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit));
 }

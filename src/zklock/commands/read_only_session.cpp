@@ -2,8 +2,6 @@
 
 #include "zklock/command_line/duration.hpp"
 #include "zklock/commands/lock_session.hpp"
-#include "zklock/report/describe.hpp"
-#include "zklock/system/reachability.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -12,7 +10,7 @@ bool await_connection(Session& session, const Options& options, std::stop_token 
     if (session.wait_connected(deadline, stop)) return true;
     if (stop.stop_requested()) return false;
     throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
-                                    ": " + printable(why_no_answer(options.connect)));
+                                    ": " + why_not_connected(session_, options));
 }
 
 ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {

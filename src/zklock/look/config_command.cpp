@@ -48,8 +48,7 @@ std::vector<Row> rows_of(const Settings& settings) {
     for (const Setting& setting : kSettings) {
         Row row{setting.key, default_of(setting.key), settings.find(setting.key)};
         if (row.found) row.value = shown(row.key, row.found->value);
-        // Other settings for TLS exist only to be refused with a reason.
-        if (row.found || !row.key.starts_with("tls-")) rows.push_back(std::move(row));
+        rows.push_back(std::move(row));
     }
     return rows;
 }

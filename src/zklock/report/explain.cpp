@@ -34,8 +34,31 @@ std::string forbidden(const Error& error) {
     return detail.substr(begin, detail.rfind("; change the list") - begin);
 }
 
+/// The options of TLS and SASL: the name in the library and the setting.
+struct SecureOption {
+    const char* option;
+    const char* setting;
+};
+constexpr SecureOption kSecureOptions[] = {{"SessionOptions::tls::ca_file: ", "tls-ca"},
+                                           {"SessionOptions::tls::certificate_file: ", "tls-cert"},
+                                           {"SessionOptions::tls::key_file: ", "tls-key"},
+                                           {"SessionOptions::sasl::user: ", "sasl-user"},
+                                           {"SessionOptions::sasl::password_file: ", "sasl-password-file"}};
+
+/// The one that an error is about; null: none.
+const SecureOption* secure_option(const Error& error) {
+    for (const SecureOption& candidate : kSecureOptions) {
+        if (mentions(error, candidate.option)) return &candidate;
+    }
+    return nullptr;
+}
+
 std::string why_bad_option(const Error& error, const Options& options) {
     const bool about_acl = mentions(error, "::acl") || mentions(error, "invalid access list");
+    if (const SecureOption* const secure = secure_option(error)) {
+        const std::string_view what = error.what();
+        return printable(std::string(what.substr(what.find(secure->option) + std::string_view(secure->option).size())));
+    }
     if (mentions(error, "the authenticated user")) {
         return "creator needs credentials: use --auth-file, or --acl open";
     }
@@ -102,7 +125,9 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
         case Errc::auth_failed:
             return mentions(error, "did not answer") ? "the servers did not check the credentials in time: try again, "
                                                        "or look at the log of the servers"
-                                                     : "the servers refused the credentials: check --auth-file";
+                   : options.sasl ? "the servers refused the credentials: check --sasl-user, --sasl-password-file "
+                                    "and --auth-file; zklock also needs the Debian package libsasl2-modules"
+                                  : "the servers refused the credentials: check --auth-file";
         case Errc::unsupported:
             return path + ": the servers do not know a request that zklock needs: upgrade the servers";
         default: return {};
@@ -145,6 +170,7 @@ const char* setting_of(const Error& error) {
         case Errc::bad_connect_string: return "connect";
         case Errc::bad_path: return error.operation() == "connect" ? "connect" : session ? "prefix" : "";
         case Errc::bad_option:
+            if (const SecureOption* const secure = secure_option(error)) return secure->setting;
             return mentions(error, "::acl") || mentions(error, "invalid access list") ? "acl"
                    : mentions(error, "tickTime")                                      ? "session-timeout"
                                                                                       : "";

@@ -27,8 +27,9 @@ struct ServerOptions {
     std::vector<std::string> launcher;     ///< prefix of the java command, for example {"faketime", "-f", "+1h"}
     std::vector<std::string> environment;  ///< "NAME=value"
 
-    std::string address;     ///< loopback address; empty: a free one
-    std::uint16_t port = 0;  ///< client port; 0: 2181, or another if a process has taken it on all addresses
+    std::string address;         ///< loopback address; empty: a free one
+    std::uint16_t port = 0;      ///< client port; 0: 2181, or another if a process has taken it on all addresses
+    std::uint16_t tls_port = 0;  ///< a port for TLS on the same address; 0: none. The certificates: config_lines
     std::chrono::milliseconds ready_within{120'000};  ///< else the constructor throws
 
     int id = 0;                             ///< the number of this member of an ensemble

@@ -1,0 +1,242 @@
+// How a handle begins: host names, the C client's threads, TLS and SASL.
+#include <spdlog/spdlog.h>
+#include <zookeeper/zookeeper.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <zkrecipes/error.hpp>
+
+#include "base/default_logger.hpp"
+#include "base/session_timeout.hpp"
+#include "base/signal_mask.hpp"
+#include "client/resolver.hpp"
+#include "client/zk_handle.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+/// How often names are looked up while no server answers.
+constexpr auto kLookupInterval = std::chrono::seconds(3);
+/// How often a handle that authenticates by SASL is asked whether that failed.
+constexpr auto kSaslInterval = std::chrono::milliseconds(100);
+/// How long finding out why a TLS handshake failed may take.
+constexpr auto kTlsCheckLimit = std::chrono::seconds(1);
+
+void watcher(zhandle_t* zh, int type, int state, const char* path, void* context) {
+    auto* const handle = static_cast<ZkHandle*>(context);
+    if (type == ZOO_SESSION_EVENT) {
+        handle->on_session_event(zh, state);
+    } else {
+        handle->on_node_event(type, path);
+    }
+}
+
+/// The session has checked it, and says what was wrong; what would overflow inside the C client comes no further.
+int bounded_timeout(std::chrono::milliseconds timeout) {
+    return static_cast<int>(
+        std::clamp<std::chrono::milliseconds>(timeout, kShortestSessionTimeout, kLongestSessionTimeout).count());
+}
+
+class ZkClientFactory final : public ClientFactory {
+public:
+    explicit ZkClientFactory(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+    std::shared_ptr<Client> open(const ClientOptions& options, std::shared_ptr<ClientEvents> events) override {
+        return ZkHandle::open(runtime_, options, std::move(events));
+    }
+
+private:
+    const std::shared_ptr<Runtime> runtime_;
+};
+
+ZkRelay::Limits relay_limits(int timeout_ms) {
+    using std::chrono::milliseconds;
+    return {std::clamp(milliseconds(timeout_ms / 6), milliseconds(100), milliseconds(2000)),
+            std::clamp(milliseconds(timeout_ms / 2), milliseconds(500), milliseconds(10'000))};
+}
+
+}  // namespace
+
+std::shared_ptr<ClientFactory> make_zk_client_factory(std::shared_ptr<Runtime> runtime) {
+    return std::make_shared<ZkClientFactory>(std::move(runtime));
+}
+
+ZkHandle::ZkHandle(std::shared_ptr<Runtime> runtime, const ClientOptions& options, std::shared_ptr<ClientEvents> events)
+    : runtime_(std::move(runtime)),
+      log_lines_(ClientLog::open(options.logger, runtime_)),
+      logger_(options.logger ? options.logger : default_logger()),
+      timeout_ms_(bounded_timeout(options.timeout)),
+      tls_(options.tls),
+      trust_(options.tls ? std::make_unique<TlsTrust>(*options.tls) : nullptr),
+      sasl_(options.sasl ? make_sasl_answers(*options.sasl) : nullptr),
+      events_(std::move(events)),
+      servers_(parse_servers(options.hosts)) {}
+
+std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const ClientOptions& options,
+                                       std::shared_ptr<ClientEvents> events) {
+    check_client_for(options);
+    if (options.tls) {
+        if (const std::string problem = why_unusable(*options.tls); !problem.empty()) {
+            throw Error(Errc::bad_option, "session", {}, "SessionOptions::tls::" + problem);
+        }
+    }
+    auto handle = std::make_shared<ZkHandle>(std::move(runtime), options, std::move(events));
+    if (needs_lookup(handle->servers_)) {
+        // zookeeper_init would look the names up here and now, and fail for ever when they are not known yet.
+        handle->runtime_->post(Lane::blocking, [handle] { handle->start_when_resolved(); });
+    } else {
+        std::string problem;
+        const std::vector<std::string> addresses = resolve_servers(handle->servers_, problem);
+        if (addresses.empty()) {
+            throw Error(Errc::bad_connect_string, "connect", {},
+                        "this machine can use none of the servers' addresses: " + problem);
+        }
+        handle->log_left_out(problem);
+        if (const int error = handle->start(addresses); error != 0) {
+            throw Error(Errc::out_of_resources, "connect", {},
+                        "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
+                            "); look at the limit of open files (ulimit -n)");
+        }
+    }
+    Client* const client = handle.get();
+    return {client, [handle = std::move(handle)](Client*) { handle->abandon(); }};
+}
+
+/// Answers an errno, 0 for success. Called before the handle is in use, or on the blocking lane.
+int ZkHandle::start(const std::vector<std::string>& addresses) {
+    {
+        const std::lock_guard lock(mutex_);
+        addresses_ = addresses;
+    }
+    // The I/O thread writes the list of servers into a warning without the lock under which zoo_set_servers frees it
+    // (ZOOKEEPER-4699). Below this level, which is the whole process's, the line is not put together. What it says our
+    // own lines say, too. Once: a level that is set afterwards stays, and so does the defect.
+    static const bool quiet = (zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR), true);
+    static_cast<void>(quiet);
+    // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
+    const SignalMaskForNewThreads mask;
+    std::string hosts;
+    try {
+        hosts = tls_ ? begin_relay(addresses) : joined(addresses);
+    } catch (const std::system_error& error) {
+        return error.code().value();
+    }
+    std::optional<TlsTrust::Adoption> adoption(trust_.get());
+    zhandle_t* const zh = init_handle(
+        {hosts, &watcher, timeout_ms_, this, ZOO_NO_LOG_CLIENTENV, log_lines_->function()}, tls_, sasl_.get());
+    adoption.reset();
+    if (zh == nullptr) {
+        const int error = errno != 0 ? errno : EINVAL;
+        const std::lock_guard lock(mutex_);
+        relay_ = nullptr;
+        return error;
+    }
+    // A safety rule: otherwise the I/O thread looks the servers' names up before each ping, and while the name service
+    // is down it does not ping at all.
+    zoo_set_servers_resolution_delay(zh, -1);
+    const std::lock_guard lock(mutex_);
+    adopt(zh);
+    if (sasl_) look_for_sasl_failure_locked();
+    return 0;
+}
+
+void ZkHandle::adopt(zhandle_t* zh) {
+    if (zh_ == nullptr) zh_ = zh;
+}
+
+void ZkHandle::start_when_resolved() {
+    std::vector<HostPort> servers;
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::open || zh_ != nullptr) return;
+        servers = servers_;
+        servers_changed_ = false;
+    }
+    std::string problem;
+    const std::vector<std::string> addresses = resolve_servers(servers, problem);
+    log_left_out(problem);
+    if (!addresses.empty()) {
+        const int error = start(addresses);
+        if (error == 0) return;
+        logger_->error("the ZooKeeper C client cannot make a handle: {}", std::generic_category().message(error));
+    }
+    look_up_again_later();
+}
+
+void ZkHandle::log_left_out(const std::string& problem) {
+    if (!problem.empty()) logger_->warn("ZooKeeper servers that cannot be looked up: {}", problem);
+}
+
+void ZkHandle::look_up_again_later() {
+    const std::lock_guard lock(mutex_);
+    if (life_ != Life::open || lookup_timer_ != 0 || status_.state != ClientState::connecting) return;
+    lookup_timer_ = runtime_->at(runtime_->now() + kLookupInterval, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self) return;
+        const std::lock_guard timer_lock(self->mutex_);
+        self->lookup_timer_ = 0;
+        self->runtime_->post(Lane::blocking, [self] { self->apply_servers(); });
+    });
+}
+
+// ---- TLS and SASL -------------------------------------------------------------------------------------------------
+
+/// Answers what the C client takes for its server.
+std::string ZkHandle::begin_relay(const std::vector<std::string>& addresses) {
+    const auto on_problem = [runtime = runtime_, weak = weak_from_this()](const ZkRelay::Problem& problem) {
+        // On the relay's thread, which must not hold the last reference.
+        runtime->post(Lane::blocking, [weak, problem] {
+            if (const auto self = weak.lock()) self->on_tls_problem(problem);
+        });
+    };
+    const auto relay = std::make_shared<ZkRelay>(addresses, relay_limits(timeout_ms_), on_problem);
+    const std::lock_guard lock(mutex_);
+    relay_ = relay;
+    return relay->address();
+}
+
+void ZkHandle::on_tls_problem(const ZkRelay::Problem& problem) {
+    std::string text;
+    std::uint64_t count = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (life_ != Life::open || status_.state != ClientState::connecting) return;
+        count = ++tls_problems_;
+        text = tls_problem_;
+    }
+    // Often enough: the first time, and then each time that the number has doubled.
+    const bool look = (count & (count - 1)) == 0;
+    if (!problem.in_handshake || look || text.empty()) {
+        text = problem.in_handshake ? why_no_handshake(problem.server, *tls_, kTlsCheckLimit) : "";
+        if (text.empty()) text = problem.text;
+        if (!problem.server.empty()) text = problem.server + ": " + text;
+    }
+    if (look) logger_->warn("ZooKeeper over TLS: {} ({} attempts)", text, count);
+    {
+        const std::lock_guard lock(mutex_);
+        tls_problem_ = text;
+    }
+    tell([&](ClientEvents& events) { events.on_problem(text); });
+}
+
+/// The C client tells nobody that the servers have refused its answers.
+void ZkHandle::look_for_sasl_failure_locked() {
+    if (sasl_timer_ != 0 || life_ != Life::open || final_rc_ != Rc::ok) return;
+    sasl_timer_ = runtime_->at(runtime_->now() + kSaslInterval, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->on_sasl_timer();
+    });
+}
+
+void ZkHandle::on_sasl_timer() {
+    {
+        const std::lock_guard lock(mutex_);
+        sasl_timer_ = 0;
+        if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connecting) return;
+        if (!sasl_has_failed(zh_)) return look_for_sasl_failure_locked();
+    }
+    ended(ClientState::auth_failed, Rc::auth_failed);
+}
+
+}  // namespace zkrecipes::internal

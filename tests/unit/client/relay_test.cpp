@@ -1,0 +1,232 @@
+#include "client/zk_relay.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/connect_string.hpp"
+#include "client/zk_relay_link.hpp"
+#include "support/await.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using test::await;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+/// A server that does what the test says.
+class Listener {
+public:
+    Listener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_in here{};
+        here.sin_family = AF_INET;
+        here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof here;
+        EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&here), size), 0);
+        EXPECT_EQ(::listen(fd_.get(), 16), 0);
+        ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&here), &size);
+        address_ = "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+    }
+    const std::string& address() const { return address_; }
+    RelaySocket accept() const { return RelaySocket(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+private:
+    RelaySocket fd_;
+    std::string address_;
+};
+
+RelaySocket connect_to(const std::string& address) {
+    RelaySocket fd = start_connect(address);
+    pollfd ready{fd.get(), POLLOUT, 0};
+    EXPECT_EQ(::poll(&ready, 1, 10'000), 1);
+    return fd;
+}
+
+void send(const RelaySocket& fd, const std::string& text) {
+    EXPECT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+}
+
+/// What comes until there is so much, or the end.
+std::string receive(const RelaySocket& fd, std::size_t size) {
+    std::string text;
+    char buffer[1024];
+    while (text.size() < size) {
+        pollfd ready{fd.get(), POLLIN, 0};
+        if (::poll(&ready, 1, 10'000) != 1) return text + " and then nothing";
+        const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, 0);
+        if (got < 0) return text + " and then an error";
+        if (got == 0) return text + " and then the end";
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    return text;
+}
+
+class RelayTest : public testing::Test {
+protected:
+    std::unique_ptr<ZkRelay> relay(std::vector<std::string> servers, ZkRelay::Limits limits = {500ms, 10s}) {
+        return std::make_unique<ZkRelay>(std::move(servers), limits, [this](const ZkRelay::Problem& problem) {
+            const std::lock_guard lock(mutex_);
+            problems_.push_back(problem);
+        });
+    }
+    std::string problem() const {
+        const std::lock_guard lock(mutex_);
+        return problems_.empty() ? "" : problems_.back().server + ": " + problems_.back().text;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<ZkRelay::Problem> problems_;
+};
+
+TEST_F(RelayTest, BytesPassBothWaysAndTheEndAfterTheLastOfThem) {
+    const Listener server;
+    const auto one = relay({server.address()});
+    RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    EXPECT_EQ(one->established(one->newest()), server.address());
+    const std::string much(300'000, 'x');
+    send(accepted, "hello");
+    EXPECT_EQ(receive(client, 5), "hello");
+    std::string sent;
+    for (std::size_t at = 0; at < much.size(); at += 1000) {
+        send(client, much.substr(at, 1000));
+        sent += receive(accepted, 1000);
+    }
+    EXPECT_EQ(sent, much);
+    send(client, "the end of the session");
+    client = RelaySocket();
+    EXPECT_EQ(receive(accepted, 1000), "the end of the session and then the end");
+}
+
+TEST_F(RelayTest, WhatTheClientSentLastArrivesAlsoWhenTheRelayEnds) {
+    const Listener server;
+    auto one = relay({server.address()});
+    RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    one->established(one->newest());
+    send(client, "last");
+    client = RelaySocket();
+    one.reset();
+    EXPECT_EQ(receive(accepted, 1000), "last and then the end");
+}
+
+TEST_F(RelayTest, AConnectionThatBecomesNoSessionIsCutInTime) {
+    const Listener silent;
+    const auto one = relay({silent.address()}, {500ms, 200ms});
+    const RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = silent.accept();
+    const auto before = Clock::now();
+    EXPECT_EQ(receive(client, 1), " and then an error") << "by a reset";
+    EXPECT_GE(Clock::now() - before, 100ms);
+    EXPECT_LT(Clock::now() - before, 5s);
+    EXPECT_TRUE(await([&] { return !problem().empty(); }));
+    EXPECT_THAT(problem(), HasSubstr(silent.address() + ": accepts connections, but does not answer"));
+}
+
+TEST_F(RelayTest, AConnectionWithASessionStays) {
+    const Listener server;
+    const auto one = relay({server.address()}, {500ms, 100ms});
+    const RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    EXPECT_EQ(one->established(one->newest()), server.address());
+    pollfd ready{client.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 300), 0) << "nothing happens, for longer than the limit";
+    one->close_soon();
+    send(accepted, "x");
+    EXPECT_EQ(receive(client, 1), "x");
+}
+
+TEST_F(RelayTest, AnOldNumberEstablishesNothing) {
+    const Listener server;
+    const auto one = relay({server.address()}, {500ms, 200ms});
+    RelaySocket first = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    const std::uint64_t number = one->newest();
+    first = RelaySocket();
+    EXPECT_EQ(receive(accepted, 1), " and then the end");
+    const RelaySocket second = connect_to(one->address());
+    const RelaySocket again = server.accept();
+    EXPECT_EQ(one->established(number), "");
+    EXPECT_EQ(receive(second, 1), " and then an error");
+}
+
+TEST_F(RelayTest, ClosingSoonCutsWhatHasNoSessionAndAcceptsNoMore) {
+    const Listener silent;
+    const auto one = relay({silent.address()});
+    const RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = silent.accept();
+    one->close_soon();
+    EXPECT_EQ(receive(client, 1), " and then an error");
+    EXPECT_TRUE(await([&] {
+        const RelaySocket late = start_connect(one->address());
+        pollfd ready{late.get(), POLLOUT, 0};
+        int error = 0;
+        socklen_t size = sizeof error;
+        return !late || (::poll(&ready, 1, 1000) == 1 &&
+                         ::getsockopt(late.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error != 0);
+    }));
+}
+
+TEST_F(RelayTest, TheNextServerIsTriedAndChangedServersCount) {
+    const Listener server, other;
+    const auto one = relay({"127.0.0.1:1", server.address(), "127.0.0.1:1"});
+    for (int i = 0; i < 3; ++i) {
+        const RelaySocket client = connect_to(one->address());
+        const RelaySocket accepted = server.accept();
+        send(accepted, "s");
+        EXPECT_EQ(receive(client, 1), "s");
+    }
+    one->set_servers({other.address()});
+    const RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = other.accept();
+    send(accepted, "o");
+    EXPECT_EQ(receive(client, 1), "o");
+}
+
+TEST_F(RelayTest, WhyNoServerAnswersIsTold) {
+    const auto one = relay({"127.0.0.1:1"});
+    const RelaySocket client = connect_to(one->address());
+    EXPECT_EQ(receive(client, 1), " and then an error");
+    EXPECT_TRUE(await([&] { return problem() == ": 127.0.0.1:1: Connection refused"; })) << problem();
+}
+
+struct Answer {
+    std::string bytes;
+    const char* told;
+};
+
+TEST_F(RelayTest, WhatAServerAnswersIsRead) {
+    const Answer answers[] = {
+        {"", "closes the connection when the TLS handshake begins"},
+        {"HTTP/1.1 400 Bad Request", "answers without TLS"},
+        {std::string("\x15\x03\x03\x00\x02\x02\x46", 7), "the alert 70 (protocol_version)"},
+        {std::string("\x15\x03\x03\x00\x02\x02\x7f", 7), "the alert 127"},
+        {std::string("\x16\x03\x03\x00\x7a\x02", 6), "ends the connection before there is a session"},
+    };
+    for (const Answer& answer : answers) {
+        const Listener server;
+        const auto one = relay({server.address()});
+        const RelaySocket client = connect_to(one->address());
+        {
+            const RelaySocket accepted = server.accept();
+            if (!answer.bytes.empty()) send(accepted, answer.bytes);
+        }
+        EXPECT_EQ(receive(client, 1000), answer.bytes + " and then the end");
+        EXPECT_TRUE(await([&] { return problem().find(answer.told) != std::string::npos; })) << problem();
+        EXPECT_THAT(problem(), HasSubstr(server.address()));
+    }
+}
+
+}  // namespace
+}  // namespace zkrecipes::internal
