@@ -10,7 +10,7 @@ bool await_connection(Session& session, const Options& options, std::stop_token 
     if (session.wait_connected(deadline, stop)) return true;
     if (stop.stop_requested()) return false;
     throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
-                                    ": " + why_not_connected(session_, options));
+                                    ": " + why_not_connected(session, options));
 }
 
 ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {
