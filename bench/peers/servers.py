@@ -26,11 +26,28 @@ def tail(path):
     return "".join(path.read_text(errors="replace").splitlines(keepends=True)[-15:])
 
 
-def spawn(argv, log, **options):
-    """A process that ends with this one."""
+def halves():
+    """The processors of the servers, and those of the clients. If they shared them, the scheduler would put a client and its
+    server now on one processor, now on two, which changes the time of a round trip severalfold.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    middle = len(processors) // 2
+    return (processors[:middle], processors[middle:]) if middle else (processors, processors)
+
+
+def spawn(argv, log, processors=None, ends_by=signal.SIGKILL, **options):
+    """A process that ends with this one. By default on the processors of the clients."""
+    def begin():
+        end_with_parent(ends_by)
+        os.sched_setaffinity(0, processors or halves()[1])
+
     with log.open("ab") as out:
         return subprocess.Popen([str(word) for word in argv], stdout=options.pop("stdout", out), stderr=out,
-                                preexec_fn=options.pop("preexec_fn", end_with_parent), **options)
+                                preexec_fn=begin, **options)
+
+
+def spawn_server(argv, log, **options):
+    return spawn(argv, log, halves()[0], **options)
 
 
 def program(name, package, *elsewhere):
@@ -100,8 +117,9 @@ class ZooKeeper(Server):
         config.write_text(f"tickTime=2000\ndataDir={self.folder}/data\nclientPortAddress={self.host}\n"
                           f"clientPort={self.ports[0]}\nadmin.enableServer=false\nmaxClientCnxns=0\n")
         jars = ":".join(f"{self.JARS}/{name}.jar" for name in ("zookeeper", "slf4j-nop"))
-        return spawn([program("java", "default-jre-headless"), "-Xmx512m", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", "-cp",
-                      jars, "org.apache.zookeeper.server.ZooKeeperServerMain", config], self.log)
+        return spawn_server([program("java", "default-jre-headless"), "-Xmx512m", "-XX:-UsePerfData",
+                             "-Djava.net.preferIPv4Stack=true", "-cp", jars,
+                             "org.apache.zookeeper.server.ZooKeeperServerMain", config], self.log)
 
 
 class Etcd(Server):
@@ -114,9 +132,10 @@ class Etcd(Server):
     def run(self):
         client, peer = (f"http://{self.host}:{port}" for port in self.ports)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ETCD")}
-        return spawn([self.find(), "--name", "peers", "--data-dir", self.folder / "data",
-                      "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-                      "--initial-advertise-peer-urls", peer, "--initial-cluster", f"peers={peer}"], self.log, env=environment)
+        return spawn_server([self.find(), "--name", "peers", "--data-dir", self.folder / "data",
+                             "--listen-client-urls", client, "--advertise-client-urls", client,
+                             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                             "--initial-cluster", f"peers={peer}"], self.log, env=environment)
 
 
 class Redis(Server):
@@ -127,8 +146,8 @@ class Redis(Server):
         return program("redis-server", "redis-server")
 
     def run(self):
-        return spawn([self.find(), "--bind", self.host, "--port", self.ports[0], "--dir", self.folder, "--save", "",
-                      "--appendonly", "yes", "--appendfsync", "always"], self.log)
+        return spawn_server([self.find(), "--bind", self.host, "--port", self.ports[0], "--dir", self.folder, "--save", "",
+                             "--appendonly", "yes", "--appendfsync", "always"], self.log)
 
 
 class PostgreSQL(Server):
@@ -164,12 +183,12 @@ class PostgreSQL(Server):
             shutil.chown(self.folder, self.owner())
         data = self.folder / "data"
         # SIGINT, because killed by SIGKILL it would leave a segment of shared memory.
-        options = {"cwd": self.folder, "preexec_fn": lambda: end_with_parent(signal.SIGINT)}
-        initdb = spawn(self.as_user(postgres.with_name("initdb"), "-D", data, "-U", self.user, "--auth=trust", "--no-sync",
-                                    "--locale=C", "--encoding=UTF8"), self.log, **options)
+        options = {"cwd": self.folder, "ends_by": signal.SIGINT}
+        initdb = spawn_server(self.as_user(postgres.with_name("initdb"), "-D", data, "-U", self.user, "--auth=trust",
+                                           "--no-sync", "--locale=C", "--encoding=UTF8"), self.log, **options)
         if initdb.wait() != 0:
             raise Failed(f"PostgreSQL cannot make its files:\n{tail(self.log)}")
         settings = {"listen_addresses": self.host, "port": self.ports[0], "unix_socket_directories": "",
                     "dynamic_shared_memory_type": "mmap", "fsync": "on", "synchronous_commit": "on"}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        return spawn(self.as_user(postgres, "-D", data, *words), self.log, **options)
+        return spawn_server(self.as_user(postgres, "-D", data, *words), self.log, **options)
