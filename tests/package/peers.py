@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 sys.dont_write_bytecode = True  # nothing beside the sources
 
@@ -40,7 +41,8 @@ def filled(root):
 
     def fill(match):
         name = match.group(2)
-        text = "".join(f"- {fact}\n" for fact in facts) if name == "run" else table(rows, TABLES[name])
+        lines = [textwrap.wrap(f"- {fact}", 100, subsequent_indent="  ", break_on_hyphens=False) for fact in facts]
+        text = "".join("\n".join(each) + "\n" for each in lines) if name == "run" else table(rows, TABLES[name])
         return match.group(1) + "\n" + text + "\n" + match.group(3)
 
     return BLOCK.sub(fill, (root / PAGE).read_text())

@@ -30,6 +30,6 @@ set ylabel "a second"
 plot from using 0:"hand_overs_per_s":xtic(1) with boxes linetype 3
 set title "eight contenders: fairness"
 set ylabel "longest wait / median wait"
-set yrange [1:*]
+set yrange [0.5:*]
 plot from using 0:"longest_to_median":xtic(1) with boxes linetype 2
 unset multiplot
