@@ -5,9 +5,11 @@
 """
 import argparse
 import json
+import math
 import os
 import platform
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +65,7 @@ def one_round(running, free_seconds, contended_seconds):
     """Each peer, in random order."""
     found = {}
     for name in random.sample(list(running), len(running)):
+        answer_within(60 + math.ceil(free_seconds + contended_seconds))
         alone, _, _ = contenders.measure(running[name], 1, free_seconds)
         holds, begin, end = contenders.measure(running[name], CONTENDERS, contended_seconds)
         if overlap := summary.two_holders(holds):
@@ -93,8 +96,18 @@ def report(peers, options, skipped, rounds):
         Path(options.csv).write_text(csv_of(measured, facts, options.runs))
 
 
+def answer_within(seconds):
+    """What takes longer raises Failed. A client whose server has ended may wait for ever."""
+    def give_up(*_):
+        raise Failed(f"no answer within {seconds} s: has a server ended?")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+
+
 def run(peers, options, skipped, folder):
     try:
+        answer_within(120)
         running = start(peers, folder)
         # Until the JIT compilers have seen it all.
         for _ in range(options.warm_up):
@@ -106,6 +119,7 @@ def run(peers, options, skipped, folder):
     except Failed as failed:
         print(failed, file=sys.stderr)
         return 1
+    signal.alarm(0)
     report(peers, options, skipped, {name: [each[name] for each in rounds] for name in running})
     return 0
 
