@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -151,10 +152,10 @@ public final class CuratorBench {
     }
 
     /**
-     * So many sessions acquire and release without a pause between two times (of System.nanoTime()). Answers five numbers
-     * for each hold: the session, when acquire was called and returned, when release was called and returned.
+     * So many sessions acquire and release without a pause between two times (of System.nanoTime()). Each holds the lock
+     * for so many nanoseconds. Answers five numbers for each hold: the session, when acquire was called and returned, when release was called and returned.
      */
-    private static List<String> holds(String path, int active, long begin, long end) throws Exception {
+    private static List<String> holds(String path, int active, long begin, long end, int held) throws Exception {
         List<List<long[]>> holds = new ArrayList<>();
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < active; ++i) {
@@ -167,8 +168,13 @@ public final class CuratorBench {
                     for (long called = System.nanoTime(); called < end; called = System.nanoTime()) {
                         mutex.acquire();
                         long granted = System.nanoTime();
+                        long released = granted;
+                        if (held > 0) {
+                            TimeUnit.NANOSECONDS.sleep(held);
+                            released = System.nanoTime();
+                        }
                         mutex.release();
-                        mine.add(new long[] {number, called, granted, granted, System.nanoTime()});
+                        mine.add(new long[] {number, called, granted, released, System.nanoTime()});
                     }
                 } catch (Exception error) {
                     fail(error);
@@ -193,8 +199,9 @@ public final class CuratorBench {
                 return List.of();
             case "hand_over": // path, hand-overs not measured, hand-overs
                 return new Contention().run(a.get(0), Integer.parseInt(a.get(1)), Integer.parseInt(a.get(2)));
-            case "holds": // path, active sessions, begin, end
-                return holds(a.get(0), Integer.parseInt(a.get(1)), Long.parseLong(a.get(2)), Long.parseLong(a.get(3)));
+            case "holds": // path, active sessions, begin, end, how long a hold takes
+                return holds(a.get(0), Integer.parseInt(a.get(1)), Long.parseLong(a.get(2)), Long.parseLong(a.get(3)),
+                        Integer.parseInt(a.get(4)));
             case "cycles": // kind, path, count
                 return cycles(lock(a.get(0), a.get(1)), Integer.parseInt(a.get(2)));
             case "queue": // path, waiters

@@ -16,8 +16,9 @@ inline std::int64_t now() {
 }
 
 /// One contender of scripts/peers. Prints "ready". Then each line of standard input is a command: two times between
-/// which the contender acquires and releases without a pause. The answer is one line for each hold (when acquire was
-/// called, when it returned, when release was called, when it returned), and "done". Ends with standard input.
+/// which the contender acquires and releases without a pause, and for how long it holds the lock. The answer is one
+/// line for each hold (when acquire was called, when it returned, when release was called, when it returned), and
+/// "done". Ends with standard input.
 template <class Acquire, class Release>
 void contend(Acquire&& acquire, Release&& release) {
     struct Hold {
@@ -27,15 +28,22 @@ void contend(Acquire&& acquire, Release&& release) {
     std::fflush(stdout);
     long long begin = 0;
     long long end = 0;
-    while (std::scanf("%lld %lld", &begin, &end) == 2) {
+    long held = 0;
+    while (std::scanf("%lld %lld %ld", &begin, &end, &held) == 3) {
         const std::timespec start{static_cast<std::time_t>(begin / 1000000000), static_cast<long>(begin % 1000000000)};
         ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, nullptr);
         std::vector<Hold> holds;
         for (std::int64_t called = now(); called < end; called = now()) {
             acquire();
             const std::int64_t granted = now();
+            std::int64_t released = granted;
+            if (held > 0) {
+                const std::timespec pause{0, held};
+                ::nanosleep(&pause, nullptr);
+                released = now();
+            }
             release();
-            holds.push_back({called, granted, granted, now()});  // the hold itself takes no time
+            holds.push_back({called, granted, released, now()});
         }
         for (const Hold& hold : holds) {
             std::printf("%lld %lld %lld %lld\n", static_cast<long long>(hold.called),

@@ -32,9 +32,9 @@ class Processes:
         for process in self.processes:
             read_line(process, log)
 
-    def run(self, active, begin, end):
+    def run(self, active, begin, end, held):
         for process in self.processes[:active]:
-            process.stdin.write(f"{begin} {end}\n")
+            process.stdin.write(f"{begin} {end} {held}\n")
             process.stdin.flush()
         holds = []
         for number, process in enumerate(self.processes[:active]):
@@ -64,8 +64,8 @@ class Curator:
             raise Failed(f"Curator: {fields}")
         return fields
 
-    def run(self, active, begin, end):
-        numbers = [int(field) for field in self.ask("holds", "/curator", active, begin, end) if field]
+    def run(self, active, begin, end, held):
+        numbers = [int(field) for field in self.ask("holds", "/curator", active, begin, end, held) if field]
         return [tuple(numbers[i:i + 5]) for i in range(0, len(numbers), 5)]
 
 
@@ -169,8 +169,8 @@ PEERS = [
 ]
 
 
-def measure(contenders, active, seconds):
-    """The holds of so many contenders, and when they began and were to end."""
+def measure(contenders, active, seconds, held=0):
+    """The holds of so many contenders, and when they began and were to end. Each hold takes `held` nanoseconds."""
     begin = time.monotonic_ns() + AHEAD_NS
     end = begin + int(seconds * 1e9)
-    return contenders.run(active, begin, end), begin, end
+    return contenders.run(active, begin, end, held), begin, end

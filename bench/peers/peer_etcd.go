@@ -44,8 +44,8 @@ func main() {
 	fmt.Fprintln(out, "ready")
 	fail(out.Flush())
 	for {
-		var begin, end int64
-		if count, _ := fmt.Scan(&begin, &end); count != 2 {
+		var begin, end, held int64
+		if count, _ := fmt.Scan(&begin, &end, &held); count != 3 {
 			os.Exit(0)
 		}
 		time.Sleep(time.Duration(begin - now()))
@@ -53,7 +53,11 @@ func main() {
 		for called := now(); called < end; called = now() {
 			fail(mutex.Lock(always))
 			granted := now()
-			released := granted // the hold takes no time
+			released := granted
+			if held > 0 {
+				time.Sleep(time.Duration(held))
+				released = now()
+			}
 			fail(mutex.Unlock(always))
 			samples = append(samples, called, granted, released, now())
 		}

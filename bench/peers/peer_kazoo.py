@@ -15,16 +15,18 @@ def main():
     now = time.monotonic_ns
     print("ready", flush=True)
     for line in sys.stdin:
-        begin, end = (int(word) for word in line.split())
+        begin, end, held = (int(word) for word in line.split())
         time.sleep(max(0, begin - now()) / 1e9)
         holds = []
         called = now()
         while called < end:
             lock.acquire()
-            granted = now()
+            granted = released = now()
+            if held:
+                time.sleep(held / 1e9)
+                released = now()
             lock.release()
-            confirmed = now()
-            holds.append((called, granted, granted, confirmed))
+            holds.append((called, granted, released, now()))
             called = now()
         for hold in holds:
             print(*hold)
