@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -150,6 +151,47 @@ public final class CuratorBench {
         }
     }
 
+    /**
+     * So many sessions acquire and release without a pause between two times (of System.nanoTime()). Each holds the lock
+     * for so many nanoseconds. Answers five numbers for each hold: the session, when acquire was called and returned, when release was called and returned.
+     */
+    private static List<String> holds(String path, int active, long begin, long end, int held) throws Exception {
+        List<List<long[]>> holds = new ArrayList<>();
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < active; ++i) {
+            int number = i;
+            List<long[]> mine = new ArrayList<>();
+            InterProcessMutex mutex = new InterProcessMutex(sessions.get(i), path);
+            Thread thread = new Thread(() -> {
+                try {
+                    Thread.sleep(Math.max(0, (begin - System.nanoTime()) / 1000000));
+                    for (long called = System.nanoTime(); called < end; called = System.nanoTime()) {
+                        mutex.acquire();
+                        long granted = System.nanoTime();
+                        long released = granted;
+                        if (held > 0) {
+                            TimeUnit.NANOSECONDS.sleep(held);
+                            released = System.nanoTime();
+                        }
+                        mutex.release();
+                        mine.add(new long[] {number, called, granted, released, System.nanoTime()});
+                    }
+                } catch (Exception error) {
+                    fail(error);
+                }
+            });
+            thread.start();
+            threads.add(thread);
+            holds.add(mine);
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        List<String> texts = new ArrayList<>();
+        holds.forEach(mine -> mine.forEach(hold -> Arrays.stream(hold).forEach(n -> texts.add(Long.toString(n)))));
+        return texts;
+    }
+
     private static List<String> run(String verb, List<String> a) throws Exception {
         switch (verb) {
             case "open": // sessions, hosts...
@@ -157,6 +199,9 @@ public final class CuratorBench {
                 return List.of();
             case "hand_over": // path, hand-overs not measured, hand-overs
                 return new Contention().run(a.get(0), Integer.parseInt(a.get(1)), Integer.parseInt(a.get(2)));
+            case "holds": // path, active sessions, begin, end, how long a hold takes
+                return holds(a.get(0), Integer.parseInt(a.get(1)), Long.parseLong(a.get(2)), Long.parseLong(a.get(3)),
+                        Integer.parseInt(a.get(4)));
             case "cycles": // kind, path, count
                 return cycles(lock(a.get(0), a.get(1)), Integer.parseInt(a.get(2)));
             case "queue": // path, waiters

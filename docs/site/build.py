@@ -43,7 +43,7 @@ MENU = {
         "sequencer")],
     "zklock": ["zklock.md"],
     "Operations": ["operations.md", "capacity.md", "metrics.md", "packages.md", "encryption.md", "security.md"],
-    "Coming from": [f"coming_from/{name}.md" for name in (
+    "Coming from": ["peers.md"] + [f"coming_from/{name}.md" for name in (
         "curator", "kazoo", "etcd", "consul", "redis", "hazelcast", "database")],
     "Reference": [],
     "Design": ["design/README.md", "contributing.md", "testing.md", "testing-lease.md", "testing-chaos.md", "hazards.md",
