@@ -30,7 +30,7 @@ struct ZKRECIPES_API TlsOptions {
 /// in use was. Without it, Session's constructor throws Error unsupported. Not together with `tls`, which the C client
 /// cannot do. SASL does not encrypt: everything but the password is sent in clear text.
 struct ZKRECIPES_API SaslOptions {
-    std::string user{};
+    std::string user{};                    ///< its name on the servers
     std::string password{};                ///< or `password_file`
     std::string password_file{};           ///< its first line is the password; read once; only its owner may read it
     std::string mechanism = "DIGEST-MD5";  ///< no other one is possible

@@ -145,7 +145,8 @@ TEST_F(NestedTest, NothingThatMayBeSecretIsHandedOn) {
     }
     hand_on({"--connect", "a:1", "--acl", "ip:10.0.0.1:r,world:anyone:r", "/l", "c"});
     EXPECT_EQ(parse({"/m", "c"}).acl.size(), 2u) << "such a list may be handed on";
-    for (const char* key : {"auth-file", "tls-key", "sasl-password-file", "something-new"}) EXPECT_FALSE(may_be_handed(key, "/x")) << key;
+    for (const char* key : {"auth-file", "tls-key", "sasl-password-file", "something-new"})
+        EXPECT_FALSE(may_be_handed(key, "/x")) << key;
     const std::set<std::string> kept = {"auth-file", "tls-key", "sasl-password-file"};
     for (const Setting& setting : kSettings) {
         const std::string key = setting.key;
