@@ -40,8 +40,8 @@ ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::stri
 
 /// What the names of the nodes in one directory tell about a lock.
 struct LockNames {
-    std::string path;
-    bool exists = false;
+    std::string path;     ///< the directory
+    bool exists = false;  ///< whether the directory exists
     /// In the order of the queue. Only path, node, holder, mode and by_zkrecipes are set. A lease of a semaphore is a
     /// holder with the mode "semaphore".
     std::vector<Participant> participants;
