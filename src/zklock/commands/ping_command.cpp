@@ -55,7 +55,7 @@ std::int64_t in_us(Nanoseconds duration) {
     return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
 }
 
-boost::json::object to_json(const RoundTrips& trips) {
+boost::json::object trips_json(const RoundTrips& trips) {
     return {{"count", trips.times.size()},
             {"min", in_us(trips.times.front())},
             {"median", in_us(trips.median())},
@@ -82,8 +82,8 @@ int ping_command(const Options& options, Console& console) {
                     {"server", info.server},
                     {"session", hex(info.session_id)},
                     {"session_timeout_ms", info.timeout.count()},
-                    {"round_trip_us", to_json(server)},
-                    {"leader_round_trip_us", to_json(leader)},
+                    {"round_trip_us", trips_json(server)},
+                    {"leader_round_trip_us", trips_json(leader)},
                     {"client_version", client_version()},
                     {"features", boost::json::value_from(features())}}) +
               "\n");

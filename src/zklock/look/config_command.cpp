@@ -83,7 +83,7 @@ std::string in_words(const std::vector<Row>& rows, const Settings& settings) {
     return text;
 }
 
-boost::json::object to_json(const Row& row) {
+boost::json::object row_json(const Row& row) {
     boost::json::object object = {{"value", nullptr}, {"source", row.found ? "environment" : "default"}};
     if (row.value) object["value"] = *row.value;
     if (!row.found) return object;
@@ -102,7 +102,7 @@ boost::json::object to_json(const Row& row) {
 
 std::string in_json(const std::vector<Row>& rows, const Settings& settings) {
     boost::json::object values;
-    for (const Row& row : rows) values[row.key] = to_json(row);
+    for (const Row& row : rows) values[row.key] = row_json(row);
     boost::json::array files;
     for (const Settings::File& file : settings.files()) {
         files.push_back(boost::json::object{{"path", absolute_file(file.path)}, {"read", file.read}});
