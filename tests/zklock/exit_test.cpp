@@ -19,7 +19,8 @@ protected:
     ZklockProcess::Setup with_processes(int limit) const {
         const std::string user = std::to_string(1'000'000 + ::getpid() % 1'000'000);
         ZklockProcess::Setup setup;
-        setup.launcher = {"setpriv", "--reuid", user, "--clear-groups", "prlimit", "--nproc=" + std::to_string(limit)};
+        setup.launcher = {"setpriv", "--pdeathsig",    "KILL",    "--reuid",
+                          user,      "--clear-groups", "prlimit", "--nproc=" + std::to_string(limit)};
         return setup;
     }
 };

@@ -73,7 +73,7 @@ TEST_F(ZklockRunTest, NoCoreOfZklockHoldsItsCredentialsAndTheCommandMayDumpItsOw
     ZklockProcess::Setup setup;
     setup.input = "digest:ops:secret\n";
     // As another user: /proc shows root as the owner of what must not be dumped.
-    setup.launcher = {"setpriv", "--reuid", "65534", "--clear-groups"};
+    setup.launcher = {"setpriv", "--pdeathsig", "KILL", "--reuid", "65534", "--clear-groups"};
     const auto owners = [&](std::vector<std::string> options) {
         options.insert(options.end(), {lock(), "-c", "stat -c %u /proc/$ZKLOCK_PID/environ /proc/self/environ"});
         return run(std::move(options), setup);
@@ -88,7 +88,7 @@ TEST_F(ZklockRunTest, NoCoreOfZklockHoldsItsCredentialsAndTheCommandMayDumpItsOw
 
 TEST_F(ZklockRunTest, ItRefusesMoreRightsThanItsCallerHas) {
     ZklockProcess::Setup setup;  // as behind a set-user-id bit
-    setup.launcher = {"setpriv", "--ruid", "65534"};
+    setup.launcher = {"setpriv", "--pdeathsig", "KILL", "--ruid", "65534"};
     if (::geteuid() != 0) GTEST_SKIP() << "needs the right to become another user";
     std::ofstream(scratch_ / "precious") << "root's";
     const Outcome outcome = run({"--result", scratch_ / "precious", lock(), "true"}, setup);

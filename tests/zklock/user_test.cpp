@@ -40,7 +40,7 @@ protected:
 
     std::vector<std::string> as_other_user() const {
         const std::string id = std::to_string(1'000'000 + ::getpid() % 1'000'000);
-        return {"setpriv", "--reuid", id, "--regid", id, "--clear-groups"};
+        return {"setpriv", "--pdeathsig", "KILL", "--reuid", id, "--regid", id, "--clear-groups"};
     }
     std::string become_root(const std::string& command) const {
         return (scratch_ / "become") + " --reuid 0 " + command;
