@@ -71,6 +71,20 @@ TEST_F(ZklockStatusWatchTest, ASemaphoreIsWatchedToo) {
     ASSERT_TRUE(await([&] { return watcher->out().find("waiter 1") != std::string::npos; }));
 }
 
+TEST_F(ZklockStatusWatchTest, TheRunOfThePeriodIsShownAndItsOutcome) {
+    const auto watcher = watch({"--json", lock()});
+    const auto plain = watch({lock()});
+    ASSERT_TRUE(await([&] { return lines(*watcher).size() == 1 && !plain->out().empty(); })) << watcher->err();
+    EXPECT_TRUE(lines(*watcher)[0]["once"].is_null());
+    const auto holder = start({"--once-per", "1d", lock(), "-c", "exec sleep 300"});
+    ASSERT_TRUE(await([&] { return lines(*watcher).back()["once"]["state"] == "running"; }));
+    EXPECT_EQ(lines(*watcher).back()["state"], "held");
+    holder->signal(SIGKILL);  // the command dies with it, and nobody knows how far it came
+    ASSERT_TRUE(await([&] { return lines(*watcher).back()["once"]["state"] == "unknown"; }));
+    EXPECT_EQ(lines(*watcher).back()["state"], "free");
+    EXPECT_TRUE(await([&] { return plain->out().find("last run unknown") != std::string::npos; })) << plain->out();
+}
+
 TEST_F(ZklockStatusWatchTest, ASignalEndsItAndItsSession) {
     ZKRECIPES_NEEDS_OWN_SERVER();
     for (const int signal : {SIGTERM, SIGUSR1}) {  // nohup and a shell's & may have others ignored
