@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/xattr.h>
@@ -137,6 +138,7 @@ int run_main(int argc, char** argv) {
         std::cerr << "zklock: stdin, stdout or stderr is closed, and /dev/null cannot be opened\n";
         return kOsError;
     }
+    ::mallopt(M_ARENA_MAX, 1);  // an arena for each thread costs time at the start and at the end
     // Before anything is opened or blocked.
     Inheritance inheritance = Inheritance::capture();
     block_sigpipe();

@@ -442,6 +442,7 @@ void Parser::refuse_unknown(const std::string& name) const {
 /// Options may precede the name of the command, as in "zklock --connect X ls": no lock has such a name.
 void put_word_first(std::vector<std::string>& arguments) {
     if (!arguments.front().starts_with('-')) return;
+    if (std::none_of(arguments.begin(), arguments.end(), find_word)) return;  // the rest takes a millisecond
     Options unused;
     const auto parsers = all_parsers(unused);
     const auto any = [&](const std::string& name) -> const CLI::Option* {

@@ -85,11 +85,12 @@ std::optional<Ending> run_under(const Options& options, const Surroundings& arou
 /// Empty: the leadership was lost, and zklock should stand for election again. Sets `loss` if the lock was lost, also
 /// before the command started.
 std::optional<Ending> run_once(const Options& options, const Surroundings& around, std::optional<Loss>& loss) {
-    DeadMansSwitch dead_man(around.whole_tree);
+    std::optional<DeadMansSwitch> dead_man;  // is waited for after the session has ended
     LockSession lock(options, around.console, around.events, around.signals);
+    dead_man.emplace(around.whole_tree);  // while zklock waits for a server
     lock.acquire();
     try {
-        return run_under(options, around, lock, dead_man, loss);
+        return run_under(options, around, lock, *dead_man, loss);
     } catch (const LostBeforeStart& lost) {
         loss = Loss{lost.what(), lock.token(), lock.nodes()};
         throw;

@@ -247,6 +247,7 @@ void Runner::read_children() {
         read_start();
     }
     if (supervisor_.end() != Supervisor::End::command) child_->kill_escaped();
+    dead_man_.dismiss();
     if (!start_failure_) {
         const ExitStatus& status = *child_->exited();
         if (status.signalled) {

@@ -24,6 +24,10 @@
 namespace zkrecipes::zklock {
 namespace {
 
+/// The switch locks its memory when nothing has happened for so long. That costs half a millisecond, as much as a short
+/// command, and what has just been used is in memory anyway.
+constexpr int kSettlingMs = 20;
+
 void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable& table) noexcept {
     std::int64_t target = board.target.load();
     if (target == SwitchBoard::kNobody) board.target.compare_exchange_strong(target, SwitchBoard::kClosed);
@@ -68,10 +72,7 @@ void take_another_name(pid_t zklock) noexcept {
     take_another_name(zklock);
     ::prctl(PR_SET_PDEATHSIG, 0);
     ProcessTable table(4096);
-    // zklock may be late because the machine swaps.
-    const Memory own[] = {std::as_bytes(std::span(&board, 1)), table.memory()};
-    stay_resident(own);
-    stay_resident(essential);
+    bool resident = false;
     const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (timer < 0) ::_exit(1);
     for (;;) {
@@ -87,7 +88,14 @@ void take_another_name(pid_t zklock) noexcept {
         }
         ::timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
         pollfd fds[2] = {{3, POLLIN, 0}, {timer, POLLIN, 0}};
-        if (::poll(fds, 2, -1) < 0) continue;
+        const int ready = ::poll(fds, 2, resident ? -1 : kSettlingMs);
+        if (ready == 0) {  // zklock may be late because the machine swaps
+            const Memory own[] = {std::as_bytes(std::span(&board, 1)), table.memory()};
+            stay_resident(own);
+            stay_resident(essential);
+            resident = true;
+        }
+        if (ready <= 0) continue;
         if (fds[0].revents) {
             char kicks[64];
             const ssize_t size = ::read(3, kicks, sizeof kicks);
@@ -109,11 +117,8 @@ DeadMansSwitch::DeadMansSwitch(bool whole_tree) : whole_tree_(whole_tree) {
 }
 
 DeadMansSwitch::~DeadMansSwitch() {
-    board_->target.store(SwitchBoard::kNobody);
-    if (pid_ > 0) {
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, __WALL);
-    }
+    dismiss();
+    if (pid_ > 0) ::waitpid(pid_, nullptr, __WALL);
     ::munmap(board_, sizeof(SwitchBoard));
 }
 
@@ -142,6 +147,7 @@ void DeadMansSwitch::start() {
 }
 
 void DeadMansSwitch::feed(Instant deadline) noexcept {
+    if (dismissed_) return;
     const std::int64_t at = deadline.time_since_epoch().count();
     const std::int64_t before = board_->deadline_ns.exchange(at);
     if (at >= before) return;  // it looks again at the earlier deadline
@@ -162,7 +168,14 @@ void DeadMansSwitch::disarm() noexcept {
     }
 }
 
+void DeadMansSwitch::dismiss() noexcept {
+    board_->target.store(SwitchBoard::kNobody);
+    dismissed_ = true;
+    if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
 bool DeadMansSwitch::revive() {
+    if (dismissed_) return false;
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | __WALL) != 0 || info.si_pid != pid_)
         return false;

@@ -36,8 +36,8 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 /// A second, minimal process that kills the command at the deadline. So the command cannot outlive the lock even if
 /// zklock is stopped, swapped out or traced. It also kills the command's whole group if zklock dies.
 ///
-/// Not for concurrent use. Construct it before the first thread: the process is a fork that never executes another
-/// program. It keeps only its own pipe and timer open, and has its own session, so the terminal cannot signal it. It
+/// Not for concurrent use. The process is a fork that never executes another program, and makes only calls that are
+/// allowed after the fork of a process with threads. It keeps only its own pipe and timer open, and has its own session, so the terminal cannot signal it. It
 /// blocks all signals and has another name than zklock in ps: only a SIGKILL or SIGSTOP sent to it in particular stops
 /// its work.
 class DeadMansSwitch {
@@ -56,12 +56,15 @@ public:
     /// Makes the switch forget the group, which has ended. Call before the leader is reaped: its number may be reused
     /// then.
     void disarm() noexcept;
+    /// Ends the switch without waiting for its end. Call when the command is dead and no other will start: from then on
+    /// the other functions do nothing.
+    void dismiss() noexcept;
     /// Starts a new switch if the process has died; only SIGKILL ends it while zklock lives. True: it had died.
     bool revive();
 
     pid_t pid() const noexcept { return pid_; }
     /// poll() reports an error of this descriptor when the process has died.
-    int end_fd() const noexcept { return kick_.get(); }
+    int end_fd() const noexcept { return dismissed_ ? -1 : kick_.get(); }
     SwitchBoard& board() noexcept { return *board_; }
 
 private:
@@ -70,6 +73,7 @@ private:
     const bool whole_tree_;
     SwitchBoard* board_;
     pid_t pid_ = -1;
+    bool dismissed_ = false;
     UniqueFd kick_;
 };
 

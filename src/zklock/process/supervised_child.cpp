@@ -81,15 +81,16 @@ void SupervisedChild::look() {
         info.si_pid == child_.pid) {
         exited_ = ExitStatus{info.si_code != CLD_EXITED, info.si_status};
     }
-    // As the subreaper, zklock gets the orphans of the command.
-    if (exited_) {
-        cleaning_adopted(child_.pid, dead_man_.pid());
-        return;
-    }
+    if (!exited_) reap_others();
+}
+
+/// As the subreaper, zklock gets the orphans of the command. Stops at the zombie of the command itself, whose number
+/// must not be used again while zklock may send signals to its group.
+void SupervisedChild::reap_others() {
     for (;;) {
-        info = {};
+        siginfo_t info{};
         if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-        if (info.si_pid == child_.pid) return;
+        if (info.si_pid == child_.pid && !gone_) return;
         ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
     }
 }
@@ -111,11 +112,15 @@ bool SupervisedChild::keeps_lock() const {
 
 bool SupervisedChild::finish_if_gone() {
     if (gone_) return true;
-    if (!exited_ || keeps_lock()) return false;
+    if (!exited_) return false;
+    if (keeps_lock()) {
+        // Reads the whole of /proc, since the command's own zombie may hide the others from waitid.
+        cleaning_adopted(child_.pid, dead_man_.pid());
+        return false;
+    }
     dead_man_.disarm();
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED);
     gone_ = true;
+    reap_others();
     return true;
 }
 

@@ -57,6 +57,7 @@ public:
 
 private:
     bool keeps_lock() const;
+    void reap_others();
 
     Child child_;
     DeadMansSwitch& dead_man_;

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
@@ -44,15 +43,17 @@ Written write_ready(int fd, std::string_view text) noexcept {
 bool write_if_ready(int fd, std::string_view text) noexcept { return write_ready(fd, text).size == text.size(); }
 
 std::string timestamp_now() {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    tm parts{};
-    ::gmtime_r(&now.tv_sec, &parts);
-    char text[32];
-    const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    char fraction[8];
-    std::snprintf(fraction, sizeof fraction, ".%03ldZ", now.tv_nsec / 1'000'000 % 1000);
-    return std::string(text, size) + fraction;
+    using namespace std::chrono;
+    const auto now = floor<milliseconds>(system_clock::now());
+    const auto midnight = floor<days>(now);
+    const year_month_day date(midnight);
+    const hh_mm_ss time(now - midnight);
+    char text[48];  // gmtime would read the file of the time zone
+    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
+                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                  static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
+                  static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count()));
+    return text;
 }
 
 Console::Console(const Options& options) : quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
