@@ -108,16 +108,20 @@ TEST_F(ZklockNotifyTest, AHoldIsReadyWhenItHolds) {
 
 TEST_F(ZklockNotifyTest, ACandidateThatStandsAgainDoesNotStop) {
     Manager manager(scratch_ / "manager");
-    const auto service = start_with(manager, {"elect", "--connect", connect_string(), "-k", "100ms", "--notify", lock(),
-                                              "-c", "trap 'exit 3' TERM; while :; do sleep 0.05; done"});
+    const auto service =
+        start_with(manager, {"elect", "--connect", connect_string(), "-k", "100ms", "--notify", lock(), "-c",
+                             "trap 'exit 3' TERM; touch " + (scratch_ / "trap") + "; while :; do sleep 0.05; done"});
     const std::string ready = "READY=1\nSTATUS=leading at " + lock() + ", the command runs\n";
     EXPECT_TRUE(manager.hears(ready)) << manager.heard();
     manager.forget();
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "trap"); }));
+    ::unlink((scratch_ / "trap").c_str());
     EXPECT_EQ(zklock({"break", "--connect", connect_string(), lock(), "--all", "--yes"}).code, 0);
     EXPECT_TRUE(manager.hears(ready)) << manager.heard();
     EXPECT_THAT(manager.heard(), HasSubstr("STATUS=lost " + lock()));
     EXPECT_THAT(manager.heard(), Not(HasSubstr("STOPPING")));
     manager.forget();
+    ASSERT_TRUE(await([&] { return exists(scratch_ / "trap"); }));
     service->signal(SIGTERM);
     EXPECT_EQ(service->wait(), 3);
     EXPECT_THAT(manager.heard(), HasSubstr("STOPPING=1\n"));
