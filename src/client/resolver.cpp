@@ -28,7 +28,7 @@ std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, s
             if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
                 continue;
             }
-            std::string address = std::string(text) + ":" + std::to_string(server.port);
+            std::string address = HostPort{.host = text, .port = server.port}.text();
             if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
                 addresses.push_back(std::move(address));
             }
@@ -51,9 +51,10 @@ bool needs_lookup(const std::vector<HostPort>& servers) {
     return false;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
+std::string joined(const std::vector<std::string>& addresses) {
     std::string text;
-    for (const std::string& part : parts) text.append(text.empty() ? "" : ",").append(part);
+    for (const std::string& address : addresses) text.append(text.empty() ? "" : ",").append(address);
+    std::erase_if(text, [](char c) { return c == '[' || c == ']'; });
     return text;
 }
 

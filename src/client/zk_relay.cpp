@@ -28,6 +28,8 @@ namespace {
 
 /// How long the last bytes of a handle that was closed may take to a server.
 constexpr auto kLongestFinish = std::chrono::milliseconds(1500);
+/// How long no connection is accepted after that has failed, for example because there are too many open files.
+constexpr auto kPauseAfterFailure = std::chrono::milliseconds(100);
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -119,10 +121,16 @@ private:
         pthread_setname_np(pthread_self(), "zkr-tls");
         std::vector<pollfd> fds;
         while (true) {
-            const int limit = prepare(fds);
-            if (limit == kStop) return;
-            ::poll(fds.data(), fds.size(), limit);
-            turn(fds);
+            try {
+                const int limit = prepare(fds);
+                if (limit == kStop) return;
+                ::poll(fds.data(), fds.size(), limit);
+                turn(fds);
+            } catch (const std::exception&) {  // no memory: the C client has to connect once more
+                const std::lock_guard lock(mutex_);
+                for (RelayLink& link : links_) link.cut();
+                links_.clear();
+            }
         }
     }
 
@@ -136,7 +144,9 @@ private:
         }
         fds.clear();
         fds.push_back({wake_.get(), POLLIN, 0});
-        fds.push_back({state_ == State::open ? listener_.get() : -1, POLLIN, 0});
+        const bool pausing = Clock::now() < accept_from_;
+        if (pausing) next = std::min(next, accept_from_);
+        fds.push_back({state_ == State::open && !pausing ? listener_.get() : -1, POLLIN, 0});
         for (const RelayLink& link : links_) {
             link.wanted(fds);
             next = std::min(next, link.wake_at());
@@ -181,6 +191,7 @@ private:
         socklen_t size = sizeof peer;
         RelaySocket client(
             ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!client) accept_from_ = Clock::now() + kPauseAfterFailure;
         if (!client || !is_of_this_user(peer, here_)) return;
         const int on = 1;
         ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -195,7 +206,8 @@ private:
     const Limits limits_;
     const std::function<void(const Problem&)> on_problem_;
     const RelaySocket wake_;
-    RelaySocket listener_;  // the thread's own
+    RelaySocket listener_;  // the thread's own, as the next
+    Clock::time_point accept_from_;
     sockaddr_in here_{};
     std::string address_;
 

@@ -53,15 +53,20 @@ RelaySocket::~RelaySocket() {
     if (fd_ >= 0) ::close(fd_);
 }
 
-RelaySocket start_connect(const std::string& address) {
-    const HostPort server = parse_host_port(address);
+RelaySocket start_connect(const std::string& server) noexcept {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
     addrinfo* found = nullptr;
-    errno = EINVAL;
-    if (::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &hints, &found) != 0)
+    try {
+        const HostPort parsed = parse_host_port(server);
+        ::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
+    } catch (const std::exception&) {
+    }
+    if (found == nullptr) {
+        errno = EINVAL;
         return RelaySocket();
+    }
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
     RelaySocket fd(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return fd;
@@ -112,7 +117,9 @@ void RelayLink::connected_or_next(Clock::time_point now) {
 
 /// What is not wanted is not polled for: a socket whose other end is gone would be ready for ever.
 void RelayLink::wanted(std::vector<pollfd>& fds) const {
-    const short client = bits(!up_.ended && up_.size() < kMostOnTheWay, down_.size() > 0);
+    // The end of the client is wanted even while its bytes are not.
+    const short end = up_.ended ? 0 : POLLRDHUP;
+    const short client = static_cast<short>(end | bits(!up_.ended && up_.size() < kMostOnTheWay, down_.size() > 0));
     const short server =
         connecting_ ? bits(false, true) : bits(!down_.ended && down_.size() < kMostOnTheWay, up_.size() > 0);
     fds.push_back({client == 0 ? -1 : client_.get(), client, 0});
@@ -176,6 +183,10 @@ void RelayLink::settle(Clock::time_point now) {
     if (down_.ended && down_.size() == 0) return finish_for_server();
     if (!client_takes) up_.ended = true;
     if (!server_takes) down_.ended = true;
+    if (up_.ended && established_ && !leaving_) {
+        leaving_ = true;
+        deadline_ = now + kFarewell;
+    }
     if (!up_.ended || up_.size() > 0 || up_.passed_on) return;
     if (!established_) {
         // It has not accepted what the server sent, or has waited too long.
@@ -184,12 +195,11 @@ void RelayLink::settle(Clock::time_point now) {
     // The last request, by which the session ends, must reach the server before the end of the connection.
     up_.passed_on = true;
     ::shutdown(upstream_.get(), SHUT_WR);
-    deadline_ = now + kFarewell;
 }
 
 void RelayLink::on_time(Clock::time_point now) {
     if (over_ || now < deadline_) return;
-    if (up_.passed_on) return finish({});
+    if (leaving_) return finish({});
     if (connecting_) {
         refusals_ +=
             (refusals_.empty() ? "" : "; ") + server_ + ": no answer to a connection within " + in_ms(limits_.connect);

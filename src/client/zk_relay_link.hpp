@@ -25,8 +25,8 @@ private:
     int fd_;
 };
 
-/// A non-blocking connect to "host:port", where host is an address. Empty: it failed at once, and errno says why.
-RelaySocket start_connect(const std::string& address);
+/// A non-blocking connect to "address:port", IPv6 in brackets. Empty: it failed at once, and errno says why.
+RelaySocket start_connect(const std::string& server) noexcept;
 
 /// One connection of the C client, and the one to a server that belongs to it. Used by the relay's thread only.
 class RelayLink {
@@ -75,6 +75,7 @@ private:
     std::string refusals_;  // of those that were tried
     bool connecting_ = false;
     bool established_ = false;
+    bool leaving_ = false;  // the client has ended its session, or is gone: only its last bytes still matter
     bool over_ = false;
     Clock::time_point deadline_ = Clock::time_point::max();
     Pipe up_, down_;

@@ -17,8 +17,8 @@ std::string why_unusable(const TlsOptions& tls);
 std::string why_no_handshake(const std::string& server, const TlsOptions& tls, std::chrono::milliseconds limit);
 
 /// Which certificates of servers the C client accepts. By itself, it also accepts those of all authorities that the
-/// system trusts, for any host. So OpenSSL is asked to tell of each connection that it makes; for those of the C
-/// client's own threads, the certificate is checked here.
+/// system trusts, for any host. So OpenSSL is asked to tell of each SSL_CTX that it makes; for those of the C client's
+/// own threads, the certificate is checked here.
 class TlsTrust {
 public:
     /// Throws Error unsupported if this program's OpenSSL cannot be asked.

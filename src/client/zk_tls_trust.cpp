@@ -15,16 +15,15 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr int kClassOfConnections = 0;               // CRYPTO_EX_INDEX_SSL
+constexpr int kClassOfContexts = 1;                  // CRYPTO_EX_INDEX_SSL_CTX
 constexpr char kThreads[] = "zkr-tls:";              // how the names of the C client's threads begin
 constexpr int kOutOfMemory = 17, kNotSpecified = 1;  // X509_V_ERR_…
 
-using OnNew = void(void* connection, void*, void*, int, long, void*);
+using OnNew = void(void* context, void*, void*, int, long, void*);
 
 /// The functions of OpenSSL, which are the same in 1.1 and 3.
 struct OpenSslChecks {
     int (*new_index)(int, long, void*, OnNew*, void*, void*);
-    void* (*context_of)(const void*);
     void (*set_check)(void*, int (*)(void*, void*), void*);
     void* (*store_new)();
     void (*store_free)(void*);
@@ -36,6 +35,8 @@ struct OpenSslChecks {
     void* (*certificate)(const void*);
     void* (*others)(const void*);
     void* (*parameters)(const void*);
+    int (*auth_level)(const void*);
+    void (*set_auth_level)(void*, int);
     int (*set_host)(void*, const char*, std::size_t);
     int (*check)(void*);
     int (*error)(const void*);
@@ -44,7 +45,6 @@ struct OpenSslChecks {
 
     OpenSslChecks() {
         find(new_index, "CRYPTO_get_ex_new_index");
-        find(context_of, "SSL_get_SSL_CTX");
         find(set_check, "SSL_CTX_set_cert_verify_callback");
         find(store_new, "X509_STORE_new");
         find(store_free, "X509_STORE_free");
@@ -56,6 +56,8 @@ struct OpenSslChecks {
         find(certificate, "X509_STORE_CTX_get0_cert");
         find(others, "X509_STORE_CTX_get0_untrusted");
         find(parameters, "X509_STORE_CTX_get0_param");
+        find(auth_level, "X509_VERIFY_PARAM_get_auth_level");
+        find(set_auth_level, "X509_VERIFY_PARAM_set_auth_level");
         find(set_host, "X509_VERIFY_PARAM_set1_host");
         find(check, "X509_verify_cert");
         find(error, "X509_STORE_CTX_get_error");
@@ -86,8 +88,11 @@ Registry& registry() {
 
 int check_certificate(void* original, void* trust) { return static_cast<TlsTrust*>(trust)->accepts(original) ? 1 : 0; }
 
-/// For each new connection of OpenSSL in this process, on the thread that makes it.
-void on_new_connection(void* connection, void*, void*, int, long, void*) {
+/// For each new SSL_CTX in this process, on the thread that makes it. The C client makes one for each connection, on
+/// its I/O thread. OpenSSL sets nothing of what this sets afterwards, nor does the C client. A new SSL would not do:
+/// since OpenSSL 3.2, it does not have its SSL_CTX yet when OpenSSL tells of it.
+void on_new_context(void* context, void*, void*, int, long, void*) {
+    if (context == nullptr) return;
     char name[16] = {};
     ::prctl(PR_GET_NAME, name);
     if (std::string(name).rfind(kThreads, 0) != 0) return;
@@ -95,12 +100,12 @@ void on_new_connection(void* connection, void*, void*, int, long, void*) {
     const std::lock_guard lock(all.mutex);
     const auto found = all.entries.find(name);
     if (found == all.entries.end()) return;
-    openssl_checks().set_check(openssl_checks().context_of(connection), &check_certificate, found->second);
+    openssl_checks().set_check(context, &check_certificate, found->second);
 }
 
 bool begin_to_listen() {
     return openssl_checks().complete &&
-           openssl_checks().new_index(kClassOfConnections, 0, nullptr, &on_new_connection, nullptr, nullptr) >= 0;
+           openssl_checks().new_index(kClassOfContexts, 0, nullptr, &on_new_context, nullptr, nullptr) >= 0;
 }
 
 }  // namespace
@@ -150,6 +155,7 @@ bool TlsTrust::accepts(void* original) {
         ssl.set_error(original, kOutOfMemory);
         return false;
     }
+    ssl.set_auth_level(ssl.parameters(own.get()), ssl.auth_level(ssl.parameters(original)));
     const bool accepted = ssl.check(own.get()) == 1;
     const int error = ssl.error(own.get());
     ssl.set_error(original, accepted || error != 0 ? error : kNotSpecified);

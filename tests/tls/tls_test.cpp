@@ -1,6 +1,10 @@
 // Sessions with TLS and SASL. Most tests need a C client that has both: scripts/tls builds one, and runs this with it.
 #include "tls/tls_fixture.hpp"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <thread>
@@ -11,6 +15,20 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+/// 0: this machine has no IPv6.
+std::uint16_t free_ipv6_port() {
+    const int fd = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in6 here{};
+    here.sin6_family = AF_INET6;
+    here.sin6_addr = in6addr_loopback;
+    socklen_t size = sizeof here;
+    const bool bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&here), size) == 0 &&
+                       ::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) == 0;
+    ::close(fd);
+    return bound ? ntohs(here.sin6_port) : 0;
+}
+
 TEST_F(TlsTest, LocksWorkAndNothingIsSentInClearAlsoAfterAReconnect) {
     Recorder recorder(tls_endpoint());
     Session session(options_for(recorder.connect_string()));
@@ -80,6 +98,30 @@ TEST_F(TlsTest, AnExpiredCertificateIsNamed) {
     Recorder recorder({expired.endpoint().address, kTlsPort});
     problem_of(options_for(recorder.connect_string()), "certificate has expired");
     expect_encrypted(recorder);
+}
+
+TEST_F(TlsTest, AnAuthorityWithTooShortAKeyIsNamed) {
+    testenv::ZkServer weak(tls_server(certificates(), "weak"));
+    SessionOptions options = options_for(testenv::Endpoint{weak.endpoint().address, kTlsPort}.str());
+    options.tls->ca_file = certificates() + "/weak-ca.pem";
+    problem_of(options, "CA certificate key too weak");
+}
+
+TEST_F(TlsTest, AServerMayHaveAnIpv6Address) {
+    const std::uint16_t port = free_ipv6_port();
+    if (port == 0) GTEST_SKIP() << "no IPv6 here";
+    testenv::ServerOptions six = tls_server(certificates());
+    six.tls_port = port;
+    six.config_lines.push_back("secureClientPortAddress=::1");
+    six.java_properties["java.net.preferIPv4Stack"] = "false";
+    const testenv::ZkServer owner(six);
+    const std::string server = "[::1]:" + std::to_string(port);
+    SessionOptions options = options_for(server);
+    Session session(options);
+    EXPECT_TRUE(session.wait_connected(kMaxWait));
+    EXPECT_EQ(session.info().server, server);
+    options.tls->ca_file = certificates() + "/other-ca.pem";
+    problem_of(options, server + ": the certificate of the server is not accepted");
 }
 
 TEST_F(TlsTest, ACertificateThatTheServersDoNotAcceptIsAProblem) {

@@ -2,13 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <ctime>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -27,17 +31,21 @@ using Clock = std::chrono::steady_clock;
 /// A server that does what the test says.
 class Listener {
 public:
-    Listener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-        sockaddr_in here{};
-        here.sin_family = AF_INET;
-        here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof here;
-        EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&here), size), 0);
-        EXPECT_EQ(::listen(fd_.get(), 16), 0);
-        ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&here), &size);
-        address_ = "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+    explicit Listener(const std::string& host = "127.0.0.1") {
+        addrinfo hints{};
+        hints.ai_socktype = SOCK_STREAM;
+        hints.ai_flags = AI_NUMERICHOST;
+        addrinfo* here = nullptr;
+        EXPECT_EQ(::getaddrinfo(host.c_str(), "0", &hints, &here), 0);
+        fd_ = RelaySocket(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (::bind(fd_.get(), here->ai_addr, here->ai_addrlen) == 0 && ::listen(fd_.get(), 16) == 0) {
+            ::getsockname(fd_.get(), here->ai_addr, &here->ai_addrlen);
+            const auto port = ntohs(reinterpret_cast<const sockaddr_in*>(here->ai_addr)->sin_port);
+            address_ = HostPort{.host = host, .port = port}.text();
+        }
+        ::freeaddrinfo(here);
     }
-    const std::string& address() const { return address_; }
+    const std::string& address() const { return address_; }  // empty: this machine has no such address
     RelaySocket accept() const { return RelaySocket(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
 
 private:
@@ -199,6 +207,88 @@ TEST_F(RelayTest, WhyNoServerAnswersIsTold) {
     const RelaySocket client = connect_to(one->address());
     EXPECT_EQ(receive(client, 1), " and then an error");
     EXPECT_TRUE(await([&] { return problem() == ": 127.0.0.1:1: Connection refused"; })) << problem();
+}
+
+TEST_F(RelayTest, AServerMayHaveAnIpv6Address) {
+    const Listener server("::1");
+    if (server.address().empty()) GTEST_SKIP() << "no IPv6 here";
+    const auto one = relay({server.address()});
+    const RelaySocket client = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    send(accepted, "six");
+    EXPECT_EQ(receive(client, 3), "six");
+    EXPECT_EQ(one->established(one->newest()), server.address());
+}
+
+TEST_F(RelayTest, AnAddressThatCannotBeReadIsAServerThatDoesNotAnswer) {
+    const auto one = relay({"::1:2281"});
+    const RelaySocket client = connect_to(one->address());
+    EXPECT_EQ(receive(client, 1), " and then an error");
+    EXPECT_TRUE(await([&] { return problem() == ": ::1:2281: Invalid argument"; })) << problem();
+}
+
+TEST_F(RelayTest, AnExceptionEndsConnectionsAndNotTheProcess) {
+    const ZkRelay one({"127.0.0.1:1"}, {500ms, 10s}, [](const ZkRelay::Problem&) { throw std::bad_alloc(); });
+    for (int i = 0; i < 2; ++i) {
+        const RelaySocket client = connect_to(one.address());
+        EXPECT_EQ(receive(client, 1), " and then an error");
+    }
+}
+
+TEST_F(RelayTest, WithoutADescriptorItWaitsInsteadOfSpinning) {
+    const auto processor_time = [] {
+        timespec time{};
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+        return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    };
+    const Listener server;
+    const auto one = relay({server.address()});
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(parse_host_port(one->address()).port);
+    const RelaySocket client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlimit full = before;
+    full.rlim_cur = static_cast<rlim_t>(RelaySocket(::dup(client.get())).get());  // the lowest one that is free
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+    EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const auto used = processor_time();
+    ::poll(nullptr, 0, 400);
+    EXPECT_LT(processor_time() - used, 100ms);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    const RelaySocket accepted = server.accept();
+    send(accepted, "s");
+    EXPECT_EQ(receive(client, 1), "s");
+}
+
+TEST(RelayLinkTest, AServerThatReadsNothingDoesNotKeepTheConnectionOfAClientThatHasGone) {
+    const Listener server;
+    int pair[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    RelaySocket client(pair[0]);
+    RelayLink link(1, RelaySocket(pair[1]), {server.address()}, {500ms, 10s});
+    const RelaySocket accepted = server.accept();
+    link.established();
+    const auto now = Clock::now();
+    const auto step = [&](int limit) {
+        std::vector<pollfd> fds;
+        link.wanted(fds);
+        const bool ready = ::poll(fds.data(), fds.size(), limit) > 0;
+        link.go_on(fds[0], fds[1], now);
+        return ready;
+    };
+    const std::string much(100'000, 'x');
+    while (::send(client.get(), much.data(), much.size(), MSG_NOSIGNAL) > 0 || step(100)) {
+    }  // until nothing fits in
+    client = RelaySocket();
+    while (step(0)) {
+    }
+    link.on_time(now);
+    EXPECT_FALSE(link.over()) << "the server may still take it";
+    link.on_time(now + 2s);
+    EXPECT_TRUE(link.over());
 }
 
 struct Answer {

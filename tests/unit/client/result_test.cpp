@@ -67,8 +67,9 @@ TEST(ResultTest, OnlyAServersWordIsASignOfLife) {
 
 TEST(ResolverTest, AddressesNeedNobodyAndAreWrittenAsTheCClientReadsThem) {
     std::string problem;
-    EXPECT_THAT(resolve_servers(parse_connect_string("127.0.0.1:1,[::1]:2").servers, problem),
-                ElementsAre("127.0.0.1:1", "::1:2"));
+    const auto found = resolve_servers(parse_connect_string("127.0.0.1:1,[::1]:2").servers, problem);
+    EXPECT_THAT(found, ElementsAre("127.0.0.1:1", "[::1]:2"));
+    EXPECT_EQ(joined(found), "127.0.0.1:1,::1:2");
     EXPECT_THAT(problem, IsEmpty());
 }
 
