@@ -201,6 +201,31 @@ TEST_F(ZklockOnceTest, ATermBetweenTheClaimAndTheCommandGivesThePeriodBack) {
     EXPECT_EQ(runs(), 1u);
 }
 
+TEST_F(ZklockOnceTest, AnErrorBetweenTheClaimAndTheCommandGivesThePeriodBack) {
+    session_timeout_ = "20s";
+    for (const bool with_signal : {false, true}) {
+        // The answer to the claim is lost, and the read that settles it finds no record. Then the record is there
+        // again.
+        const auto claim = gate_->hold_reply(writes_of_the_record());
+        ZklockProcess process(with(once({}, note()), gate_->connect_string()));
+        ASSERT_TRUE(claim.wait_reached());
+        ASSERT_TRUE(await([&] { return record()["state"] == "running"; }));
+        const std::string written = observer_->get(record_path())->data;
+        observer_->set(record_path(), "10.0.0.1");
+        const auto read = gate_->hold_reply(testenv::Match::op(testenv::Opcode::get_data).path(record_path()));
+        claim.drop();
+        ASSERT_TRUE(read.wait_reached());
+        observer_->set(record_path(), written);
+        if (with_signal) process.signal(SIGTERM);
+        read.release();
+        EXPECT_EQ(process.wait(), with_signal ? -SIGTERM : 65) << process.err();
+        EXPECT_EQ(runs(), 0u);
+        EXPECT_EQ(record(), nullptr);
+    }
+    EXPECT_EQ(run_once().code, 0);
+    EXPECT_EQ(runs(), 1u);
+}
+
 TEST_F(ZklockOnceTest, MinHoldDoesNotDelayTheRecord) {
     auto holder = start(once({"--min-hold", "60"}, note()));
     EXPECT_TRUE(await([&] { return record()["state"] == "done"; }));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -23,8 +25,9 @@ struct Loss {
 /// meanwhile; 0: none.
 int after_loss(const Options& options, Console& console, const Inheritance& inheritance, Signals& signals,
                const Loss& loss);
-/// The same in a new process, so that this one can end at once.
-void after_loss_in_background(const Options& options, Console& console, const Inheritance& inheritance,
-                              EventLog& events, Signals& signals, const Loss& loss);
+/// The same in a new process, so that this one can end at once. Other threads may run. Returns the process; 0: no
+/// command is wanted; -1: it could not be started.
+pid_t after_loss_in_background(const Options& options, Console& console, const Inheritance& inheritance,
+                               EventLog& events, Signals& signals, const Loss& loss);
 
 }  // namespace zkrecipes::zklock

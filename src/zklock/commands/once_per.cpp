@@ -2,9 +2,11 @@
 
 #include <boost/json/object.hpp>
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <utility>
 
+#include "zklock/commands/runner.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
 #include "zklock/report/text.hpp"
@@ -60,6 +62,16 @@ const char* name_of(Decision decision) noexcept {
     return "unknown";
 }
 
+bool is_loss(const std::exception_ptr& failure) {
+    try {
+        if (failure) std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        return error.errc() == Errc::lock_lost;
+    } catch (...) {
+    }
+    return false;
+}
+
 void release_unused(LockSession& lock, EventLog& events) {
     const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(BootClock::now() - lock.acquired_at());
     lock.release();
@@ -78,24 +90,19 @@ boost::json::object once_fields(const RunClaim& claim, const RunRecord& record) 
 std::optional<int> claim_period(const Options& options, Console& console, EventLog& events, Signals& signals,
                                 LockSession& lock, RunClaim& claim) {
     std::optional<RunClaim::Claimed> claimed;
-    const int signal = run_beside_signals(signals, [&](const std::stop_token& stop) { claimed = claim.claim(stop); });
+    const BesideSignals ended =
+        run_beside_signals(signals, [&](const std::stop_token& stop) { claimed = claim.claim(stop); });
     lock.look_after_pause();
-    if (signal != 0) {
-        if (!claimed || claimed->decision == Decision::run) withdraw_claim(console, events, signals, claim);
-        throw Interrupted{signal};
-    }
+    if (is_loss(ended.failure)) throw LostBeforeStart(options.lost_exit_code);  // precedes a signal, as in a run
+    if (ended.signal != 0) throw Interrupted{ended.signal};
+    if (ended.failure) std::rethrow_exception(ended.failure);
     const bool ours = claimed->decision == Decision::run;
     boost::json::object event = {
         {"state", name_of(claimed->decision)}, {"period", claim.period_text()}, {"id", claim.record().id}};
     if (claimed->other) event["other"] = to_json(*claimed->other);
     events.write("period", event);
     if (ours) {
-        try {
-            events.require_written();
-        } catch (const Failure&) {
-            withdraw_claim(console, events, signals, claim);
-            throw;
-        }
+        events.require_written();
         tell_of_the_run_before(options, console, claim, claimed->other);
         return std::nullopt;
     }
@@ -107,13 +114,16 @@ std::optional<int> claim_period(const Options& options, Console& console, EventL
     return conclude(options, console, events, std::move(result));
 }
 
-void withdraw_claim(Console& console, EventLog& events, Signals& signals, RunClaim& claim) {
+int withdraw_claim(Console& console, EventLog& events, Signals& signals, RunClaim& claim) {
+    if (!claim.may_be_written()) return 0;
     bool withdrawn = false;
+    BesideSignals ended;
     try {
-        run_beside_signals(signals, [&](const std::stop_token& stop) { withdrawn = claim.withdraw(stop); });
+        ended = run_beside_signals(signals, [&](const std::stop_token& stop) { withdrawn = claim.withdraw(stop); });
     } catch (const std::system_error&) {  // no thread to be had
     }
     tell_what_is_recorded(console, events, claim, withdrawn);
+    return ended.signal;
 }
 
 void tell_what_is_recorded(Console& console, EventLog& events, const RunClaim& claim, bool recorded) {

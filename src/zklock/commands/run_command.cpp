@@ -38,48 +38,45 @@ struct Ending {
     Death death;
 };
 
-/// As claim_period(), but a loss is one before the start.
-std::optional<int> claim_or_refuse(const Options& options, const Surroundings& around, LockSession& lock,
-                                   RunClaim& claim) {
-    try {
-        return claim_period(options, around.console, around.events, around.signals, lock, claim);
-    } catch (const Error& error) {
-        if (error.errc() != Errc::lock_lost) throw;
-        withdraw_claim(around.console, around.events, around.signals, claim);
-        throw LostBeforeStart(options.lost_exit_code);
-    }
-}
-
-int run_claimed(Runner& runner, const Surroundings& around, std::optional<RunClaim>& claim) {
-    try {
-        return runner.run();
-    } catch (...) {
-        if (claim && !runner.started()) withdraw_claim(around.console, around.events, around.signals, *claim);
-        throw;
-    }
-}
-
 std::optional<Ending> run_under(const Options& options, const Surroundings& around, LockSession& lock,
                                 DeadMansSwitch& dead_man, std::optional<Loss>& loss) {
     std::optional<RunClaim> claim;
-    if (options.once_per) {
-        claim.emplace(options, lock.session(), lock.grant());
-        if (const auto code = claim_or_refuse(options, around, lock, *claim)) return Ending{*code, {}};
+    std::optional<Runner> runner;
+    int code = 0;
+    const auto give_back = [&] {
+        const bool started = runner && runner->started();
+        return claim && !started ? withdraw_claim(around.console, around.events, around.signals, *claim) : 0;
+    };
+    try {
+        if (options.once_per) {
+            claim.emplace(options, lock.session(), lock.grant());
+            const auto refused = claim_period(options, around.console, around.events, around.signals, lock, *claim);
+            if (refused) return Ending{*refused, {}};
+        }
+        runner.emplace(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
+                       around.whole_tree, claim ? &*claim : nullptr);
+        code = runner->run();
+    } catch (const LostBeforeStart&) {
+        give_back();
+        throw;
+    } catch (const Interrupted&) {
+        give_back();
+        throw;
+    } catch (...) {
+        if (const int signal = give_back()) throw Interrupted{signal};
+        throw;
     }
-    Runner runner(options, around.console, around.events, around.signals, lock, dead_man, around.inheritance,
-                  around.whole_tree, claim ? &*claim : nullptr);
-    const int code = run_claimed(runner, around, claim);
-    if (runner.lost()) loss = Loss{runner.loss_reason(), lock.token(), lock.nodes()};
-    if (options.command == Command::elect && runner.lost() && !runner.asked_to_stop()) return std::nullopt;
-    boost::json::object object = result_object(options, runner.outcome(), code);
-    merge(object, runner.details());
-    if (claim && !runner.failed_to_start()) {
+    if (runner->lost()) loss = Loss{runner->loss_reason(), lock.token(), lock.nodes()};
+    if (options.command == Command::elect && runner->lost() && !runner->asked_to_stop()) return std::nullopt;
+    boost::json::object object = result_object(options, runner->outcome(), code);
+    merge(object, runner->details());
+    if (claim && !runner->failed_to_start()) {
         boost::json::object once = once_fields(*claim, claim->record());
         once["recorded"] = claim->recorded();
         object["once"] = std::move(once);
     }
     const int concluded = conclude(options, around.console, around.events, std::move(object));
-    return Ending{concluded, runner.death()};
+    return Ending{concluded, runner->death()};
 }
 
 /// Empty: the leadership was lost, and zklock should stand for election again. Sets `loss` if the lock was lost, also

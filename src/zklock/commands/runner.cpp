@@ -32,6 +32,8 @@ SupervisorOptions supervisor_options(const Options& options, Nanoseconds session
     return {options.on_suspend, options.stop_signal, kill_after, session_timeout, options.max_run, options.min_hold};
 }
 
+constexpr const char* kSwitchActed = "the dead man's switch acted because zklock was too slow";
+
 std::string signal_name(int number) {
     const char* name = ::sigabbrev_np(number);
     return name ? name : std::to_string(number);
@@ -164,7 +166,7 @@ void Runner::read_lease() {
         perform(supervisor_.tick(now));
     }
     if (child_->gone()) return;
-    if (dead_man_.fired()) perform(supervisor_.lost(now, "the dead man's switch acted because zklock was too slow"));
+    if (dead_man_.fired()) perform(supervisor_.lost(now, kSwitchActed));
     dead_man_.feed(supervisor_.dead_by());
 }
 
@@ -246,6 +248,8 @@ void Runner::read_children() {
         start_spoke_ = true;
         read_start();
     }
+    // zklock may have been frozen after it last looked at the lease: then this is the first that it learns of the loss.
+    if (child_->ended_by_the_switch()) perform(supervisor_.lost(BootClock::now(), kSwitchActed));
     if (supervisor_.end() != Supervisor::End::command) child_->kill_escaped();
     dead_man_.dismiss();
     if (!start_failure_) {
@@ -271,13 +275,13 @@ int Runner::record_run() {
         return claim_->record_done(status.number, status.signalled, stop);
     };
     bool recorded = false;
-    int signal = 0;
-    try {
-        signal = run_beside_signals(signals_, [&](const std::stop_token& stop) { recorded = record(stop); });
-    } catch (const std::system_error&) {  // no thread to be had: the next run finds no outcome
+    BesideSignals ended;
+    try {  // whatever fails, the next run finds no outcome
+        ended = run_beside_signals(signals_, [&](const std::stop_token& stop) { recorded = record(stop); });
+    } catch (const std::system_error&) {  // no thread to be had
     }
     tell_what_is_recorded(console_, events_, *claim_, recorded);
-    return signal;
+    return ended.signal;
 }
 
 /// After fg.
@@ -368,6 +372,7 @@ void Runner::perform(const Actions& actions) {
                 console_.info("lost " + options_.lock + ": " + action.reason);
                 break;
             case Action::report_stopping:
+                if (child_->gone()) break;  // the switch was faster
                 not_stopped_.clear();
                 events_.write("stopping", {{"signal", action.signal}});
                 console_.info("stopping the command with SIG" + signal_name(action.signal));

@@ -91,6 +91,7 @@ std::optional<RunClaim::Claimed> RunClaim::claim(std::stop_token stop) {
                 version_ = stored->version;
                 return Claimed{Decision::run, other_};
             }
+            may_be_written_ = false;  // an earlier attempt had no effect, and will have none after this read
             period_ = start;
             if (decision != Decision::run) return Claimed{decision, std::move(found)};
             write_claim(stored, found, now, stop);
@@ -109,6 +110,7 @@ void RunClaim::write_claim(const std::optional<Stored>& stored, const std::optio
     other_ = other;
     record_.claimed = other ? std::max(now, other->claimed) : now;
     Transaction transaction(session_, grant_);
+    may_be_written_ = true;
     if (stored) {
         transaction.set(path_, to_text(record_), stored->version);
     } else {

@@ -37,6 +37,8 @@ public:
     bool record_lost(const std::string& reason, std::stop_token stop);
     /// Takes the claim back, because no command was started. False: the record may still say "running".
     bool withdraw(std::stop_token stop);
+    /// Whether the record of this run was written, or may have been, also if claim() has thrown.
+    bool may_be_written() const noexcept { return may_be_written_; }
 
     const RunRecord& record() const noexcept { return record_; }
     /// Whether the servers have confirmed the record of the outcome.
@@ -70,6 +72,7 @@ private:
     std::optional<Stored> before_;  // what the claim replaces
     std::optional<RunRecord> other_;
     bool recorded_ = false;
+    bool may_be_written_ = false;
     std::optional<std::int32_t> version_;  // of the record that this run has written
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "zklock/system/descriptors.hpp"
 #include "zklock/system/out_of_reach.hpp"
@@ -34,17 +35,11 @@ namespace {
 }
 
 /// Returns the pid, or -1 with errno.
-pid_t start_shell(const LossCommand& command, const Inheritance& inheritance) {
-    const char* const shell = std::getenv("SHELL");
-    std::string words[] = {shell && *shell ? shell : "/bin/sh", "-c", command.text};
-    char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-    std::vector<char*> environment;  // nothing may be allocated after the fork
-    for (const std::string& variable : command.environment) environment.push_back(const_cast<char*>(variable.c_str()));
-    environment.push_back(nullptr);
+pid_t start_shell(const LossCommand& command, const Inheritance& inheritance) noexcept {
     const pid_t parent = ::getpid();
     // The signals are blocked in zklock, so no handler runs in the new process before it executes the shell.
     const pid_t pid = ::fork();
-    if (pid == 0) become_shell(argv, environment.data(), inheritance, parent);
+    if (pid == 0) become_shell(command.argv(), command.environment(), inheritance, parent);
     if (pid > 0) ::setpgid(pid, pid);
     return pid;
 }
@@ -81,7 +76,18 @@ private:
 
 }  // namespace
 
-LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inheritance, Signals& signals) {
+LossCommand::LossCommand(const std::string& text, std::vector<std::string> environment, Nanoseconds limit,
+                         Nanoseconds kill_after)
+    : variables_(std::move(environment)), limit_(limit), kill_after_(kill_after) {
+    const char* const shell = std::getenv("SHELL");
+    words_ = {shell && *shell ? shell : "/bin/sh", "-c", text};
+    for (std::string& word : words_) argv_.push_back(word.data());
+    argv_.push_back(nullptr);
+    for (std::string& variable : variables_) environment_.push_back(variable.data());
+    environment_.push_back(nullptr);
+}
+
+LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inheritance, Signals& signals) noexcept {
     LossCommandEnd end;
     // What the shell leaves running is not a descendant of zklock: it would count as that of the next command of elect.
     const NoSubreaper no_subreaper;
@@ -90,13 +96,13 @@ LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inh
         end.error = errno;
         return end;
     }
-    const Instant limit = BootClock::now() + command.limit;
+    const Instant limit = BootClock::now() + command.limit();
     Instant kill_at = limit;
     while (!has_ended(pid)) {
         while (const auto signal = signals.next_after_stops()) {
             if (!Signals::ends(*signal)) continue;
             const Instant now = BootClock::now();
-            kill_at = std::min(kill_at, end.signal == 0 ? now + command.kill_after : now);
+            kill_at = std::min(kill_at, end.signal == 0 ? now + command.kill_after() : now);
             if (end.signal == 0) end.signal = *signal;
             ::kill(-pid, Signals::passed_on(*signal) ? *signal : SIGTERM);
         }

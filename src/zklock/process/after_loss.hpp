@@ -9,12 +9,24 @@
 
 namespace zkrecipes::zklock {
 
-/// The command of --on-lost.
-struct LossCommand {
-    std::string text;                      ///< for the shell
-    std::vector<std::string> environment;  ///< "NAME=value"
-    Nanoseconds limit{0};
-    Nanoseconds kill_after{0};  ///< from a signal to zklock to SIGKILL
+/// The command of --on-lost, with all that starting it needs.
+class LossCommand {
+public:
+    /// `text`: for the shell. `environment`: "NAME=value". `kill_after`: from a signal to zklock to SIGKILL.
+    LossCommand(const std::string& text, std::vector<std::string> environment, Nanoseconds limit,
+                Nanoseconds kill_after);
+    LossCommand(const LossCommand&) = delete;
+    LossCommand& operator=(const LossCommand&) = delete;
+
+    char* const* argv() const noexcept { return argv_.data(); }
+    char* const* environment() const noexcept { return environment_.data(); }
+    Nanoseconds limit() const noexcept { return limit_; }
+    Nanoseconds kill_after() const noexcept { return kill_after_; }
+
+private:
+    std::vector<std::string> words_, variables_;
+    std::vector<char*> argv_, environment_;
+    Nanoseconds limit_, kill_after_;
 };
 
 struct LossCommandEnd {
@@ -29,7 +41,7 @@ struct LossCommandEnd {
 /// /dev/null, and its standard output is the standard error of zklock, because somebody may wait for the end of
 /// zklock's standard output. It gets no other descriptors. A signal that ends a process is passed on to it, and the
 /// time of `kill_after` begins. At the end, the rest of its group is killed. Processes that left its group go on;
-/// zklock is not their subreaper.
-LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inheritance, Signals& signals);
+/// zklock is not their subreaper. Async-signal-safe: a process may call it that was forked beside other threads.
+LossCommandEnd run_after_loss(const LossCommand& command, const Inheritance& inheritance, Signals& signals) noexcept;
 
 }  // namespace zkrecipes::zklock

@@ -39,7 +39,9 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable
         // previous one. While zklock lives, its number is not used again, so there may be many rounds.
         const pid_t root = whole_tree ? zklock : group;
         const int rounds = whole_tree ? 500 : 20;
-        for (int round = 0; round < rounds && kill_descendants(root, ::getpid(), table) > 0; ++round) {
+        for (int round = 0; round < rounds; ++round) {
+            if (whole_tree && ::getppid() != zklock) break;
+            if (kill_descendants(root, ::getpid(), table) == 0) break;
             const timespec pause{0, 2'000'000};
             ::nanosleep(&pause, nullptr);
         }
@@ -158,14 +160,15 @@ void DeadMansSwitch::feed(Instant deadline) noexcept {
 
 bool DeadMansSwitch::fired() const noexcept { return board_->fired.load() != 0 || board_->target.load() < 0; }
 
-void DeadMansSwitch::disarm() noexcept {
+bool DeadMansSwitch::disarm() noexcept {
     std::int64_t target = board_->target.load();
-    if (target >= 0 && board_->target.compare_exchange_strong(target, SwitchBoard::kNobody)) return;
+    if (target >= 0 && board_->target.compare_exchange_strong(target, SwitchBoard::kNobody)) return true;
     // The switch is killing the group: let it finish, unless it has died meanwhile.
     for (int i = 0; i < 1000 && !board_->fired.load() && ::kill(pid_, 0) == 0; ++i) {
         const timespec pause{0, 1'000'000};
         ::nanosleep(&pause, nullptr);
     }
+    return false;
 }
 
 void DeadMansSwitch::dismiss() noexcept {

@@ -37,9 +37,9 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between pr
 /// zklock is stopped, swapped out or traced. It also kills the command's whole group if zklock dies.
 ///
 /// Not for concurrent use. The process is a fork that never executes another program, and makes only calls that are
-/// allowed after the fork of a process with threads. It keeps only its own pipe and timer open, and has its own session, so the terminal cannot signal it. It
-/// blocks all signals and has another name than zklock in ps: only a SIGKILL or SIGSTOP sent to it in particular stops
-/// its work.
+/// allowed after the fork of a process with threads. It keeps only its own pipe and timer open, and has its own
+/// session, so the terminal cannot signal it. It blocks all signals and has another name than zklock in ps: only a
+/// SIGKILL or SIGSTOP sent to it in particular stops its work.
 class DeadMansSwitch {
 public:
     /// `whole_tree`: zklock is the subreaper of its descendants and has no other children, so the switch may kill all
@@ -54,8 +54,8 @@ public:
     /// Whether the switch has acted: it killed the group, or kept the command from starting.
     bool fired() const noexcept;
     /// Makes the switch forget the group, which has ended. Call before the leader is reaped: its number may be reused
-    /// then.
-    void disarm() noexcept;
+    /// then. False: the switch has acted before.
+    bool disarm() noexcept;
     /// Ends the switch without waiting for its end. Call when the command is dead and no other will start: from then on
     /// the other functions do nothing.
     void dismiss() noexcept;

@@ -118,7 +118,7 @@ bool SupervisedChild::finish_if_gone() {
         cleaning_adopted(child_.pid, dead_man_.pid());
         return false;
     }
-    dead_man_.disarm();
+    ended_by_the_switch_ = !dead_man_.disarm();
     gone_ = true;
     reap_others();
     return true;

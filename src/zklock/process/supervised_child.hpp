@@ -54,6 +54,9 @@ public:
     /// Whether all processes that keep the lock have ended; then reaps and forgets it.
     bool finish_if_gone();
     bool gone() const noexcept { return gone_; }
+    /// gone(): whether the switch has acted before. Then the end of the group says nothing of the command, also if the
+    /// lock seems to be guaranteed again.
+    bool ended_by_the_switch() const noexcept { return ended_by_the_switch_; }
 
 private:
     bool keeps_lock() const;
@@ -65,6 +68,7 @@ private:
     const Extent extent_;
     std::optional<ExitStatus> exited_;
     bool gone_ = false;
+    bool ended_by_the_switch_ = false;
     int kills_ = 0;  // calls of kill_tree()
 };
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
+#include <cstring>
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
@@ -42,18 +42,50 @@ Written write_ready(int fd, std::string_view text) noexcept {
 
 bool write_if_ready(int fd, std::string_view text) noexcept { return write_ready(fd, text).size == text.size(); }
 
-std::string timestamp_now() {
+namespace {
+
+constexpr std::size_t kTimestampSize = 24;
+
+void put_digits(char* end, int count, long long value) noexcept {
+    for (; count > 0; --count, value /= 10) *--end = static_cast<char>('0' + value % 10);
+}
+
+/// Async-signal-safe: neither gmtime, which would read the file of the time zone, nor snprintf.
+void put_timestamp(char* text) noexcept {
     using namespace std::chrono;
     const auto now = floor<milliseconds>(system_clock::now());
     const auto midnight = floor<days>(now);
     const year_month_day date(midnight);
     const hh_mm_ss time(now - midnight);
-    char text[48];  // gmtime would read the file of the time zone
-    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
-                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                  static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
-                  static_cast<int>(time.seconds().count()), static_cast<int>(time.subseconds().count()));
-    return text;
+    std::memcpy(text, "0000-00-00T00:00:00.000Z", kTimestampSize);
+    put_digits(text + 4, 4, static_cast<int>(date.year()));
+    put_digits(text + 7, 2, static_cast<unsigned>(date.month()));
+    put_digits(text + 10, 2, static_cast<unsigned>(date.day()));
+    put_digits(text + 13, 2, time.hours().count());
+    put_digits(text + 16, 2, time.minutes().count());
+    put_digits(text + 19, 2, time.seconds().count());
+    put_digits(text + 23, 3, time.subseconds().count());
+}
+
+}  // namespace
+
+std::string timestamp_now() {
+    char text[kTimestampSize];
+    put_timestamp(text);
+    return {text, sizeof text};
+}
+
+void PreparedWarning::write(std::string_view rest) const noexcept {
+    if (before_.empty()) return;
+    char line[PIPE_BUF];
+    std::size_t size = 0;
+    for (const std::string_view part : {std::string_view(before_), rest, std::string_view(after_)}) {
+        const std::size_t length = std::min(part.size(), sizeof line - size);
+        std::memcpy(line + size, part.data(), length);
+        size += length;
+    }
+    if (time_at_ + kTimestampSize <= size && time_at_ != std::string_view::npos) put_timestamp(line + time_at_);
+    write_if_ready(2, {line, size});
 }
 
 Console::Console(const Options& options) : quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
@@ -66,15 +98,26 @@ void Console::info(const std::string& text) {
     if (verbose_ > 0) say("info", text);
 }
 
+std::string Console::line(const char* level, const std::string& text) const {
+    if (!json_) return "zklock: " + std::string(level[0] == 'w' ? "warning: " : "") + printable(text) + "\n";
+    return dump({{"v", 1}, {"ts", timestamp_now()}, {"level", level}, {"message", text}}) + "\n";
+}
+
+PreparedWarning Console::prepare_warning(const std::string& text) const {
+    PreparedWarning warning;
+    if (quiet_) return warning;
+    const std::string whole = line("warning", text);
+    const std::size_t end = whole.size() - (json_ ? 3 : 1);  // before `"}`
+    warning.before_ = whole.substr(0, end);
+    warning.after_ = whole.substr(end);
+    constexpr std::string_view kTime = "\"ts\":\"";
+    if (json_) warning.time_at_ = whole.find(kTime) + kTime.size();
+    return warning;
+}
+
 void Console::say(const char* level, const std::string& text) {
     if (quiet_) return;
-    std::string line;
-    if (json_) {
-        const boost::json::object object = {{"v", 1}, {"ts", timestamp_now()}, {"level", level}, {"message", text}};
-        line = dump(object) + "\n";
-    } else {
-        line = "zklock: " + std::string(level[0] == 'w' ? "warning: " : "") + printable(text) + "\n";
-    }
+    std::string line = this->line(level, text);
     const std::lock_guard lock(mutex_);
     if (!shown_.empty()) line = "\r\x1b[K" + line;
     shown_.clear();

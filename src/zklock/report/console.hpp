@@ -23,6 +23,19 @@ Written write_ready(int fd, std::string_view text) noexcept;
 /// The same. False: nobody reads, and the rest of the text is dropped.
 bool write_if_ready(int fd, std::string_view text) noexcept;
 
+/// A warning that is made before a fork and written in the new process, in which nobody unlocks what another thread had
+/// locked.
+class PreparedWarning {
+public:
+    /// Writes it with `rest` at its end: letters, digits and spaces. Async-signal-safe.
+    void write(std::string_view rest) const noexcept;
+
+private:
+    friend class Console;
+    std::string before_, after_;                    // of the rest; both empty: with --quiet
+    std::size_t time_at_ = std::string_view::npos;  // where the line has its time
+};
+
 /// All messages of zklock, on stderr, since stdout belongs to the command. Safe for concurrent use.
 class Console {
 public:
@@ -32,6 +45,8 @@ public:
     void warning(const std::string& text) { say("warning", text); }  ///< not with --quiet
     void info(const std::string& text);                              ///< only with --verbose
 
+    PreparedWarning prepare_warning(const std::string& text) const;
+
     bool shows_progress() const noexcept { return progress_; }
     void progress(const std::string& line);  ///< rewrites one line; "" removes it
 
@@ -40,6 +55,7 @@ public:
 
 private:
     void say(const char* level, const std::string& text);
+    std::string line(const char* level, const std::string& text) const;
 
     const bool quiet_;
     const int verbose_;

@@ -15,33 +15,31 @@
 
 namespace zkrecipes::zklock {
 
-int run_beside_signals(Signals& signals, const std::function<void(std::stop_token)>& work) {
+BesideSignals run_beside_signals(Signals& signals, const std::function<void(std::stop_token)>& work) {
     const UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!ended) throw std::system_error(errno, std::generic_category(), "eventfd");
-    std::exception_ptr failure;
+    BesideSignals result;
     std::jthread worker([&](std::stop_token stop) {
         try {
             work(std::move(stop));
         } catch (...) {
-            failure = std::current_exception();
+            result.failure = std::current_exception();
         }
         const std::uint64_t one = 1;
         [[maybe_unused]] const ssize_t size = ::write(ended.get(), &one, sizeof one);
     });
-    int first = 0;
     for (;;) {
         pollfd fds[] = {{signals.fd(), POLLIN, 0}, {ended.get(), POLLIN, 0}};
         ::poll(fds, std::size(fds), -1);
         while (const auto signal = signals.next_after_stops()) {
             if (!Signals::ends(*signal)) continue;
-            if (first == 0) first = *signal;
+            if (result.signal == 0) result.signal = *signal;
             worker.request_stop();
         }
         if (fds[1].revents != 0) break;
     }
     worker.join();
-    if (failure) std::rethrow_exception(failure);
-    return first;
+    return result;
 }
 
 }  // namespace zkrecipes::zklock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <stop_token>
 
@@ -7,9 +8,14 @@
 
 namespace zkrecipes::zklock {
 
+struct BesideSignals {
+    int signal = 0;              ///< the first one that ends a process; 0: none
+    std::exception_ptr failure;  ///< what `work` has thrown
+};
+
 /// Runs `work` on a thread of its own and waits until it has ended. Meanwhile the calling (main) thread reads the
-/// signals: at the first one that ends a process, it requests a stop, which `work` must obey soon. Returns this signal;
-/// 0: none. Throws what `work` throws; std::system_error if there is no thread to be had.
-int run_beside_signals(Signals& signals, const std::function<void(std::stop_token)>& work);
+/// signals: at the first one that ends a process, it requests a stop, which `work` must obey soon. Throws
+/// std::system_error if there is no thread to be had.
+BesideSignals run_beside_signals(Signals& signals, const std::function<void(std::stop_token)>& work);
 
 }  // namespace zkrecipes::zklock
