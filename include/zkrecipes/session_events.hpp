@@ -26,9 +26,9 @@ struct EventSubject {
 /// What a session tells the program that uses it: for metrics, traces and audits. All functions do nothing by default.
 ///
 /// They are called on the session's notifier thread, one at a time, as all callbacks: do not block in them. Events
-/// are told a few milliseconds after they happened, losses at once. If a function is too slow, events are dropped when
-/// 1,024 are waiting, and SessionStats::events_dropped counts them; a loss is never dropped. What a function throws is
-/// logged. Set by SessionOptions::events. The session keeps the object until its last callback has returned.
+/// are told up to 20 milliseconds after they happened, losses at once. If a function is too slow, events are dropped
+/// when 1,024 are waiting, and SessionStats::events_dropped counts them; a loss is never dropped. What a function
+/// throws is logged. Set by SessionOptions::events. The session keeps the object until its last callback has returned.
 class ZKRECIPES_API SessionEvents {
 public:
     SessionEvents() = default;

@@ -14,7 +14,7 @@ void EventQueue::push(Kind kind, Event event) {
     if (kind != Kind::certain && events_.size() >= kMost) return dropped_.add();
     events_.push_back(std::move(event));
     if (posted_) return;
-    if (kind != Kind::common) return post();
+    if (kind != Kind::common || events_.size() >= kMost / 2) return post();
     if (events_.size() == 1) flush_at_ = due.time_since_epoch().count();
 }
 

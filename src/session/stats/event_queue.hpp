@@ -27,7 +27,7 @@ namespace zkrecipes::internal {
 /// of the next milliseconds.
 class EventQueue : public std::enable_shared_from_this<EventQueue> {
 public:
-    static constexpr Nanoseconds kWaitForOthers = std::chrono::milliseconds(5);
+    static constexpr Nanoseconds kWaitForOthers = std::chrono::milliseconds(20);
     static constexpr std::size_t kMost = 1024;
     enum class Kind {
         common,  // waits for others

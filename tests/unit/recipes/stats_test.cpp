@@ -168,7 +168,7 @@ TEST_F(StatsTest, WhyNothingWasGrantedIsToldAsTheGrantSaysIt) {
     client().disconnect();
     runtime->run();
     mutex.acquire_async(Deadline::passed(), {}, done);
-    runtime->advance(5ms);
+    runtime->advance(20ms);
     EXPECT_THAT(missed, ::testing::ElementsAre(Missed::busy, Missed::stopped, Missed::unreachable));
     EXPECT_EQ(listener->missed, missed);
     client().connect(owner);

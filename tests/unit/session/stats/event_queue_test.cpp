@@ -36,7 +36,7 @@ protected:
 TEST_F(EventQueueTest, CommonEventsWaitForTheOthersOfTheNextMilliseconds) {
     push(EventQueue::Kind::common, "first");
     push(EventQueue::Kind::common, "second");
-    EXPECT_EQ(queue->flush_at(), runtime->now() + 5ms);
+    EXPECT_EQ(queue->flush_at(), runtime->now() + EventQueue::kWaitForOthers);
     runtime->run();
     EXPECT_THAT(listener->told, IsEmpty());
     push(EventQueue::Kind::certain, "a loss");
@@ -48,10 +48,10 @@ TEST_F(EventQueueTest, CommonEventsWaitForTheOthersOfTheNextMilliseconds) {
 TEST_F(EventQueueTest, WhatCannotBePostedIsToldLaterAndIsNotDropped) {
     runtime->refuse_posts(true);
     push(EventQueue::Kind::certain, "a loss");
-    EXPECT_EQ(queue->flush_at(), runtime->now() + 5ms);
-    runtime->advance(5ms);
+    EXPECT_EQ(queue->flush_at(), runtime->now() + EventQueue::kWaitForOthers);
+    runtime->advance(EventQueue::kWaitForOthers);
     queue->flush();
-    EXPECT_EQ(queue->flush_at(), runtime->now() + 5ms);
+    EXPECT_EQ(queue->flush_at(), runtime->now() + EventQueue::kWaitForOthers);
     EXPECT_THAT(listener->told, IsEmpty());
     runtime->refuse_posts(false);
     queue->flush();
@@ -59,6 +59,12 @@ TEST_F(EventQueueTest, WhatCannotBePostedIsToldLaterAndIsNotDropped) {
     EXPECT_THAT(listener->told, ElementsAre("a loss"));
     EXPECT_EQ(queue->dropped(), 0u);
     EXPECT_EQ(queue->flush_at(), Instant::max());
+}
+
+TEST_F(EventQueueTest, ManyCommonEventsAreToldAtOnceBeforeTheyAreTooMany) {
+    for (std::size_t i = 0; i < EventQueue::kMost / 2; ++i) push(EventQueue::Kind::common, "hold");
+    runtime->run();
+    EXPECT_EQ(listener->told.size(), EventQueue::kMost / 2);
 }
 
 TEST_F(EventQueueTest, OnlyLossesAndStatesAreKeptBeyondTheLimit) {
