@@ -26,7 +26,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::unordered_map<OwnerId, int> counts_;
+    boost::unordered_flat_map<OwnerId, int> counts_;
 };
 
 HoldCounts& hold_counts() {

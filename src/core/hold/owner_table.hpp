@@ -2,7 +2,8 @@
 
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "core/hold/hold_ref.hpp"
 #include "core/hold/owner_id.hpp"
@@ -39,7 +40,7 @@ private:
     void forget(OwnerId agent, const HoldRef* share);
 
     mutable std::mutex mutex_;  // guards entries_; nothing is called with it held
-    std::unordered_map<OwnerId, Entry> entries_;
+    boost::unordered_flat_map<OwnerId, Entry> entries_;
 };
 
 }  // namespace zkrecipes::internal

@@ -178,7 +178,8 @@ Payload::Payload(const LockOptions& options, std::string_view operation, std::st
 
 std::string Payload::at(std::chrono::system_clock::time_point since, std::size_t waiting) const {
     std::string out;
-    out.reserve(kMaxPayload);
+    constexpr std::size_t kWaitingChars = 32;
+    out.reserve(before_since_.size() + kSinceChars + 1 + kWaitingChars + after_since_.size());
     out += before_since_;
     append_utc(out, since);
     out += '"';

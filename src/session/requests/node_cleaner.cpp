@@ -42,7 +42,13 @@ void NodeCleaner::add_identity(std::string directory, std::string name_prefix, s
 
 NodeCleaner::JobId NodeCleaner::add(Job job) {
     const JobId id = ++last_job_;
-    jobs_.emplace(id, std::move(job));
+    if (spare_.empty()) {
+        jobs_.emplace(id, std::move(job));
+    } else {
+        spare_.key() = id;
+        spare_.mapped() = std::move(job);
+        jobs_.insert(std::move(spare_));
+    }
     return id;
 }
 
@@ -194,7 +200,9 @@ void NodeCleaner::on_exists(Ticket ticket, Rc rc, std::int64_t owner) {
 
 void NodeCleaner::finish(JobId id, bool gone) {
     auto node = jobs_.extract(id);
-    if (node.mapped().done) node.mapped().done(gone);
+    const Done done = std::exchange(node.mapped().done, nullptr);
+    spare_ = std::move(node);
+    if (done) done(gone);
     pump();
 }
 

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include "client/client.hpp"
 #include "session/common/backoff.hpp"
 
@@ -90,8 +92,10 @@ private:
     void pump();
 
     Port& port_;
-    std::unordered_map<JobId, Job> jobs_;
-    std::unordered_map<Ticket, JobId> tickets_;
+    using Jobs = std::unordered_map<JobId, Job>;
+    Jobs jobs_;
+    Jobs::node_type spare_;  // of the job that ended last: the next one needs no memory
+    boost::unordered_flat_map<Ticket, JobId> tickets_;
     std::deque<JobId> runnable_;
     std::multimap<Instant, JobId> sleeping_;
     JobId last_job_ = 0;
