@@ -39,8 +39,8 @@ int main(int argc, char** argv) {
     sem_wait(&connected);
     char name[512], own[512];
     std::snprintf(name, sizeof name, "%s/_c_floor-lock-", argv[2]);
-    const int created = zoo_create(session, name, "floor", 5, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL,
-                                   own, sizeof own);
+    const int created =
+        zoo_create(session, name, "floor", 5, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, own, sizeof own);
     String_vector places{};
     if (created != ZOK || zoo_get_children(session, argv[2], 0, &places) != ZOK || places.count != 1) {
         std::fprintf(stderr, "%s: no free lock here\n", argv[2]);

@@ -1,7 +1,5 @@
 #include "zklock/command_line/options.hpp"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
 #include "zklock/command_line/look_options.hpp"
+#include "zklock/command_line/option_table.hpp"
 #include "zklock/command_line/run_options.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/system/result_file.hpp"
@@ -23,8 +22,9 @@ std::string base_name(const std::string& path) { return path.substr(path.find_la
 /// Parses the command line once: CLI11 fills in the texts, and finish() converts them to Options.
 class Parser {
 public:
-    Parser(const Word& word, Options& options)
-        : word_(word), options_(options), app_(word.summary, std::string("zklock ") + word.text) {
+    /// `words`: what parse() will be given; null: nothing, but find() and long_options() are to know all options.
+    Parser(const Word& word, Options& options, const std::vector<std::string>* words)
+        : word_(word), options_(options), app_(word.summary, std::string("zklock ") + word.text, words) {
         options_.command = word.command;
         app_.formatter(help_formatter(word));
         app_.set_help_flag("-h,--help", "Prints this help");
@@ -48,7 +48,7 @@ public:
         return names;
     }
 
-    void parse(std::vector<std::string> arguments) {
+    void parse(const std::vector<std::string>& arguments) {
         const CommandLine line = read_words(arguments, finder(), runs());
         if (!line.lone_equals.empty()) {
             const std::string name = line.lone_equals.substr(0, line.lone_equals.size() - 1);
@@ -189,7 +189,7 @@ private:
         app_.add_option("--progress", progress_, "Progress line while waiting: auto, never, always")->type_name("WHEN");
         app_.add_option("--events", options_.events, "Writes events as JSON Lines")->type_name("FD|FILE");
         // Immediately, not after all options: the result also describes an error later in the command line.
-        app_.add_option_function<std::string>(
+        app_.add_option_function(
                 "--result", [this](const std::string& file) { take_result(file); }, "Writes one JSON object at the end")
             ->type_name("FILE")
             ->trigger_on_parse();
@@ -263,10 +263,7 @@ private:
         options_.argv = {shell && *shell ? shell : "/bin/sh", "-c", shell_};
     }
 
-    bool given(const char* name) const {
-        const CLI::Option* option = app_.get_option_no_throw(name);
-        return option && option->count() > 0;
-    }
+    bool given(const char* name) const { return app_.given(name); }
 
     void finish() {
         const Command command = options_.command;
@@ -389,7 +386,7 @@ private:
     void take_connection() {
         std::map<std::string, std::string> given;
         for (const auto& [key, value] : settings_) {
-            if (app_.get_option("--" + key)->count() > 0) given[key] = value;
+            if (app_.given("--" + key)) given[key] = value;
         }
         if (options_.command == Command::config) {
             options_.given_settings = std::move(given);  // the command shows them even if one of them is wrong
@@ -405,7 +402,7 @@ private:
 
     const Word& word_;
     Options& options_;
-    CLI::App app_;
+    OptionTable app_;
     RunOptions run_options_;
     LookOptions look_;
     std::map<std::string, std::string> settings_;
@@ -419,7 +416,7 @@ private:
 /// One parser for each command.
 std::vector<std::unique_ptr<Parser>> all_parsers(Options& unused) {
     std::vector<std::unique_ptr<Parser>> parsers;
-    for (const Word& word : kWords) parsers.push_back(std::make_unique<Parser>(word, unused));
+    for (const Word& word : kWords) parsers.push_back(std::make_unique<Parser>(word, unused, nullptr));
     return parsers;
 }
 
@@ -434,7 +431,7 @@ void Parser::refuse_unknown(const std::string& name) const {
     if (!owners.empty()) {
         refuse_and_show(problem + " of zklock " + word_.text + " (it is an option of zklock " + joined(owners) + ")");
     }
-    std::string hint = did_you_mean(name, long_options());
+    std::string hint = did_you_mean(name, Parser(word_, unused, nullptr).long_options());
     if (hint.empty()) hint = did_you_mean(name, others);
     usage(problem + (hint.empty() ? std::string("; zklock help ") + word_.text + " shows the options" : hint));
 }
@@ -480,7 +477,7 @@ void parse_options(int argc, const char* const* argv, Options& options) {
         return;
     }
     if (!word) word = &kWords.front();
-    Parser(*word, options).parse(std::move(arguments));
+    Parser(*word, options, &arguments).parse(arguments);
 }
 
 }  // namespace zkrecipes::zklock

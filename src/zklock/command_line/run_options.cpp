@@ -1,17 +1,10 @@
 #include "zklock/command_line/run_options.hpp"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-
 #include "zklock/command_line/connection.hpp"
+#include "zklock/command_line/option_table.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
-
-bool was_given(const CLI::App& app, const char* name) {
-    const CLI::Option* const option = app.get_option_no_throw(name);
-    return option && option->count() > 0;
-}
 
 /// A claim is exclusive: who finds it under the lock must know that its owner no longer runs.
 void check_once_per(const Options& options) {
@@ -27,7 +20,7 @@ void check_once_per(const Options& options) {
 
 }  // namespace
 
-void RunOptions::add_to(CLI::App& app, Command command) {
+void RunOptions::add_to(OptionTable& app, Command command) {
     const bool runs = command == Command::run || command == Command::elect;
     if (!runs && command != Command::hold) return;
     app.add_option("--on-lost", on_lost_, "After a loss, runs STRING in ${SHELL:-/bin/sh}")->type_name("STRING");
@@ -45,8 +38,8 @@ void RunOptions::add_to(CLI::App& app, Command command) {
     app.add_flag("--retry-unknown", retry_unknown_, "With --once-per: repeats a run whose outcome is unknown");
 }
 
-void RunOptions::take(const CLI::App& app, Options& options) const {
-    if (was_given(app, "--once-per")) {
+void RunOptions::take(const OptionTable& app, Options& options) const {
+    if (app.given("--once-per")) {
         options.once_per = duration_of("--once-per", once_per_);
         check_once_per(options);
     }
@@ -54,9 +47,9 @@ void RunOptions::take(const CLI::App& app, Options& options) const {
     options.retry_unknown = retry_unknown_;
     options.whole_tree = whole_tree_;
     options.notify = notify_;
-    if (was_given(app, "--on-lost") && on_lost_.empty()) usage("--on-lost needs a command");
+    if (app.given("--on-lost") && on_lost_.empty()) usage("--on-lost needs a command");
     options.on_lost = on_lost_;
-    if (!was_given(app, "--on-lost-timeout")) return;
+    if (!app.given("--on-lost-timeout")) return;
     options.on_lost_timeout = duration_of("--on-lost-timeout", on_lost_timeout_);
     if (on_lost_.empty()) usage("--on-lost-timeout needs --on-lost");
     if (options.on_lost_timeout == Nanoseconds(0)) usage("--on-lost-timeout must be more than 0");

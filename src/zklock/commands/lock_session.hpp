@@ -72,6 +72,8 @@ public:
     void release();
     /// Whether the servers confirmed the release.
     bool release_confirmed() const noexcept { return release_confirmed_; }
+    /// Whether the session has ended: the process may end, too.
+    bool closed() const { return session_->state() == SessionState::closed; }
 
 private:
     EventQueue::Batch await(std::optional<Instant> until);

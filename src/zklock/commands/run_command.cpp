@@ -87,7 +87,13 @@ std::optional<Ending> run_once(const Options& options, const Surroundings& aroun
     dead_man.emplace(around.whole_tree);  // while zklock waits for a server
     lock.acquire();
     try {
-        return run_under(options, around, lock, *dead_man, loss);
+        std::optional<Ending> ending = run_under(options, around, lock, *dead_man, loss);
+        if (ending && !loss && options.command == Command::run && ending->death.signal == 0 && lock.closed()) {
+            // What is left are threads that have nothing to do. To wait for them takes longer than closing the session.
+            dead_man.reset();
+            ::_exit(ending->code);
+        }
+        return ending;
     } catch (const LostBeforeStart& lost) {
         loss = Loss{lost.what(), lock.token(), lock.nodes()};
         throw;
