@@ -25,7 +25,7 @@ OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--d
            "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--remote-debugging-pipe",
            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 SEARCH = """new Promise(done => {
-  const field = document.querySelector("[data-md-component=search-query]"), end = Date.now() + 30000;
+  const field = document.querySelector("[data-md-component=search-query]"), end = Date.now() + 60000;
   field.focus();
   let tries = 0;
   const look = () => {
@@ -35,7 +35,7 @@ SEARCH = """new Promise(done => {
     field.value = %s + " ".repeat(tries++ %% 2);
     field.dispatchEvent(new Event("input"));
     field.dispatchEvent(new Event("keyup"));
-    setTimeout(look, 300);
+    setTimeout(look, 300 * tries);  // a slow machine needs longer, and each try begins anew
   };
   look();
 })"""
