@@ -50,8 +50,8 @@ zkrecipes::SessionOptions session_options(const std::string& hosts, milliseconds
     zkrecipes::SessionOptions options;
     options.hosts = hosts;
     options.timeout = timeout;
-    // The label `name` of the metrics: "/jobs/import" is "import". There may be many paths, but only few names.
-    options.name_of_path = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+    // The label `name` of the metrics: "/jobs/import" and "/jobs/import/42" are "import". Return only few names.
+    options.name_of_path = [](const std::string& path) { return path.substr(6, path.find('/', 6) - 6); };
     // [/name]
     return options;
 }
