@@ -14,7 +14,8 @@
 
 namespace zkrecipes {
 
-/// Lets a coroutine of any type await an asynchronous call. Header-only; for Boost.Asio see zkrecipes/asio.hpp.
+/// Lets a coroutine await an asynchronous call, unless the promise type of the coroutine restricts what may be awaited.
+/// That of boost::asio::awaitable does: there, use zkrecipes/asio.hpp. Header-only.
 ///
 ///     Grant grant = co_await zkrecipes::awaitable<Grant>(
 ///         [&](auto done) { mutex.acquire_async(5s, stop, done); });

@@ -25,7 +25,7 @@ struct ZKRECIPES_API Acl {
     static constexpr int read = 1, write = 2, create = 4, remove = 8, admin = 16, all = 31;
 
     int permissions = all;         ///< the sum of the rights
-    std::string scheme = "world";  ///< world, auth, digest, ip
+    std::string scheme = "world";  ///< world, auth, digest, ip, sasl, x509, or another that the servers know
     std::string id = "anyone";     ///< for digest: user:hash
 
     static std::vector<Acl> open();         ///< anyone may do anything

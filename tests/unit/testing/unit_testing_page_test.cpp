@@ -1,10 +1,10 @@
 // The tests of docs/unit_testing.md.
+// [includes]
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <future>
 
-// [includes]
 #include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/testing.hpp>
@@ -30,9 +30,10 @@ bool write_report(Session& session, const std::function<void(int)>& write) {
     const Grant grant = mutex.try_acquire_for(30s);
     return grant && write_pages(grant, 10, write) == 10;
 }
-// [/code]
 
-const auto nothing = [](int) {};
+/// In place of a function that writes a page.
+void nothing(int) {}
+// [/code]
 
 // [lost]
 TEST(ReportTest, NoPageIsWrittenAfterTheLockIsLost) {
