@@ -55,7 +55,7 @@ int dispatch(const Options& options, Console& console, Inheritance& inheritance)
         case Command::version: return show_version(options);
         case Command::status: return options.watch ? watch_command(options, console) : status_command(options, console);
         case Command::ls: return ls_command(options, console);
-        case Command::wait: return wait_command(options, console);
+        case Command::wait: warn_of_self_wait(options, console); return wait_command(options, console);
         case Command::break_lock: return break_command(options, console);
         case Command::leader: return leader_command(options, console);
         case Command::ping: return ping_command(options, console);
@@ -151,6 +151,8 @@ int run_main(int argc, char** argv) {
             !console || failure.code == kUsage || failure.code == kConfig || failure.code == kIoError;
         if (about_the_call) {
             std::cerr << "zklock: " << failure.what() << "\n";
+        } else if (failure.code == kOk) {
+            console->info(failure.what());  // with -E 0, a lock that is held is not worth a line
         } else {
             console->error(failure.what());
         }

@@ -86,7 +86,7 @@ TEST_F(ConfigTest, EachSettingIsShownWithThePlaceItComesFrom) {
 TEST_F(ConfigTest, SecretsAreNotShown) {
     const std::string auth = write("auth", "digest:ops:secret\n");
     ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
-    const char* const acl = "digest:ops:HASH=:rwcda,ip:10.0.0.0/8:r,mine:HASH:r";
+    const char* const acl = "digest:ops:HASHHASHHASHHASHHASHHASHHAS=:rwcda,ip:10.0.0.0/8:r,mine:HASH:r";
     for (const Shown& shown : {config({"--auth-file", auth.c_str(), "--acl", acl}),
                                config({"--json", "--auth-file", auth.c_str(), "--acl", acl})}) {
         EXPECT_EQ(shown.code, 0) << shown.error;
@@ -94,7 +94,8 @@ TEST_F(ConfigTest, SecretsAreNotShown) {
         EXPECT_THAT(shown.out, HasSubstr(auth));
         EXPECT_THAT(shown.out, AllOf(Not(HasSubstr("HASH")), Not(HasSubstr("secret"))));
     }
-    for (const char* wrong : {"digest:ops:HASH=", "digest:ops:HASH=:xyz", "digest:HASH", "HASH"}) {
+    for (const char* wrong : {"digest:ops:HASH=", "digest:ops:HASHHASHHASHHASHHASHHASHHAS=:xyz", "digest:ops:HASH:r",
+                              "digest:HASH", "HASH"}) {
         const Shown shown = config({"--acl", wrong});
         EXPECT_EQ(shown.code, 64) << wrong;
         EXPECT_THAT(shown.out, Not(HasSubstr("HASH"))) << wrong;

@@ -16,6 +16,12 @@ TEST(DurationTest, NumberWithoutSuffixCountsSeconds) {
 
 TEST(DurationTest, SuffixesCountMillisecondsToDays) {
     EXPECT_EQ(parse_duration("250ms"), 250ms);
+    EXPECT_EQ(parse_duration("1h30m"), 90min);
+    EXPECT_EQ(parse_duration("1d00h"), 24h);
+    EXPECT_EQ(parse_duration("8m20s"), 500s);
+    for (const char* wrong : {"1h30", "1h30s", "30m1h", "1h-5m", "1.5h3m", "h3m", "1h3m2s", "1hm"}) {
+        EXPECT_FALSE(parse_duration(wrong)) << wrong;
+    }
     EXPECT_EQ(parse_duration("2s"), 2s);
     EXPECT_EQ(parse_duration("1.5m"), 90s);
     EXPECT_EQ(parse_duration("24h"), 24h);

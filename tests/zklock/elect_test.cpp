@@ -96,6 +96,16 @@ TEST_F(ZklockElectTest, AfterItsNodeWasDeletedItStandsAgainAndTheWatchSeesEachLe
     EXPECT_EQ(Json::parse(read_file(scratch_ / "result"))["outcome"], "signalled");
 }
 
+TEST_F(ZklockElectTest, TheWatchWarnsWhileNoServerAnswers) {
+    ZklockProcess watching({"leader", "--watch", "--connect", gate_->connect_string(), lock()});
+    ASSERT_TRUE(await([&] { return watching.out().find("no leader") != std::string::npos; })) << watching.err();
+    gate_->refuse();
+    gate_->reset_all();
+    EXPECT_TRUE(await([&] { return watching.err().find("may have changed") != std::string::npos; }));
+    gate_->pass();
+    EXPECT_TRUE(await([&] { return watching.err().find("answers again") != std::string::npos; }));
+}
+
 TEST_F(ZklockElectTest, TheCommandsEndIsTheEndAndAWaitingCandidateLeavesNoNode) {
     const std::string elect = "elect";
     EXPECT_EQ(zklock({elect, "--connect", connect_string(), lock(), "-c", "[ $ZKLOCK_MODE = leader ] && exit 7"}).code,

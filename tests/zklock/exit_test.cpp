@@ -100,8 +100,8 @@ TEST_F(ZklockExitTest, AQuotaIs73) {
 
 TEST_F(ZklockExitTest, ARequestThatNoServerTakesIs65) {
     std::ofstream config(scratch_ / "zklock.conf");
-    config << "acl = \"digest:ops0000000000000000000000:r";
-    for (int i = 0; i < 50'000; ++i) config << ",digest:ops0000000000000000000000:r";
+    config << "acl = \"digest:o:w4PIv8/Wzcq4qj4/MfEQ8pvUSS4=:r";
+    for (int i = 0; i < 50'000; ++i) config << ",digest:o:w4PIv8/Wzcq4qj4/MfEQ8pvUSS4=:r";
     config << "\"\n";
     config.close();
     const Outcome outcome = run({"--config", scratch_ / "zklock.conf", lock(), "touch", scratch_ / "ran"});

@@ -138,6 +138,14 @@ TEST_F(LockTableTest, ADirectoryThatWasNotAnsweredIsListedAgain) {
 }
 
 /// With forty requests a second, in ten minutes of the test.
+TEST_F(LockTableTest, TheOldestLookIsThatOfTheLastAnswerAlsoWhileTheNextOneIsUnderWay) {
+    LockTable table("/locks", "");
+    scan(table, {{"/locks", lock("/locks", 1)}});
+    now_ += 11s;
+    ASSERT_EQ(table.next_due(now_), "/locks");
+    EXPECT_EQ(table.oldest_look(now_), 11s);
+}
+
 TEST_F(LockTableTest, WhatIsShownIsListedOftenAndEverythingElseInTime) {
     constexpr int kLocks = 1000, kShown = 40;
     LockTable table("/l", "");

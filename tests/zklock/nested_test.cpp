@@ -133,7 +133,8 @@ TEST_F(NestedTest, AFileThatTheNestedZklockNamesItselfPrecedes) {
 
 TEST_F(NestedTest, NothingThatMayBeSecretIsHandedOn) {
     const std::string auth = write("auth", "digest:ops:secret\n");
-    for (const char* acl : {"digest:ops:HASH=:rwcda", "creator", "ip:10.0.0.1:r,digest:ops:HASH=:r"}) {
+    for (const char* acl : {"digest:ops:HASHHASHHASHHASHHASHHASHHAS=:rwcda", "creator",
+                            "ip:10.0.0.1:r,digest:ops:HASHHASHHASHHASHHASHHASHHAS=:r"}) {
         hand_on({"--connect", "a:1", "--auth-file", auth.c_str(), "--acl", acl, "/l", "c"});
         const std::string text = ::getenv(kSettingsVariable);
         for (const char* secret : {"secret", "HASH", "auth", "creator"}) {

@@ -18,8 +18,9 @@ protected:
     void SetUp() override {
         for (const char* name :
              {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
-              "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "ZKLOCK_TLS_CA", "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY",
-              "ZKLOCK_TLS_SERVER_NAME", "ZKLOCK_SASL_USER", "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
+              "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "ZKLOCK_TLS_CA",
+              "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_TLS_SERVER_NAME", "ZKLOCK_SASL_USER",
+              "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", "/nonexistent", 1);

@@ -104,6 +104,10 @@ TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
     EXPECT_THAT(outcome.err, HasSubstr("\"deploy\""));
     EXPECT_EQ(run({"-q", "-w", "0", lock(), "true"}).err, "");
     EXPECT_EQ(run({"-n", "-E", "3", lock(), "true"}).code, 3);
+    outcome = run({"-n", "-E", "0", lock(), "true"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.err, "") << "cron would mail it";
+    EXPECT_THAT(run({"-v", "-n", "-E", "0", lock(), "true"}).err, HasSubstr("\"deploy\""));
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(run({"-w", "400ms", lock(), "true"}).code, 75);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400));

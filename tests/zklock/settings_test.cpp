@@ -24,8 +24,9 @@ const std::map<std::string, std::string> kNoOptions;
 class SettingsTest : public testing::Test {
 protected:
     void SetUp() override {
-        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
-                                 "ZKLOCK_AUTH_FILE", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "XDG_CONFIG_HOME"}) {
+        for (const char* name :
+             {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
+              "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "XDG_CONFIG_HOME"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", directory_.c_str(), 1);
@@ -76,8 +77,18 @@ TEST_F(SettingsTest, OtherToolsVariablesComeLast) {
     EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "c:1");
     ::setenv("ZK_HOSTS", "b:1", 1);
     EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "b:1");
+    write(".config/zklock.conf", "connect = file:1\n");
+    EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "file:1");
     ::setenv("ZKLOCK_CONNECT", "a:1", 1);
     EXPECT_EQ(Settings(kNoOptions).find("connect")->value, "a:1");
+}
+
+TEST_F(SettingsTest, EachSettingHasAVariable) {
+    for (const Setting& setting : kSettings) {
+        std::string name = "ZKLOCK_" + std::string(setting.key);
+        for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+        EXPECT_THAT(setting.environment, testing::Contains(testing::StrEq(name)));
+    }
 }
 
 TEST_F(SettingsTest, ListsOfServersSurviveTheFileFormat) {

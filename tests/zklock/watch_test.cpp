@@ -63,6 +63,9 @@ TEST_F(ZklockWatchTest, ANestedZklockWarnsIfItWaitsForItself) {
     const Outcome hold = run({lock(), ZKLOCK_BINARY, "hold", "-w", "300ms", lock()});
     EXPECT_EQ(hold.code, 75);
     EXPECT_THAT(hold.err, HasSubstr("waits for itself"));
+    const Outcome looks = run({lock(), ZKLOCK_BINARY, "wait", "-w", "300ms", lock()});
+    EXPECT_EQ(looks.code, 75);
+    EXPECT_THAT(looks.err, HasSubstr("waits for itself"));
     const Outcome busy = run({lock(), ZKLOCK_BINARY, "-n", lock(), "true"});
     EXPECT_EQ(busy.code, 75);
     EXPECT_THAT(busy.err, testing::Not(HasSubstr("waits for itself")));

@@ -81,6 +81,15 @@ std::vector<std::string> entries_of(const std::string& acl) {
     return entries;
 }
 
+/// USER:HASH, where the hash is SHA-1 in base64.
+bool has_hash(const std::string& id) {
+    constexpr const char* kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    constexpr std::size_t kChars = 28;
+    const std::size_t hash = id.rfind(':') + 1;  // 0: no colon
+    return hash > 1 && id.size() - hash == kChars && id.find_first_not_of(kBase64, hash) == id.size() - 1 &&
+           id.back() == '=';
+}
+
 Acl parse_entry(const Found& acl, const std::string& entry) {
     const std::size_t first = entry.find(':');
     const std::size_t last = entry.rfind(':');
@@ -88,6 +97,13 @@ Acl parse_entry(const Found& acl, const std::string& entry) {
         refuse(acl, quoted_entry(entry) + " is not open, creator or SCHEME:ID:rwcda");
     }
     Acl result{0, entry.substr(0, first), entry.substr(first + 1, last - first - 1)};
+    // The servers take any text for a hash, and then nobody has a password for it.
+    if (result.scheme == "digest" && !has_hash(result.id)) {
+        refuse(acl,
+               quoted_entry(entry) +
+                   ": an id of the scheme digest is USER:X, where X is what this prints: printf %s USER:PASSWORD | "
+                   "openssl dgst -sha1 -binary | base64");
+    }
     for (const char letter : entry.substr(last + 1)) {
         static const std::map<char, int> kLetters = {
             {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};
@@ -121,9 +137,12 @@ void read_connection(const Settings& settings, Options& options) {
     if (const auto acl = settings.find("acl")) options.acl = parse_acl(*acl);
     const auto connect = settings.find("connect");
     if (!connect || connect->value.empty()) {
+        std::string files;
+        for (const Settings::File& file : settings.files()) files += (files.empty() ? "" : " or ") + file.path;
         throw Failure(kConfig,
                       "no ZooKeeper servers are configured: use --connect host:port, ZKLOCK_CONNECT, or a line "
-                      "\"connect = host:port\" in /etc/zklock.conf");
+                      "\"connect = host:port\" in " +
+                          files);
     }
     options.connect = connect->value;
     read_encryption(settings, options);

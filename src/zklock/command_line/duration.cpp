@@ -5,7 +5,26 @@
 
 namespace zkrecipes::zklock {
 
+namespace {
+
+/// "1h30m", "2d12h", "3m12s": whole numbers, the larger unit first.
+std::optional<std::chrono::nanoseconds> parse_two_units(std::string_view text) {
+    const std::size_t first = text.find_first_not_of("0123456789");
+    if (first == 0 || first >= text.size() || first + 2 >= text.size()) return std::nullopt;
+    const std::string_view pair(text.data() + first, 1);
+    const char smaller = pair == "d" ? 'h' : pair == "h" ? 'm' : pair == "m" ? 's' : '\0';
+    const std::string_view rest = text.substr(first + 1);
+    const bool whole = rest.find_first_not_of("0123456789") == rest.size() - 1;
+    if (!whole || rest.back() != smaller) return std::nullopt;
+    const auto large = parse_duration(text.substr(0, first + 1));
+    const auto small = parse_duration(rest);
+    return large && small ? std::optional(*large + *small) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+    if (const auto two = parse_two_units(text)) return two;
     double number = 0;
     const char* const end = text.data() + text.size();
     // from_chars would take "inf", "nan" and "-0" too.

@@ -272,6 +272,7 @@ private:
         if (searches && options_.lock.empty()) options_.lock = "/";
         if (command == Command::run || command == Command::hold) take_locks();
         if (command == Command::elect) take_election();
+        if (command == Command::wait) options_.locks = {{options_.lock, Mode::exclusive}};
         if (most_operands(command) > 0 && !options_.together) {
             if (options_.lock.empty()) refuse_and_show("the lock is missing");
             check_lock(options_.lock);

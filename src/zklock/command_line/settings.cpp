@@ -24,12 +24,12 @@
 namespace zkrecipes::zklock {
 
 const std::vector<Setting> kSettings = {
-    {"connect", {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS"}},
+    {"connect", {"ZKLOCK_CONNECT"}, {"ZK_HOSTS", "ZKHOSTS"}},
     {"prefix", {"ZKLOCK_PREFIX"}},
     {"session-timeout", {"ZKLOCK_SESSION_TIMEOUT"}},
-    {"connect-timeout", {}},
+    {"connect-timeout", {"ZKLOCK_CONNECT_TIMEOUT"}},
     {"auth-file", {"ZKLOCK_AUTH_FILE"}},
-    {"acl", {}},
+    {"acl", {"ZKLOCK_ACL"}},
     {"config", {"ZKLOCK_CONFIG"}},
     {"tls-ca", {"ZKLOCK_TLS_CA"}},
     {"tls-cert", {"ZKLOCK_TLS_CERT"}},
@@ -272,7 +272,13 @@ std::optional<Found> Settings::find(const std::string& key) const {
         if (handed->second.empty()) return std::nullopt;
         return Found{handed->second, std::string(kSettingsVariable) + ": " + key};
     }
-    return find_in_files(key, own_files_, files_.size());
+    if (auto in_file = find_in_files(key, own_files_, files_.size())) return in_file;
+    const Setting* const known = setting(key);
+    if (!known) return std::nullopt;
+    for (const char* name : known->of_other_tools) {
+        if (const std::string value = environment(name); !value.empty()) return Found{value, name};
+    }
+    return std::nullopt;
 }
 
 std::optional<Found> Settings::find_in_files(const std::string& key, std::size_t begin, std::size_t end) const {

@@ -17,8 +17,9 @@ namespace zkrecipes::zklock {
 
 /// A setting that the environment or a configuration file can provide instead of the command line.
 struct Setting {
-    const char* key;                       ///< the name in a file; "--key" as an option
-    std::vector<const char*> environment;  ///< in order of precedence
+    const char* key;                            ///< the name in a file; "--key" as an option
+    std::vector<const char*> environment;       ///< in order of precedence
+    std::vector<const char*> of_other_tools{};  ///< the same, but they come after all files
 };
 extern const std::vector<Setting> kSettings;
 
@@ -70,7 +71,8 @@ std::string to_text(const HandedSettings& handed);
 /// Whether the value of this setting may be handed to the command.
 bool may_be_handed(const std::string& key, const std::string& value);
 
-/// Finds settings in the order: options, environment, ZKLOCK_SETTINGS, --config, user's file, system's file. A file
+/// Finds settings in the order: options, environment, ZKLOCK_SETTINGS, --config, user's file, system's file, variables
+/// of other tools. A file
 /// that this zklock has chosen itself precedes ZKLOCK_SETTINGS. Each setting is looked up separately: for example a
 /// file names the servers, and the environment provides the rest. But a zklock that names its own servers takes nothing
 /// from ZKLOCK_SETTINGS: with the prefix of other servers, its locks would exclude nobody.

@@ -61,7 +61,7 @@ void show_change(const Options& options, const std::optional<Participant>& leade
 }
 
 /// Runs until a signal ends the process or the servers refuse the session.
-int watch(const Options& options, Session& session) {
+int watch(const Options& options, Console& console, Session& session) {
     const auto event_queue = std::make_shared<EventQueue>();
     const auto states = session.watch_state([event_queue](SessionState state) { event_queue->post_state(state); });
     LeaderElection election(session, options.lock);
@@ -72,13 +72,20 @@ int watch(const Options& options, Session& session) {
             event_queue->post_failure(std::current_exception());
         }
     });
-    for (;;) {
+    for (bool warned = false;;) {
         pollfd news{event_queue->fd(), POLLIN, 0};
         ::poll(&news, 1, -1);
         const EventQueue::Batch batch = event_queue->take();
         if (batch.failure) std::rethrow_exception(batch.failure);
         for (const StateChange& change : batch.states) {
             if (change.state == SessionState::closed) session.wait_connected(Deadline::passed());  // throws why
+            const bool connected = change.state == SessionState::connected;
+            if (!connected && !warned) {
+                console.warning("no ZooKeeper server answers, so the leader may have changed; zklock goes on watching");
+            } else if (connected && warned) {
+                console.warning("a ZooKeeper server answers again");
+            }
+            warned = !connected;
         }
     }
 }
@@ -87,7 +94,7 @@ int watch(const Options& options, Session& session) {
 
 int leader_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
-    if (options.watch) return watch(options, servers.session());
+    if (options.watch) return watch(options, console, servers.session());
     LeaderElection election(servers.session(), options.lock);
     const std::vector<Participant> candidates = election.candidates(ReadOnlySession::answer_by());
     if (!options.quiet) show(options, candidates);

@@ -326,8 +326,8 @@ void LockSession::release() {
     session_->close();
     asking_ = {};
     if (!release_confirmed_) {
-        console_.warning("the servers did not confirm the release of " + options_.lock + "; it is free after " +
-                         format_duration(timeout) + " at the latest");
+        console_.warning("the servers did not confirm the release of " + options_.lock + "; it is free at the latest " +
+                         format_duration(timeout) + " after a majority of the servers works");
     }
 }
 

@@ -16,7 +16,8 @@ bool is_running(pid_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == 
 }  // namespace
 
 void warn_of_self_wait(const Options& options, Console& console) {
-    if (options.handed.acl_withheld && options.acl == Acl::open()) {
+    const bool creates = options.command != Command::wait;
+    if (creates && options.handed.acl_withheld && options.acl == Acl::open()) {
         console.warning(
             "the zklock in whose command this zklock runs creates its nodes with an access list. It does not hand it "
             "on, because it may contain secrets. Anybody may use the nodes of this zklock; see --acl and --auth-file");

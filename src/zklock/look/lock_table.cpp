@@ -170,7 +170,11 @@ void LockTable::show(const std::vector<LockRow>& visible) {
 }
 
 Nanoseconds LockTable::oldest_look(Instant now) const {
-    return by_age_.empty() ? Nanoseconds(0) : now - by_age_.begin()->first;
+    Nanoseconds oldest(0);  // also where an answer is missing, which is under way and not in by_age_
+    for (const auto& [path, directory] : directories_) {
+        if (directory.listed) oldest = std::max(oldest, now - directory.listed_at);
+    }
+    return oldest;
 }
 
 std::string LockTable::take(const std::string& path) {

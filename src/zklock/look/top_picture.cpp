@@ -85,7 +85,8 @@ Participant owner_of(const NodeContent& node) {
 std::string in_words(const TopPicture& picture, std::size_t columns) {
     const auto now = std::chrono::system_clock::now();
     std::vector<std::string> lines;
-    lines.push_back(timestamp_now() + "  " + printable(picture.prefix) + ": " +
+    constexpr std::size_t kDate = sizeof "2026-01-02T" - 1, kTime = sizeof "03:04:05" - 1;
+    lines.push_back(timestamp_now().substr(kDate, kTime) + "Z  " + printable(picture.prefix) + ": " +
                     counted(picture.locks, "lock", "locks") + ", " + std::to_string(picture.held) + " held, " +
                     counted(picture.waiters, "waiter", "waiters") + ", oldest look " +
                     format_duration(picture.oldest_look) + " ago");

@@ -1,5 +1,6 @@
 #include "zklock/report/explain.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "zklock/report/describe.hpp"
@@ -32,6 +33,12 @@ std::string forbidden(const Error& error) {
     const std::size_t begin = detail.find("the access list of ");
     if (begin == std::string::npos) return "the access list forbids it";
     return detail.substr(begin, detail.rfind("; change the list") - begin);
+}
+
+std::string remedy_of_refusal(const Options& options) {
+    const auto is_digest = [](const Auth& auth) { return auth.scheme == "digest"; };
+    if (std::none_of(options.auth.begin(), options.auth.end(), is_digest)) return kCredentials;
+    return "check the password in the auth file, since the servers take any, or ask the owner of the nodes for access";
 }
 
 /// The options of TLS and SASL: the name in the library and the setting.
@@ -121,7 +128,7 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
             return path +
                    " has used up its sequence numbers: delete it while zklock status shows no holder, or use "
                    "another path";
-        case Errc::no_permission: return path + ": " + forbidden(error) + ": " + kCredentials;
+        case Errc::no_permission: return path + ": " + forbidden(error) + ": " + remedy_of_refusal(options);
         case Errc::auth_failed:
             return mentions(error, "did not answer") ? "the servers did not check the credentials in time: try again, "
                                                        "or look at the log of the servers"
