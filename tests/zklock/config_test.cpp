@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "options_fixture.hpp"
@@ -83,6 +85,33 @@ TEST_F(ConfigTest, EachSettingIsShownWithThePlaceItComesFrom) {
     EXPECT_EQ(all["acl"]["value"], "open");
 }
 
+TEST_F(ConfigTest, TheColumnsAreAlignedAlsoWithLongNamesAndThreeServers) {
+    const char* const servers = "zk1.example.org:2181,zk2.example.org:2181,zk3.example.org:2181";
+    std::istringstream lines(config({"--connect", servers, "--sasl-user", "ops"}).out);
+    std::set<std::size_t> values, places;
+    for (std::string line; std::getline(lines, line) && !line.empty();) {
+        values.insert(line.find_first_not_of(' ', line.find(' ')));
+        const std::size_t place = line.find("  ", line.find_first_not_of(' ', line.find(' ')));
+        if (place != std::string::npos) places.insert(line.find_first_not_of(' ', place));
+    }
+    EXPECT_EQ(values.size(), 1u);
+    EXPECT_EQ(places.size(), 1u);
+}
+
+TEST_F(ConfigTest, TheVariablesOfTheAccessListAndTheConnectTimeoutAreRead) {
+    ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
+    ::setenv("ZKLOCK_ACL", "ip:10.0.0.1:r", 1);
+    ::setenv("ZKLOCK_CONNECT_TIMEOUT", "3s", 1);
+    const Options options = parse({"/l", "true"});
+    EXPECT_EQ(options.acl, (std::vector<Acl>{{Acl::read, "ip", "10.0.0.1"}}));
+    EXPECT_EQ(options.connect_timeout, std::chrono::seconds(3));
+    EXPECT_EQ(options.handed.values.at("acl"), "ip:10.0.0.1:r") << "nested zklocks use it, too";
+    EXPECT_EQ(options.handed.values.at("connect-timeout"), "3s");
+    EXPECT_EQ(json()["acl"]["variable"], "ZKLOCK_ACL");
+    ::setenv("ZKLOCK_ACL", "open,x", 1);
+    EXPECT_EQ(refusal({"/l", "true"}).first, 78);
+}
+
 TEST_F(ConfigTest, SecretsAreNotShown) {
     const std::string auth = write("auth", "digest:ops:secret\n");
     ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
@@ -121,9 +150,12 @@ TEST_F(ConfigTest, FilesAreShownWithTheirWholePath) {
 TEST_F(ConfigTest, WhatIsWrongIsSaidAfterTheSettings) {
     Shown shown = config();
     EXPECT_EQ(shown.code, 78);
-    EXPECT_THAT(shown.out, HasSubstr("connect          (not set)\n"));
-    EXPECT_THAT(shown.error, HasSubstr("no ZooKeeper servers are configured"));
-    const std::string file = write("c.conf", "connect = zk:1\nsession-timeout = soon\n");
+    EXPECT_THAT(shown.out, testing::ContainsRegex("connect +\\(not set\\)\n"));
+    std::string file = write("empty.conf", "prefix = /p\n");
+    shown = config({"--config", file.c_str()});
+    EXPECT_THAT(shown.error, HasSubstr("no ZooKeeper servers are configured: use --connect host:port, ZKLOCK_CONNECT"));
+    EXPECT_THAT(shown.error, HasSubstr("in " + file + " or /nonexistent/.config/zklock.conf or /etc/zklock.conf"));
+    file = write("c.conf", "connect = zk:1\nsession-timeout = soon\n");
     shown = config({"--config", file.c_str()});
     EXPECT_EQ(shown.code, 78);
     EXPECT_THAT(shown.out, HasSubstr("soon"));

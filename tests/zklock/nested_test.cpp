@@ -7,6 +7,7 @@
 #include <zkrecipes/testenv/scratch.hpp>
 
 #include "options_fixture.hpp"
+#include "zklock/around/command_environment.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/parsed_json.hpp"
@@ -106,6 +107,16 @@ TEST_F(NestedTest, AVariableThatTheOuterZklockDidNotUseIsNotUsed) {
     ::setenv("ZKLOCK_CONNECT", "own:1", 1);
     EXPECT_EQ(parse({"/m", "c"}).connect, "own:1") << "the command has set it";
     EXPECT_EQ(parse({"/m", "c"}).prefix, "");
+}
+
+TEST_F(NestedTest, AnAccessListThatAnOptionReplacedDoesNotReachTheCommand) {
+    ::setenv("ZKLOCK_ACL", "creator", 1);
+    const auto passed_on = [](std::vector<const char*> arguments) {
+        return bare_environment(parse(std::move(arguments)));
+    };
+    EXPECT_THAT(passed_on({"--connect", "a:1", "--acl", "open", "/l", "c"}),
+                testing::Not(testing::Contains("ZKLOCK_ACL=creator")));
+    EXPECT_THAT(passed_on({"--connect", "a:1", "/l", "c"}), testing::Contains("ZKLOCK_ACL=creator"));
 }
 
 TEST_F(NestedTest, APrefixOfAnotherUsersFileDoesNotJoinTheServersOfTheOuterZklock) {

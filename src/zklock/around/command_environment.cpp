@@ -27,12 +27,22 @@ bool of_service_manager(std::string_view variable) {
     return false;
 }
 
+/// An access list that an option replaced, and that ZKLOCK_SETTINGS cannot name because it may be secret: a nested
+/// zklock would take it for its own.
+bool replaced_acl(const Options& options, std::string_view variable) {
+    constexpr std::string_view kAcl = "ZKLOCK_ACL=";
+    if (!variable.starts_with(kAcl) || may_be_handed("acl", std::string(variable.substr(kAcl.size())))) return false;
+    const auto origin = options.origins.find("acl");
+    return origin == options.origins.end() || origin->second != "ZKLOCK_ACL";
+}
+
 }  // namespace
 
 std::vector<std::string> bare_environment(const Options& options) {
     std::vector<std::string> result;
     for (char** variable = environ; *variable; ++variable) {
-        if (!stripped(*variable) && !(options.notify && of_service_manager(*variable))) result.emplace_back(*variable);
+        const bool withheld = stripped(*variable) || replaced_acl(options, *variable);
+        if (!withheld && !(options.notify && of_service_manager(*variable))) result.emplace_back(*variable);
     }
     return result;
 }

@@ -61,17 +61,21 @@ std::string place_of(const Row& row) {
 }
 
 std::string in_words(const std::vector<Row>& rows, const Settings& settings) {
-    std::size_t width = 0;
+    constexpr std::size_t kWidest = 80;  // an access list may be longer than any line
+    std::size_t keys = 0, width = 0;
     const auto value_of = [](const Row& row) {
         if (!row.value) return std::string("(not set)");
         return row.value->empty() ? std::string("(empty)") : printable(*row.value);
     };
-    for (const Row& row : rows) width = std::max(width, std::min<std::size_t>(value_of(row).size(), 40));
+    for (const Row& row : rows) {
+        keys = std::max(keys, row.key.size());
+        width = std::max(width, std::min(value_of(row).size(), kWidest));
+    }
     std::string text;
     for (const Row& row : rows) {
-        std::string line = row.key + std::string(row.key.size() < 17 ? 17 - row.key.size() : 1, ' ') + value_of(row);
+        std::string line = row.key + std::string(keys + 2 - row.key.size(), ' ') + value_of(row);
         if (const std::string place = place_of(row); !place.empty()) {
-            const std::size_t column = 17 + width + 2;
+            const std::size_t column = keys + 2 + width + 2;
             line += std::string(line.size() < column ? column - line.size() : 2, ' ') + printable(place);
         }
         text += line + "\n";
