@@ -9,6 +9,7 @@
 #include <exception>
 #include <iostream>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/version.hpp>
@@ -151,7 +152,7 @@ int run_main(int argc, char** argv) {
             !console || failure.code == kUsage || failure.code == kConfig || failure.code == kIoError;
         if (about_the_call) {
             std::cerr << "zklock: " << failure.what() << "\n";
-        } else if (failure.code == kOk) {
+        } else if (failure.code == kOk && failure.outcome == std::string_view("busy")) {
             console->info(failure.what());  // with -E 0, a lock that is held is not worth a line
         } else {
             console->error(failure.what());

@@ -116,9 +116,15 @@ TEST_F(ZklockExitTest, AServerThatSaysNothingIs69) {
     const Outcome outcome =
         zklock(with({"--connect-timeout", "1s", lock(), "touch", scratch_ / "ran"}, gate.connect_string()));
     EXPECT_EQ(outcome.code, 69);
-    EXPECT_THAT(outcome.err, HasSubstr("within 1.0s"));
+    EXPECT_THAT(outcome.err, HasSubstr("within 1.0s: "));
     EXPECT_THAT(outcome.err, HasSubstr(gate.connect_string() + ": accepts connections but gives no session"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
+    const Outcome hasty = zklock(with({"-w", "0.0001", lock(), "true"}, gate.connect_string()));
+    EXPECT_EQ(hasty.code, 69);
+    EXPECT_THAT(hasty.err, HasSubstr("within 0ms, which may be too short (-w): "));
+    const Outcome look = zklock({"status", "--connect", gate.connect_string(), "--connect-timeout", "1ms", lock()});
+    EXPECT_EQ(look.code, 69);
+    EXPECT_THAT(look.err, HasSubstr("within 1ms, which may be too short (--connect-timeout): "));
 }
 
 }  // namespace

@@ -152,6 +152,15 @@ TEST(ExplainTest, ARefusedValueIsToldWithThePlaceWhereItStands) {
     EXPECT_THAT(failure.what(), StartsWith("/etc/zklock.conf, line 3: connect: \"a:0\""));
 }
 
+TEST(ExplainTest, APasswordThatNoServerChecksIsNamed) {
+    Options options = asked();
+    options.auth = {{"digest", "ops:secret"}};
+    const Failure failure = failure_of({Errc::no_permission, "acquire_async", "/l", "create was refused"}, options);
+    EXPECT_EQ(failure.code, 77);
+    EXPECT_THAT(failure.what(), HasSubstr("check the password in the auth file, which no server checks"));
+    EXPECT_THAT(failure.what(), Not(HasSubstr("secret")));
+}
+
 TEST(ExplainTest, ASemaphoreOfAnotherSizeIsDataAndNotUsage) {
     Options options = asked(Mode::semaphore);
     options.leases = 1;

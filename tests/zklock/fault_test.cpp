@@ -36,7 +36,8 @@ TEST_P(ZklockPartitionTest, TheCommandIsDeadBeforeAnotherHoldsTheLock) {
     gate_->blackhole();
     EXPECT_EQ(next->wait(), 0) << "the former command was alive when the next one held the lock";
     EXPECT_EQ(holder->wait(), 79) << holder->err();
-    EXPECT_THAT(holder->err(), HasSubstr("lost " + lock()));
+    EXPECT_THAT(holder->err(), testing::ContainsRegex("lost " + lock() + "(.|\n)*did not confirm"))
+        << "the cause first";
     EXPECT_EQ(last_reason(), "no server confirmed the lock in time");
     const auto stopping = events_named(scratch_ / "events", "stopping");
     EXPECT_EQ(stopping.at(0)["signal"], SIGTERM);

@@ -201,6 +201,16 @@ TEST_F(ZklockOnceTest, ATermBetweenTheClaimAndTheCommandGivesThePeriodBack) {
     EXPECT_EQ(runs(), 1u);
 }
 
+TEST_F(ZklockOnceTest, ALossBeforeTheCommandIsSaidAlsoIfItsExitCodeIs0) {
+    const auto held = gate_->hold_reply(writes_of_the_record());
+    ZklockProcess process(with(once({"--lost-exit-code", "0"}, note()), gate_->connect_string()));
+    ASSERT_TRUE(held.wait_reached());
+    gate_->blackhole();
+    EXPECT_EQ(process.wait(), 0);
+    EXPECT_THAT(process.err(), HasSubstr("the lock was lost before the command was started"));
+    EXPECT_EQ(runs(), 0u);
+}
+
 TEST_F(ZklockOnceTest, AnErrorBetweenTheClaimAndTheCommandGivesThePeriodBack) {
     session_timeout_ = "20s";
     for (const bool with_signal : {false, true}) {

@@ -473,6 +473,10 @@ TEST_F(ZklockRunTest, WhatTheAccessListForbidsIs77) {
     const Outcome outcome = run({path("private"), "touch", scratch_ / "ran"});
     EXPECT_EQ(outcome.code, 77) << outcome.err;
     EXPECT_EQ(run({"--auth-file", scratch_ / "bad", lock(), "touch", scratch_ / "ran"}).code, 77);
+    std::ofstream(scratch_ / "bad") << "digest:ops:mistyped\n";
+    const Outcome mistyped = run({"--auth-file", scratch_ / "bad", path("private"), "touch", scratch_ / "ran"});
+    EXPECT_EQ(mistyped.code, 77);
+    EXPECT_THAT(mistyped.err, HasSubstr("check the password in the auth file, which no server checks"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
     EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", "-n", path("private"), "true"}).code, 0);
 }

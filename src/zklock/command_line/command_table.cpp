@@ -98,11 +98,12 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string did_you_mean(const std::string& typed, const std::vector<std::string>& known) {
     // With two errors, a short word could be any other.
-    const std::size_t most = std::min<std::size_t>(2, typed.size() / 3);
+    const std::size_t most = std::min<std::size_t>(2, (typed.size() + 1) / 3);
     std::size_t best = most + 1;
     std::string nearest;
     for (const std::string& candidate : known) {
-        const std::size_t slips = distance(typed, candidate);
+        const bool begun = typed.size() > 2 && candidate.starts_with(typed);
+        const std::size_t slips = begun ? 1 : distance(typed, candidate);
         if (slips >= best) continue;
         best = slips;
         nearest = candidate;
@@ -110,12 +111,16 @@ std::string did_you_mean(const std::string& typed, const std::vector<std::string
     return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
 }
 
+std::string like_a_word(const std::string& typed) {
+    std::vector<std::string> words;
+    for (const Word& word : kWords) words.emplace_back(word.text);
+    return did_you_mean(typed, words);
+}
+
 void check_lock(const std::string& lock) {
     if (find_word(lock)) usage("put the command first: zklock " + lock + " [OPTIONS] ...");
     if (!lock.starts_with('/')) {
-        std::vector<std::string> words;
-        for (const Word& word : kWords) words.emplace_back(word.text);
-        usage("\"" + lock + "\" is neither a command of zklock nor an absolute path" + did_you_mean(lock, words));
+        usage("\"" + lock + "\" is neither a command of zklock nor an absolute path" + like_a_word(lock));
     }
     if (const std::string better = tidy(lock); better != lock) {
         usage("\"" + lock + "\" has too many slashes: write " + better);

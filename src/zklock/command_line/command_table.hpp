@@ -25,8 +25,11 @@ std::string general_help();
 
 /// Joins the parts with commas.
 std::string joined(const std::vector<std::string>& parts);
-/// `; did you mean "..."?` if one of `known` differs from `typed` by a typing error or two; otherwise empty.
+/// `; did you mean "..."?` if one of `known` begins with `typed` or differs from it by a typing error or two; otherwise
+/// empty.
 std::string did_you_mean(const std::string& typed, const std::vector<std::string>& known);
+/// The same for the words of kWords.
+std::string like_a_word(const std::string& typed);
 /// Throws Failure if `lock` cannot be the path of a lock. The message says what to write.
 void check_lock(const std::string& lock);
 

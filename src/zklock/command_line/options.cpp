@@ -280,7 +280,7 @@ private:
         if (const std::string problem = look_.take(options_); !problem.empty()) refuse_and_show(problem);
         if (given("--conflict-exit-code")) options_.conflict_exit_code = parse_exit_code("-E", conflict_);
         if (given("--lost-exit-code")) options_.lost_exit_code = parse_exit_code("--lost-exit-code", lost_);
-        if (given("--timeout")) options_.wait_limit = duration_of("--timeout", wait_);
+        if (given("--timeout")) options_.wait_limit = duration_of("-w", wait_);
         if (options_.wait_limit == Nanoseconds(0) && command != Command::wait) options_.nonblock = true;
         if (options_.nonblock && options_.wait_limit > Nanoseconds(0)) usage("-n cannot be combined with -w");
         options_.create_parents = !no_create_;
@@ -371,7 +371,7 @@ private:
 
     void take_supervision() {
         if (given("--signal")) options_.stop_signal = parse_signal(signal_);
-        if (given("--kill-after")) options_.kill_after = duration_of("--kill-after", kill_after_);
+        if (given("--kill-after")) options_.kill_after = duration_of("-k", kill_after_);
         if (given("--max-run")) options_.max_run = duration_of("--max-run", max_run_);
         if (options_.max_run == Nanoseconds(0)) options_.max_run.reset();  // as timeout(1)
         if (given("--min-hold")) options_.min_hold = duration_of("--min-hold", min_hold_);
@@ -468,7 +468,7 @@ void parse_options(int argc, const char* const* argv, Options& options) {
     if (word) arguments.erase(arguments.begin());
     if (word && word->command == Command::help && !arguments.empty() && !arguments.front().starts_with('-')) {
         word = find_word(arguments.front());
-        if (!word) check_lock(arguments.front());
+        if (!word) usage("\"" + arguments.front() + "\" is not a command of zklock" + like_a_word(arguments.front()));
         arguments = {"--help"};
     }
     const bool asked = !word && (arguments.front() == "--help" || arguments.front() == "-h");

@@ -59,6 +59,16 @@ std::string why_not_connected(const Session& session, const Options& options) {
     return printable(text);
 }
 
+Failure not_connected_within(Nanoseconds limit, const Session& session, const Options& options) {
+    const std::string why = why_not_connected(session, options);
+    std::string time = format_duration(limit);
+    if (limit < std::chrono::seconds(1) && why.find(kAccepted) != std::string::npos) {
+        time +=
+            std::string(", which may be too short (") + (limit == options.wait_limit ? "-w)" : "--connect-timeout)");
+    }
+    return {kUnavailable, "no ZooKeeper server answered within " + time + ": " + why, "unavailable"};
+}
+
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
     : options_(options), console_(console), events_(events), signals_(signals) {
     session_.emplace(open_session(options, console));
@@ -141,12 +151,7 @@ void LockSession::connect() {
         until = until ? std::min(*until, limit) : limit;
     }
     while (state_ != SessionState::connected) {
-        if (until && BootClock::now() >= *until) {
-            throw Failure(kUnavailable,
-                          "no ZooKeeper server answered within " + format_duration(*until - started_at_) + ": " +
-                              why_not_connected(*session_, options_),
-                          "unavailable");
-        }
+        if (until && BootClock::now() >= *until) throw not_connected_within(*until - started_at_, *session_, options_);
         await(until);
     }
     const SessionInfo info = session_->info();

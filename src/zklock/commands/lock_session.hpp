@@ -29,6 +29,8 @@ Session open_session(const Options& options, Console& console);
 /// Why no server has accepted a session that is not connected: what the session knows, or what a connection to each
 /// server shows.
 std::string why_not_connected(const Session& session, const Options& options);
+/// The same, for a session that was given this time to connect.
+Failure not_connected_within(Nanoseconds limit, const Session& session, const Options& options);
 
 /// The session and the lock, from the connection to the release: the common part of `run` and `hold`. Main thread only.
 class LockSession {

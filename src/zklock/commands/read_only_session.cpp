@@ -1,6 +1,5 @@
 #include "zklock/commands/read_only_session.hpp"
 
-#include "zklock/command_line/duration.hpp"
 #include "zklock/commands/lock_session.hpp"
 
 namespace zkrecipes::zklock {
@@ -9,8 +8,7 @@ bool await_connection(Session& session, const Options& options, std::stop_token 
     const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
     if (session.wait_connected(deadline, stop)) return true;
     if (stop.stop_requested()) return false;
-    throw Failure(kUnavailable, "no ZooKeeper server answered within " + format_duration(*options.connect_timeout) +
-                                    ": " + why_not_connected(session, options));
+    throw not_connected_within(*options.connect_timeout, session, options);
 }
 
 ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {

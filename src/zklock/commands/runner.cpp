@@ -68,9 +68,9 @@ int Runner::run() {
     start();
     loop();
     held_ = BootClock::now() - lock_.acquired_at();
+    tell_the_end();  // before release() warns: this is the cause
     lock_.release();
     events_.write("released", {{"held_ms", in_ms(*held_)}, {"confirmed", lock_.release_confirmed()}});
-    tell_the_end();
     return exit_code();
 }
 

@@ -38,7 +38,7 @@ std::string forbidden(const Error& error) {
 std::string remedy_of_refusal(const Options& options) {
     const auto is_digest = [](const Auth& auth) { return auth.scheme == "digest"; };
     if (std::none_of(options.auth.begin(), options.auth.end(), is_digest)) return kCredentials;
-    return "check the password in the auth file, since the servers take any, or ask the owner of the nodes for access";
+    return "check the password in the auth file, which no server checks, or ask the owner of the nodes for access";
 }
 
 /// The options of TLS and SASL: the name in the library and the setting.

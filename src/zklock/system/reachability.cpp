@@ -20,9 +20,6 @@
 namespace zkrecipes::zklock {
 namespace {
 
-constexpr const char* kAccepted =
-    "accepts connections but gives no session: check that it is a ZooKeeper server and has a quorum";
-
 struct Server {
     std::string host, port;
     std::string text() const { return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port; }
