@@ -1,4 +1,5 @@
 // Exit codes that need a world of their own to come about; docs/hazards.md names the tests of all of them.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -107,6 +108,23 @@ TEST_F(ZklockExitTest, ARequestThatNoServerTakesIs65) {
     const Outcome outcome = run({"--config", scratch_ / "zklock.conf", lock(), "touch", scratch_ / "ran"});
     EXPECT_EQ(outcome.code, 65) << outcome.err.substr(0, 500);
     EXPECT_FALSE(exists(scratch_ / "ran"));
+}
+
+TEST_F(ZklockExitTest, WhatTheAccessListForbidsIs77) {
+    std::ofstream(scratch_ / "auth") << "digest:ops:secret\n";
+    std::ofstream(scratch_ / "bad") << "nosuchscheme:x\n";
+    ::chmod((scratch_ / "auth").c_str(), 0600);
+    ::chmod((scratch_ / "bad").c_str(), 0600);
+    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", path("private"), "true"}).code, 0);
+    const Outcome outcome = run({path("private"), "touch", scratch_ / "ran"});
+    EXPECT_EQ(outcome.code, 77) << outcome.err;
+    EXPECT_EQ(run({"--auth-file", scratch_ / "bad", lock(), "touch", scratch_ / "ran"}).code, 77);
+    std::ofstream(scratch_ / "bad") << "digest:ops:mistyped\n";
+    const Outcome mistyped = run({"--auth-file", scratch_ / "bad", path("private"), "touch", scratch_ / "ran"});
+    EXPECT_EQ(mistyped.code, 77);
+    EXPECT_THAT(mistyped.err, HasSubstr("check the password in the auth file, which no server checks"));
+    EXPECT_FALSE(exists(scratch_ / "ran"));
+    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", "-n", path("private"), "true"}).code, 0);
 }
 
 TEST_F(ZklockExitTest, AServerThatSaysNothingIs69) {

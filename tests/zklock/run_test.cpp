@@ -464,23 +464,6 @@ TEST_F(ZklockRunTest, AMissingDirectoryThatMayNotBeMadeIs73) {
     EXPECT_EQ(run({path("a/b"), "true"}).code, 0);
 }
 
-TEST_F(ZklockRunTest, WhatTheAccessListForbidsIs77) {
-    std::ofstream(scratch_ / "auth") << "digest:ops:secret\n";
-    std::ofstream(scratch_ / "bad") << "nosuchscheme:x\n";
-    ::chmod((scratch_ / "auth").c_str(), 0600);
-    ::chmod((scratch_ / "bad").c_str(), 0600);
-    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", path("private"), "true"}).code, 0);
-    const Outcome outcome = run({path("private"), "touch", scratch_ / "ran"});
-    EXPECT_EQ(outcome.code, 77) << outcome.err;
-    EXPECT_EQ(run({"--auth-file", scratch_ / "bad", lock(), "touch", scratch_ / "ran"}).code, 77);
-    std::ofstream(scratch_ / "bad") << "digest:ops:mistyped\n";
-    const Outcome mistyped = run({"--auth-file", scratch_ / "bad", path("private"), "touch", scratch_ / "ran"});
-    EXPECT_EQ(mistyped.code, 77);
-    EXPECT_THAT(mistyped.err, HasSubstr("check the password in the auth file, which no server checks"));
-    EXPECT_FALSE(exists(scratch_ / "ran"));
-    EXPECT_EQ(run({"--auth-file", scratch_ / "auth", "--acl", "creator", "-n", path("private"), "true"}).code, 0);
-}
-
 TEST_F(ZklockRunTest, WithoutProcItRefusesToStart) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the sanitizers need /proc themselves";
