@@ -137,7 +137,6 @@ TEST_F(LockTableTest, ADirectoryThatWasNotAnsweredIsListedAgain) {
     EXPECT_EQ(table.next_due(now_), "/l");
 }
 
-/// With forty requests a second, in ten minutes of the test.
 TEST_F(LockTableTest, TheOldestLookIsThatOfTheLastAnswerAlsoWhileTheNextOneIsUnderWay) {
     LockTable table("/locks", "");
     scan(table, {{"/locks", lock("/locks", 1)}});
@@ -146,6 +145,7 @@ TEST_F(LockTableTest, TheOldestLookIsThatOfTheLastAnswerAlsoWhileTheNextOneIsUnd
     EXPECT_EQ(table.oldest_look(now_), 11s);
 }
 
+/// With forty requests a second, in ten minutes of the test.
 TEST_F(LockTableTest, WhatIsShownIsListedOftenAndEverythingElseInTime) {
     constexpr int kLocks = 1000, kShown = 40;
     LockTable table("/l", "");
@@ -213,6 +213,20 @@ TEST(TopPictureTest, ThePictureFitsTheTerminal) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 40u);
     EXPECT_THAT(text, HasSubstr("...xxxxxxxxxxxxxxxx7 ")) << "and the end of the path is shown";
     EXPECT_THAT(in_words(picture, 0), HasSubstr("and 80 further locks"));
+}
+
+TEST(TopPictureTest, ALongPathLeavesRoomForTheAgeOfThePicture) {
+    TopPicture picture;
+    picture.prefix = "/services/production/region-1/locks";
+    picture.locks = picture.held = 812;
+    picture.waiters = 1204;
+    picture.oldest_look = 31s;
+    std::string header = in_words(picture, 80);
+    header.erase(header.find('\n'));
+    EXPECT_THAT(header, testing::EndsWith("  ...on-1/locks: 812 locks, 812 held, 1204 waiters, oldest look 31s ago"));
+    EXPECT_EQ(header.size(), 80u);
+    EXPECT_THAT(in_words(picture, 0), HasSubstr("  " + picture.prefix + ": "));
+    EXPECT_THAT(in_words(picture, 120), HasSubstr("  " + picture.prefix + ": "));
 }
 
 TEST(TopPictureTest, TextOfOthersCannotSteerTheTerminal) {

@@ -201,12 +201,16 @@ TEST_F(ZklockTopTest, AfterAnInterruptionItGoesOnAndASignalEndsIt) {
     testenv::Gate gate(server().endpoint());
     const auto process = top({"--json", "--interval", "200ms", root()}, gate.connect_string());
     ASSERT_TRUE(await([&] { return !pictures(*process).empty(); }));
+    EXPECT_TRUE(last(*process).contains("message") && last(*process)["message"].is_null());
     gate.refuse();
     gate.reset_all();
     ASSERT_TRUE(await([&] { return process->err().find("tries again") != std::string::npos; }));
+    EXPECT_TRUE(await([&] { return !last(*process)["message"].is_null() && last(*process)["oldest_look_ms"] > 3000; }));
+    EXPECT_THAT(last(*process)["message"].text(), HasSubstr("no ZooKeeper server answered"));
     const auto holder = hold_with_command();
     gate.pass();
     EXPECT_TRUE(await([&] { return waiters(*process, lock()) == 0; }));
+    EXPECT_TRUE(await([&] { return last(*process)["message"].is_null(); }));
     EXPECT_THAT(process->err(), HasSubstr("reading works again"));
     process->signal(SIGTERM);
     EXPECT_EQ(process->wait(), -SIGTERM);

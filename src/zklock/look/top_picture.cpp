@@ -86,10 +86,13 @@ std::string in_words(const TopPicture& picture, std::size_t columns) {
     const auto now = std::chrono::system_clock::now();
     std::vector<std::string> lines;
     constexpr std::size_t kDate = sizeof "2026-01-02T" - 1, kTime = sizeof "03:04:05" - 1;
-    lines.push_back(timestamp_now().substr(kDate, kTime) + "Z  " + printable(picture.prefix) + ": " +
-                    counted(picture.locks, "lock", "locks") + ", " + std::to_string(picture.held) + " held, " +
-                    counted(picture.waiters, "waiter", "waiters") + ", oldest look " +
-                    format_duration(picture.oldest_look) + " ago");
+    const std::string time = timestamp_now().substr(kDate, kTime) + "Z  ";
+    const std::string totals = ": " + counted(picture.locks, "lock", "locks") + ", " + std::to_string(picture.held) +
+                               " held, " + counted(picture.waiters, "waiter", "waiters") + ", oldest look " +
+                               format_duration(picture.oldest_look) + " ago";
+    // A long path must not push the age off the screen.
+    const std::size_t used = std::min(columns, time.size() + totals.size());
+    lines.push_back(time + printable(shortened(picture.prefix, columns - used)) + totals);
     std::string note = picture.trouble;
     if (note.empty() && !picture.unreadable.empty()) {
         note = "an access list forbids reading " + printable(picture.unreadable.front()) +
@@ -143,6 +146,7 @@ std::string in_json(const TopPicture& picture) {
                  {"held", picture.held},
                  {"waiters", picture.waiters},
                  {"oldest_look_ms", age},
+                 {"message", picture.trouble.empty() ? boost::json::value() : boost::json::value(picture.trouble)},
                  {"locks", std::move(locks)},
                  {"unreadable", boost::json::value_from(picture.unreadable)}}) +
            "\n";
