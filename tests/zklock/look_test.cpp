@@ -123,9 +123,18 @@ TEST_F(ZklockLookTest, AMistypedPathIsNotCalledFree) {
     outcome = zklock({"status", "--json", "--connect", connect_string(), path("typo")});
     EXPECT_EQ(Json::parse(outcome.out)["exists"], false);
     EXPECT_THAT(zklock({"ls", "--connect", connect_string(), path("typo")}).err, HasSubstr("no such path"));
-    EXPECT_THAT(zklock({"break", "--all", "--connect", connect_string(), path("typo")}).out, HasSubstr("no such path"));
+    for (const auto& which : {std::vector<std::string>{"--all"}, {"--node", "x"}}) {
+        std::vector<std::string> words = {"break", "--yes", "--connect", connect_string(), path("typo")};
+        words.insert(words.end(), which.begin(), which.end());
+        outcome = zklock(words);
+        EXPECT_EQ(outcome.code, 65);
+        EXPECT_THAT(outcome.err, HasSubstr(path("typo") + " does not exist, so there is nothing to remove"));
+    }
     EXPECT_EQ(run({lock(), "true"}).code, 0);
     EXPECT_EQ(zklock({"status", "--connect", connect_string(), lock()}).out, lock() + ": free\n");
+    outcome = zklock({"break", "--all", "--connect", connect_string(), lock()});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, lock() + ": free: there is nothing to remove\n");
     outcome = zklock({"status", "--json", "--connect", connect_string(), lock()});
     EXPECT_EQ(Json::parse(outcome.out)["exists"], true);
 }
@@ -215,6 +224,48 @@ TEST_F(ZklockLookTest, BreakRemovesTheLastOneFirst) {
     EXPECT_EQ(broken.code, 0);
     const auto removed = broken.out.substr(broken.out.find("\nremoved "));
     EXPECT_LT(removed.find("-lock-0000000001"), removed.find("-lock-0000000000")) << broken.out;
+    EXPECT_EQ(waiter->wait(), 0);
+    EXPECT_THAT(waiter->err(), HasSubstr("removed while it waited")) << "and it may be the holder now";
+}
+
+TEST_F(ZklockLookTest, AWaiterWhoseNodeIsRemovedSaysSoAndWaitsAgain) {
+    const auto holder = hold_with_command();
+    const auto waiter = start({lock(), "true"});
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const auto json = Json::parse(zklock({"status", "--json", "--connect", connect_string(), lock()}).out);
+    const std::string node = json["waiters"][0]["node"].text();
+    const Outcome broken = zklock({"break", "--node", node, "--yes", "--connect", connect_string(), lock()});
+    ASSERT_EQ(broken.code, 0) << broken.err;
+    const std::string warning = "zklock: warning: the lock node of zklock was removed while it waited for " + lock() +
+                                ": zklock waits again, at the tail of the queue\n";
+    EXPECT_TRUE(await([&] { return queue_length() == 2 && waiter->err() == warning; }));
+    EXPECT_FALSE(testenv::RawClient(connect_string()).exists(node));
+}
+
+TEST_F(ZklockLookTest, BreakAsJsonSaysWhatItRemoves) {
+    const auto holder = hold_with_command({"--name", "deploy"});
+    const auto removing = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), {"break", "--json", "--holder", "--connect", connect_string(), lock()});
+        return zklock(more);
+    };
+    Outcome outcome = removing({});
+    EXPECT_EQ(outcome.code, 64) << "there is no terminal to ask at";
+    const auto asked = Json::parse(outcome.out);
+    EXPECT_EQ(asked["path"], lock());
+    EXPECT_EQ(asked["nodes"][0]["payload"]["name"], "deploy");
+    EXPECT_EQ(asked["nodes"][0]["holder"], true);
+    EXPECT_EQ(asked["nodes"][0]["notices"], true);
+    EXPECT_EQ(queue_length(), 1u);
+    outcome = removing({"--yes"});
+    EXPECT_EQ(outcome.code, 0);
+    const std::size_t end = outcome.out.find('\n');
+    EXPECT_EQ(Json::parse(outcome.out.substr(0, end))["nodes"][0]["node"], asked["nodes"][0]["node"].text());
+    const auto removed = Json::parse(outcome.out.substr(end + 1));
+    EXPECT_EQ(removed["node"], asked["nodes"][0]["node"].text());
+    EXPECT_EQ(removed["removed"], true);
+    outcome = removing({"--yes"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(Json::parse(outcome.out)["nodes"].size(), 0u);
 }
 
 TEST_F(ZklockLookTest, NothingOfZklocksOwnBecomesStdin) {

@@ -26,8 +26,8 @@ void LookOptions::add(CLI::App& app, Options& options) {
             break;
         case Command::ls: app.add_flag("--complete", options.names_only)->group(""); break;
         case Command::break_lock:
-            app.add_flag("--holder", options.break_holder, "Removes the holder");
-            app.add_flag("--all", options.break_all, "Removes the holder and all waiters");
+            app.add_flag("--holder", options.break_holder, "Removes the nodes of all holders");
+            app.add_flag("--all", options.break_all, "Removes the nodes of all holders and waiters");
             app.add_option("--node", options.break_node, "Removes exactly this node")->type_name("NODE");
             app.add_flag("--yes", options.yes, "Does not ask for confirmation");
             break;

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <iostream>
 #include <zkrecipes/inspect.hpp>
 
@@ -8,6 +10,7 @@
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/report/describe.hpp"
+#include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 
 namespace zkrecipes::zklock {
@@ -41,9 +44,28 @@ std::string shown(const std::vector<Participant>& victims) {
     return text;
 }
 
-bool confirmed(const Options& options, const std::string& text, std::size_t count) {
-    if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
-        if (!options.quiet) print(text);
+/// The nodes to remove, as --json prints them.
+std::string as_json(const LockView& view, const std::vector<Participant>& victims) {
+    const auto now = std::chrono::system_clock::now();
+    boost::json::array nodes;
+    for (const Participant& victim : victims) {
+        boost::json::object node = to_json(victim, now);
+        node["holder"] = victim.holder;
+        node["notices"] = victim.by_zkrecipes;
+        nodes.push_back(std::move(node));
+    }
+    return dump({{"v", 1}, {"path", view.path}, {"nodes", std::move(nodes)}}) + "\n";
+}
+
+std::string removal(const Options& options, const Participant& victim, bool removed) {
+    if (options.json) return dump({{"v", 1}, {"node", node_path(victim)}, {"removed", removed}}) + "\n";
+    return (removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n";
+}
+
+bool can_ask() { return ::isatty(STDIN_FILENO) && ::isatty(STDERR_FILENO); }
+
+bool confirmed(const std::string& text, std::size_t count) {
+    if (!can_ask()) {
         throw Failure(kUsage, "nothing was removed: there is no terminal to ask at; use --yes");
     }
     // On stderr with the question, also with --quiet, or with stdout in a file.
@@ -63,25 +85,31 @@ int break_command(const Options& options, Console& console) {
         if (selected(options, participant)) victims.push_back(participant);
     }
     if (victims.empty()) {
+        if (!view.exists) {
+            throw Failure(kBadData, options.lock +
+                                        " does not exist, so there is nothing to remove: the path is mistyped, or the "
+                                        "lock was not used recently");
+        }
         if (!options.break_node.empty())
             throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
-        if (!options.quiet) print(options.lock + ": " + state_of(view) + ": there is nothing to remove\n");
+        const std::string nothing = options.lock + ": " + state_of(view) + ": there is nothing to remove\n";
+        if (!options.quiet) print(options.json ? as_json(view, victims) : nothing);
         return kOk;
     }
-    if (!options.yes) {
-        if (!confirmed(options, shown(victims), victims.size())) {
-            if (!options.quiet) print("nothing was removed\n");
-            return kDeclined;
-        }
-    } else if (!options.quiet) {
-        print(shown(victims));
+    // The question shows the nodes itself.
+    if (!options.quiet && (options.yes || options.json || !can_ask())) {
+        print(options.json ? as_json(view, victims) : shown(victims));
+    }
+    if (!options.yes && !confirmed(shown(victims), victims.size())) {
+        if (!options.quiet && !options.json) print("nothing was removed\n");
+        return kDeclined;
     }
     // The last first: otherwise whoever is next would be granted the lock before it is removed itself.
     std::ranges::reverse(victims);
     for (const Participant& victim : victims) {
         // Removes exactly the node that was shown, not the present holder.
         const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
-        if (!options.quiet) print((removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n");
+        if (!options.quiet) print(removal(options, victim, removed));
     }
     return kOk;
 }

@@ -88,7 +88,8 @@ void PreparedWarning::write(std::string_view rest) const noexcept {
     write_if_ready(2, {line, size});
 }
 
-Console::Console(const Options& options) : quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
+Console::Console(const Options& options)
+    : lock_(options.lock), quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
     const bool terminal = ::isatty(2) != 0;
     progress_ = options.progress == Progress::always || (options.progress == Progress::automatic && terminal);
     if (quiet_ || json_) progress_ = false;
@@ -135,35 +136,33 @@ void Console::progress(const std::string& line) {
     shown_ = line;
 }
 
-namespace {
-
 class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
 public:
     explicit ConsoleSink(Console& console) : console_(console) {}
 
 private:
     void sink_it_(const spdlog::details::log_msg& message) override {
-        const std::string text(message.payload.data(), message.payload.size());
-        if (message.level >= spdlog::level::warn) {
-            console_.warning(text);
-        } else {
-            console_.info(text);
-        }
+        console_.library_line(message.level >= spdlog::level::warn, message.level >= spdlog::level::critical,
+                              std::string(message.payload.data(), message.payload.size()));
     }
     void flush_() override {}
 
     Console& console_;
 };
 
-}  // namespace
+void Console::library_line(bool warning, bool serious, const std::string& text) {
+    // Only the log tells of this: the library makes a new node, and the call goes on waiting.
+    if (warning && text.find("deleted by somebody else") != std::string::npos) {
+        return this->warning("the lock node of zklock was removed while it waited for " + lock_ +
+                             ": zklock waits again, at the tail of the queue");
+    }
+    if (verbose_ > 0 || serious) say(warning ? "warning" : "info", text);
+}
 
 std::shared_ptr<spdlog::logger> Console::logger() {
     auto logger = std::make_shared<spdlog::logger>("zklock", std::make_shared<ConsoleSink>(*this));
     // zklock itself prints what matters; the lines of the library need -v.
-    logger->set_level(quiet_          ? spdlog::level::off
-                      : verbose_ == 0 ? spdlog::level::critical
-                      : verbose_ == 1 ? spdlog::level::warn
-                                      : spdlog::level::debug);
+    logger->set_level(quiet_ ? spdlog::level::off : verbose_ < 2 ? spdlog::level::warn : spdlog::level::debug);
     return logger;
 }
 

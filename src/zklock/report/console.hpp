@@ -50,13 +50,17 @@ public:
     bool shows_progress() const noexcept { return progress_; }
     void progress(const std::string& line);  ///< rewrites one line; "" removes it
 
-    /// The logger for the library: its lines appear here, too.
+    /// The logger for the library: its lines appear here, too, most of them only with --verbose.
     std::shared_ptr<spdlog::logger> logger();
 
 private:
+    friend class ConsoleSink;
+    /// `serious`: shown without --verbose, too.
+    void library_line(bool warning, bool serious, const std::string& text);
     void say(const char* level, const std::string& text);
     std::string line(const char* level, const std::string& text) const;
 
+    const std::string lock_;
     const bool quiet_;
     const int verbose_;
     const bool json_;
