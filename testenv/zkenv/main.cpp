@@ -134,7 +134,8 @@ int status(const std::string& name, bool json) {
         if (json) {
             std::cout << boost::json::serialize(boost::json::object{{"name", name}, {"running", false}}) << '\n';
         } else {
-            std::cout << name << ": not running (start it with: zkenv start)\n";
+            const std::string option = name == EnvironmentOptions().name ? "" : " --name " + name;
+            std::cout << name << ": not running (start it with: zkenv start" << option << ")\n";
         }
         return exit_not_running;
     }

@@ -87,7 +87,12 @@ TEST_F(ZkenvTest, StartedServerOutlivesItsShellAndStopLeavesNothingBehind) {
     EXPECT_EQ(stopped.code, 0) << stopped.errors;
     EXPECT_NE(::kill(pid, 0), 0);
     EXPECT_FALSE(left_behind());
-    EXPECT_EQ(run("status").code, 3);
+    const auto after = run("status");
+    EXPECT_EQ(after.code, 3);
+    EXPECT_NE(after.output.find("(start it with: zkenv start)"), std::string::npos) << after.output;
+    const auto other = run("status --name op");
+    EXPECT_EQ(other.code, 3);
+    EXPECT_NE(other.output.find("(start it with: zkenv start --name op)"), std::string::npos) << other.output;
     EXPECT_EQ(field(run("status --json").output, "running"), "false");
 }
 

@@ -112,6 +112,9 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     lease.mode = "semaphore";
     LockView view{"/l", {lease, lease, foreign()}, true, true, 4};
     EXPECT_EQ(state_of(view), "held (2 of 4 leases)");
+    view.leases = 1;  // zklock leases /l 1
+    EXPECT_EQ(state_of(view), "held (2 leases, but their number is now 1)");
+    view.leases = 4;
     const Json json(to_json(view, kNow));
     EXPECT_EQ(json["mode"], "semaphore");
     EXPECT_EQ(json["count"], 4);

@@ -127,6 +127,9 @@ TEST_F(OptionsTest, HelpIsACommandAndShowsWhatToWrite) {
         EXPECT_THAT(options.help_text, HasSubstr("--kill-after"));
     }
     EXPECT_THAT(parse({"help", "elect"}).help_text, HasSubstr("ELECTION [--] COMMAND"));
+    for (const auto& [command, operand] : {std::pair{"leader", "ELECTION"}, {"ls", "PREFIX"}, {"top", "PREFIX"}}) {
+        EXPECT_THAT(parse({"help", command}).help_text, HasSubstr(std::string("\n  ") + operand + " TEXT ")) << command;
+    }
     EXPECT_THAT(parse({"help", "wait"}).help_text, HasSubstr("zklock wait [-w DURATION] LOCK"));
 }
 

@@ -94,7 +94,7 @@ TEST_F(ZklockRecipeTest, ASetIsHeldAsAWholeAndEachMemberByItself) {
     EXPECT_EQ(run({"-n", "-s", other(), "true"}).code, 0);
     const Outcome busy = run({"-n", "-L", other() + ":shared", "-L", lock(), "--", "true"});
     EXPECT_EQ(busy.code, 75);
-    EXPECT_THAT(busy.err, HasSubstr(other() + ":shared, " + lock() + " was not acquired: " + lock() + " is held by"));
+    EXPECT_THAT(busy.err, HasSubstr(other() + ":shared, " + lock() + " were not acquired: " + lock() + " is held by"));
     EXPECT_EQ(run({"-n", "-L", other() + ":shared", "-L", path("third"), "--", "true"}).code, 0);
     EXPECT_EQ(run({"-w", "200ms", "-L", path("third"), "-L", lock(), "--", "true"}).code, 75);
     EXPECT_TRUE(await([&] { return nodes_in(lock()) == 1 && nodes_in(other()) == 1 && nodes_in(path("third")) == 0; }))

@@ -102,7 +102,8 @@ TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
     Outcome outcome = run({"-n", lock(), "true"});
     EXPECT_EQ(outcome.code, 75);
     EXPECT_THAT(outcome.err, HasSubstr("\"deploy\""));
-    EXPECT_EQ(run({"-q", "-w", "0", lock(), "true"}).err, "");
+    EXPECT_EQ(run({"-q", "-w", "0", "--result", scratch_ / "result", lock(), "true"}).err, "");
+    EXPECT_THAT(Json::parse(read_file(scratch_ / "result"))["message"].text(), HasSubstr("\"deploy\""));
     EXPECT_EQ(run({"-n", "-E", "3", lock(), "true"}).code, 3);
     outcome = run({"-n", "-E", "0", lock(), "true"});
     EXPECT_EQ(outcome.code, 0);
@@ -112,6 +113,17 @@ TEST_F(ZklockRunTest, AHeldLockIs75AtOnceOrAfterTheLimit) {
     EXPECT_EQ(run({"-w", "400ms", lock(), "true"}).code, 75);
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(400));
     EXPECT_TRUE(await([&] { return queue_length() == 1; })) << "those who gave up left something behind";
+}
+
+TEST_F(ZklockRunTest, ASharedRequestThatAWaiterBlocksNamesTheWaiter) {
+    const auto holder = hold_with_command({"-s", "--name", "reader"});
+    const auto writer = start({"--name", "writer", lock(), "true"});
+    ASSERT_TRUE(await([&] { return queue_length() == 2; }));
+    const Outcome outcome = run({"-s", "-n", lock(), "true"});
+    EXPECT_EQ(outcome.code, 75);
+    EXPECT_THAT(outcome.err, HasSubstr(lock() + " was not acquired: wanted exclusively by an earlier waiter, "));
+    EXPECT_THAT(outcome.err, HasSubstr("\"writer\""));
+    EXPECT_THAT(run({"-n", lock(), "true"}).err, HasSubstr("\"reader\""));
 }
 
 TEST_F(ZklockRunTest, SharesAreHeldBesideEachOtherAndNeverBesideWhoIsAlone) {

@@ -105,6 +105,15 @@ TEST_F(ZklockStatusWatchTest, ASignalEndsItWhileNoServerAnswers) {
     EXPECT_EQ(watcher->wait(), -SIGTERM);
 }
 
+TEST_F(ZklockStatusWatchTest, IfTheFirstLookFailsItExitsAsStatusDoes) {
+    EXPECT_EQ(watch({"--connect-timeout", "100ms", lock()}, "127.0.0.1:1")->wait(), 69);
+    const std::string credentials = scratch_ / "auth";
+    std::ofstream(credentials) << "digest:ops:secret\n";
+    ASSERT_EQ(::chmod(credentials.c_str(), 0600), 0);
+    ASSERT_EQ(run({"--auth-file", credentials, "--acl", "creator", lock(), "true"}).code, 0);
+    EXPECT_EQ(watch({lock()})->wait(), 77);
+}
+
 TEST_F(ZklockStatusWatchTest, AfterAnInterruptionItGoesOn) {
     ZKRECIPES_NEEDS_OWN_SERVER();
     testenv::Gate gate(server().endpoint());

@@ -122,7 +122,11 @@ private:
             app_.prefix_command();
         } else if (most_operands(command) > 0) {
             const bool searches = command == Command::ls || command == Command::top;
-            app_.add_option("LOCK", options_.lock, searches ? "Path to search" : "Path of the lock");
+            using Operand = std::pair<const char*, const char*>;
+            const auto [name, text] = searches                     ? Operand("PREFIX", "Path to search")
+                                      : command == Command::leader ? Operand("ELECTION", "Path of the election")
+                                                                   : Operand("LOCK", "Path of the lock");
+            app_.add_option(name, options_.lock, text);
             look_.add_operands(app_, options_);
         }
     }

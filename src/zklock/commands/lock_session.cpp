@@ -216,13 +216,17 @@ void LockSession::give_up() {
     if (grant_.missed() == Missed::unreachable) {
         const bool slow = state_ == SessionState::connected;
         throw Failure(kUnavailable,
-                      options_.lock + " was not acquired, and " +
+                      not_acquired() + ", and " +
                           (slow ? "the ZooKeeper servers did not answer in time: try zklock ping"
                                 : "no ZooKeeper server answers: " + why_not_connected(*session_, options_)),
                       "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);
-    throw Failure(options_.conflict_exit_code, options_.lock + " was not acquired" + after + holder_in_words(), "busy");
+    throw Failure(options_.conflict_exit_code, not_acquired() + after + holder_in_words(), "busy");
+}
+
+std::string LockSession::not_acquired() const {
+    return options_.lock + (options_.locks.size() > 1 ? " were not acquired" : " was not acquired");
 }
 
 /// Called in the handler of a failed acquire. For a semaphore of another size it names the stored number.
@@ -240,16 +244,18 @@ void LockSession::explain(const Error& error) {
 }
 
 std::string LockSession::holder_in_words() {
-    if (options_.quiet) return {};
+    if (options_.quiet && options_.result.empty()) return {};
     try {
         for (const LockSpec& lock : options_.locks) {
             const LockView view = inspect_lock(*session_, lock.path, Deadline(std::chrono::seconds(1)), false);
-            for (const Participant& participant : holders(view)) {
+            for (const Participant& participant : view.participants) {
                 const bool beside_us = lock.mode == Mode::shared && participant.mode == "shared";
                 // In a set, this client may still be first in one queue while it waits in another.
                 const bool ourselves = participant.session_id == session_->info().session_id;
-                if (ourselves || (options_.together && beside_us)) continue;
-                return ": " + (options_.together ? lock.path + " is " : std::string()) + "held by " +
+                if (ourselves || beside_us) continue;
+                if (!participant.holder && lock.mode != Mode::shared) break;
+                const std::string where = options_.together ? lock.path + " is " : "";
+                return ": " + where + (participant.holder ? "held by " : "wanted exclusively by an earlier waiter, ") +
                        describe(participant, std::chrono::system_clock::now());
             }
         }

@@ -83,6 +83,7 @@ private:
     void wait_for_grant();
     void check_negotiated() const;
     std::string holder_in_words();
+    std::string not_acquired() const;
     [[noreturn]] void explain(const Error& error);
     QueueView look_at_queues();
     [[noreturn]] void give_up();

@@ -2,9 +2,8 @@
 
 #include <string>
 
-#include <zkrecipes/inspect.hpp>
-
 #include "zklock/command_line/options.hpp"
+#include "zklock/once/run_status.hpp"
 #include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
@@ -14,7 +13,7 @@ namespace zkrecipes::zklock {
 
 int status_command(const Options& options, Console& console);
 /// What status prints of a lock.
-std::string picture_of(const LockView& lock, const Options& options);
+std::string picture_of(const LockStatus& status, const Options& options);
 int ls_command(const Options& options, Console& console);
 int wait_command(const Options& options, Console& console);
 int break_command(const Options& options, Console& console);

@@ -91,6 +91,7 @@ int ping_command(const Options& options, Console& console) {
         std::string text = "connected to " + info.server + ", session " + hex(info.session_id) + ", session timeout " +
                            format_duration(info.timeout) + ", client " + client_version();
         for (const std::string& feature : features()) text += " +" + feature;
+        if (features().empty()) text += " (neither TLS nor SASL)";
         text += "\nround trip to this server: " + in_words(server);
         text += "\nround trip to the leader:  " + in_words(leader);
         print(text + "\n");

@@ -30,10 +30,15 @@ void tell_what_is_missing(const Options& options, Console& console, Session& ses
 
 }  // namespace
 
-std::string picture_of(const LockView& lock, const Options& options) {
+std::string picture_of(const LockStatus& status, const Options& options) {
+    const LockView& lock = status.lock;
     const auto now = std::chrono::system_clock::now();
     const bool color = options.color && ::isatty(STDOUT_FILENO);
-    const std::string state = state_of(lock);
+    std::string state = state_of(lock);
+    if (!status.other_node.empty()) {
+        state += " (the nodes below it, such as " + printable(status.other_node) +
+                 ", are no lock nodes: is this path a lock?)";
+    }
     const char* const begin = holders(lock).empty() ? "\x1b[32m" : "\x1b[33m";
     std::string text = lock.path + ": " + (color ? begin + state + "\x1b[0m" : state) + "\n";
     for (const Participant& holder : holders(lock)) text += block(holder, "  holder   ", now);
@@ -41,7 +46,7 @@ std::string picture_of(const LockView& lock, const Options& options) {
     for (const Participant& waiter : waiters(lock)) {
         text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
     }
-    return text;
+    return text + run_line(status);
 }
 
 int status_command(const Options& options, Console& console) {
@@ -53,7 +58,7 @@ int status_command(const Options& options, Console& console) {
         object["once"] = run_json(status);
         print(dump(object) + "\n");
     } else if (!options.quiet) {
-        print(picture_of(view, options) + run_line(status));
+        print(picture_of(status, options));
     }
     return holders(view).empty() ? kOk : kBusy;
 }

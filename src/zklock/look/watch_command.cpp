@@ -53,7 +53,8 @@ bool same(const LockView& a, const LockView& b) {
 }
 
 bool same(const LockStatus& a, const LockStatus& b) {
-    return same(a.lock, b.lock) && a.run == b.run && a.unreadable == b.unreadable;
+    return same(a.lock, b.lock) && a.run == b.run && a.unreadable == b.unreadable &&
+           a.other_node.empty() == b.other_node.empty();
 }
 
 class Watcher {
@@ -102,7 +103,7 @@ private:
             object["once"] = run_json(*shown_);
             return print(dump(object) + "\n");
         }
-        print(timestamp_now() + " " + picture_of(shown_->lock, options_) + run_line(*shown_));
+        print(timestamp_now() + " " + picture_of(*shown_, options_));
     }
 
     const Options& options_;

@@ -45,6 +45,10 @@ LockStatus read_lock_status(Session& session, const std::string& path, Deadline 
         if (status.run != before || has_holder(status.lock, before.token)) continue;
         status.run->state = RunRecord::State::unknown;
     }
+    if (status.lock.exists && !status.lock.semaphore && status.lock.participants.empty()) {
+        const LockNames names = list_lock(session, path, deadline);
+        if (names.participants.empty() && !names.others.empty()) status.other_node = names.others.front();
+    }
     return status;
 }
 

@@ -15,6 +15,8 @@ struct LockStatus {
     LockView lock;
     std::optional<RunRecord> run;
     bool unreadable = false;  ///< there is a record, but an access list forbids to read it, or it is none of zklock's
+    /// A node below a path that has no lock nodes, as in a directory of locks; empty: none.
+    std::string other_node;
 };
 
 /// Reads both. A run that the record still calls running, and whose lock node is gone, is `unknown` in the result.

@@ -109,6 +109,9 @@ std::string state_of(const LockView& lock) {
     if (held == 0) return "free";
     if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
     const std::string number = std::to_string(held);
+    if (lock.leases > 0 && held > static_cast<std::size_t>(lock.leases)) {
+        return "held (" + number + " leases, but their number is now " + std::to_string(lock.leases) + ")";
+    }
     if (lock.leases > 0) return "held (" + number + " of " + std::to_string(lock.leases) + " leases)";
     return "held (" + number + (held == 1 ? " lease)" : " leases)");
 }
