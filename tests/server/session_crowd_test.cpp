@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kWaiters = 300;
 #else
-constexpr int kWaiters = 3000;
+constexpr int kWaiters = 2000;  // each reads a list of all: seconds without optimization, in which a heartbeat waits
 #endif
 constexpr std::chrono::milliseconds kTimeout = 10s;
 
