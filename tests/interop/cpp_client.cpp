@@ -109,7 +109,7 @@ public:
         return std::atol(text);
     }
     void write(long value) const {
-        char text[21];
+        char text[24];
         std::snprintf(text, sizeof text, "%019ld\n", value);
         if (pwrite(file_, text, 20, 0) != 20) throw std::runtime_error("the counter cannot be written");
     }

@@ -4,6 +4,7 @@
 namespace zkrecipes::test {
 namespace {
 
+using testenv::Direction;
 using testenv::Match;
 using testenv::Opcode;
 using ::testing::Each;

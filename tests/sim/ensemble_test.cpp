@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sim/sim_world.hpp"
 #include "sim/support.hpp"
 
 namespace zkrecipes::sim {

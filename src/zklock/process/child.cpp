@@ -34,7 +34,7 @@ bool close_others_on_exec(const std::vector<int>& keep) noexcept {
     ::_exit(127);
 }
 
-struct Prepared {  // made before the fork: nothing may be allocated between fork and exec
+struct Prepared {  // made before the fork: nothing may be allocated or changed between fork and exec
     std::vector<char*> argv;
     std::vector<char*> environment;
     int terminal;
@@ -54,8 +54,7 @@ struct Prepared {  // made before the fork: nothing may be allocated between for
     if (!close_others_on_exec(inheritance.descriptors)) fail(prepared.pipe, {ExecResult::setup, errno});
     ::sigaction(SIGCHLD, &inheritance.child_action, nullptr);
     ::sigprocmask(SIG_SETMASK, &inheritance.mask, nullptr);
-    environ = const_cast<char**>(prepared.environment.data());
-    ::execvp(prepared.argv[0], prepared.argv.data());
+    ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.environment.data());
     fail(prepared.pipe, {ExecResult::exec, errno});
 }
 
@@ -103,7 +102,10 @@ Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& 
     sigset_t before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t pid = ::fork();
+    // vfork, because a copy of the memory would take longer than all else here. The main thread waits until the program
+    // is executed. Meanwhile the session goes on, and the switch kills a program that does not get ready in time. Not
+    // with a terminal: Ctrl-Z could stop the new process just before, and zklock could not stop with it.
+    const pid_t pid = prepared.terminal < 0 ? ::vfork() : ::fork();
     if (pid == 0) become_command(prepared, inheritance, board);
     const int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
