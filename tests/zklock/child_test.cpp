@@ -5,12 +5,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/fanotify.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <zkrecipes/testenv/scratch.hpp>
@@ -156,6 +158,34 @@ TEST_F(ChildTest, ACommandIsNotStartedWhenTheLockIsOver) {
     auto child = start({"true"});
     EXPECT_EQ(result_of(*child).stage, ExecResult::too_late);
     ended(*child);
+}
+
+/// Nobody answers the kernel's question whether the file may be executed, as with a file server that does not answer.
+UniqueFd hold_back(const std::string& program) {
+    UniqueFd listener(::fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY));
+    if (listener && ::fanotify_mark(listener.get(), FAN_MARK_ADD, FAN_OPEN_EXEC_PERM, AT_FDCWD, program.c_str()) != 0)
+        listener.reset();
+    return listener;
+}
+
+TEST_F(ChildTest, AProgramThatTheFileSystemDoesNotDeliverIsNotStarted) {
+    const testenv::Scratch scratch;
+    const std::string program = scratch / "program";
+    std::filesystem::copy_file("/bin/true", program);
+    UniqueFd listener = hold_back(program);
+    if (!listener) GTEST_SKIP() << "needs fanotify, which only root may use";
+    dead_man_.feed(BootClock::now() + 300ms);
+    auto child = start({program});
+    EXPECT_EQ(result_of(*child).stage, ExecResult::too_late);
+    EXPECT_TRUE(ended(*child).signalled);
+    EXPECT_TRUE(child->ended_by_the_switch());
+    // It is the file system that decides, and not the deadline.
+    listener.reset();
+    DeadMansSwitch another(false);
+    another.feed(BootClock::now() + 1h);
+    SupervisedChild started(spawn({{program}, {"PATH=/bin"}}, inheritance_, another.board()), another, false);
+    EXPECT_EQ(result_of(started).stage, ExecResult::started);
+    EXPECT_EQ(ended(started).code(), 0);
 }
 
 /// As on a kernel that does not have it: close_range fails, in this process and its children.

@@ -103,7 +103,7 @@ void Runner::start() {
     std::vector<std::string> environment =
         command_environment(options_, lock_.grant(), std::chrono::duration_cast<milliseconds>(session_timeout_));
     if (claim_) environment.push_back("ZKLOCK_ONCE_PERIOD=" + claim_->period_text());
-    const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over()};
+    const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over(), terminal_.present()};
     dead_man_.feed(lock_.lease_until());
     try {
         child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_,

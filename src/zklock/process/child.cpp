@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "zklock/system/descriptors.hpp"
@@ -44,12 +47,13 @@ struct Prepared {  // made before the fork: nothing may be allocated or changed 
 
 [[noreturn]] void become_command(const Prepared& prepared, const Inheritance& inheritance,
                                  SwitchBoard& board) noexcept {
+    // From here on the switch knows this process, also if SIGSTOP stops it next, which nothing can block. If the switch
+    // has already acted, the lock is lost.
+    if (!board.claim(::getpid())) fail(prepared.pipe, {ExecResult::too_late, 0});
     if (::setpgid(0, 0) != 0) fail(prepared.pipe, {ExecResult::setup, errno});
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(prepared.pipe, {ExecResult::setup, errno});
     // zklock may have died before the prctl.
     if (::getppid() != prepared.parent) ::_exit(127);
-    // From here on the switch knows this process. If the switch has already acted, the lock is lost.
-    if (!board.claim(::getpid())) fail(prepared.pipe, {ExecResult::too_late, 0});
     if (prepared.terminal >= 0) ::tcsetpgrp(prepared.terminal, ::getpid());  // SIGTTOU is still blocked
     if (!close_others_on_exec(inheritance.descriptors)) fail(prepared.pipe, {ExecResult::setup, errno});
     ::sigaction(SIGCHLD, &inheritance.child_action, nullptr);
@@ -105,7 +109,7 @@ Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& 
     // vfork, because a copy of the memory would take longer than all else here. The main thread waits until the program
     // is executed. Meanwhile the session goes on, and the switch kills a program that does not get ready in time. Not
     // with a terminal: Ctrl-Z could stop the new process just before, and zklock could not stop with it.
-    const pid_t pid = prepared.terminal < 0 ? ::vfork() : ::fork();
+    const pid_t pid = spec.at_terminal ? ::fork() : ::vfork();
     if (pid == 0) become_command(prepared, inheritance, board);
     const int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -115,6 +119,18 @@ Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& 
     ::setpgid(pid, pid);  // parent and child both call it; afterwards the group can be signalled
     child.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     return child;
+}
+
+bool never_executed(pid_t child) noexcept {
+    constexpr unsigned long kForkNoExec = 0x40;  // PF_FORKNOEXEC of the kernel, which execve clears
+    char text[512];
+    const UniqueFd file(::open(("/proc/" + std::to_string(child) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+    const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : 0;
+    text[std::max<ssize_t>(size, 0)] = '\0';
+    // "PID (name) STATE PARENT GROUP SESSION TERMINAL FOREGROUND FLAGS ..."; the name may hold anything.
+    const char* const name_end = std::strrchr(text, ')');
+    unsigned long flags = 0;
+    return name_end && std::sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && (flags & kForkNoExec);
 }
 
 ExecResult read_exec_result(int exec_pipe) noexcept {

@@ -30,6 +30,7 @@ struct ChildSpec {
     std::vector<std::string> argv;
     std::vector<std::string> environment;  ///< "NAME=value"
     int terminal = -1;                     ///< the command's group takes it; -1: none
+    bool at_terminal = false;              ///< zklock has a controlling terminal, which may stop its group
 };
 
 /// The process that executes the command.
@@ -45,12 +46,17 @@ struct ExecResult {
     int error = 0;  ///< errno of setup and exec
 };
 
-/// Forks. The new process creates its own group, arranges to die with zklock, registers with the switch, takes the
-/// terminal, and executes the command. It needs no help from zklock, which may be stopped at any point.
+/// Forks. The new process registers with the switch, creates its own group, arranges to die with zklock, takes the
+/// terminal, and executes the command. It needs no help from zklock, which may be stopped at any point. Without a
+/// terminal, the call returns when the command has been executed, or its process has ended: at the latest when the
+/// switch kills it.
 ///
 /// Call on the main thread only: the kernel sends the parent-death signal when the forking *thread* ends. Throws
 /// std::system_error if it cannot fork.
 Child spawn(const ChildSpec& spec, const Inheritance& inheritance, SwitchBoard& board);
+
+/// Whether a child, which must not have been reaped, has never executed another program. False if that is not known.
+bool never_executed(pid_t child) noexcept;
 
 /// Reads the exec pipe. Call it when the pipe is readable; then it does not block.
 ExecResult read_exec_result(int exec_pipe) noexcept;

@@ -35,6 +35,7 @@ void kill_target(SwitchBoard& board, pid_t zklock, bool whole_tree, ProcessTable
     if (target > 0 && board.target.compare_exchange_strong(target, -target)) {
         const pid_t group = static_cast<pid_t>(target);
         ::kill(-group, SIGKILL);
+        ::kill(group, SIGKILL);  // it registers before it makes the group
         // Kills processes that left the group by setsid. Each round may find processes that were forked during the
         // previous one. While zklock lives, its number is not used again, so there may be many rounds.
         const pid_t root = whole_tree ? zklock : group;

@@ -33,7 +33,10 @@ SupervisedChild::~SupervisedChild() {
 ExecResult SupervisedChild::take_exec_result() noexcept {
     const ExecResult result = read_exec_result(child_.exec_pipe.get());
     child_.exec_pipe.reset();
-    return result;
+    if (result.stage != ExecResult::started) return result;
+    // The end of the process also closes the pipe.
+    if (!gone_) never_executed_ = never_executed(child_.pid);
+    return never_executed_ && dead_man_.fired() ? ExecResult{ExecResult::too_late, 0} : result;
 }
 
 void SupervisedChild::signal(int number) noexcept {
@@ -80,6 +83,7 @@ void SupervisedChild::look() {
     if (!exited_ && ::waitid(P_PID, static_cast<id_t>(child_.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         info.si_pid == child_.pid) {
         exited_ = ExitStatus{info.si_code != CLD_EXITED, info.si_status};
+        never_executed_ = never_executed(child_.pid);
     }
     if (!exited_) reap_others();
 }

@@ -34,6 +34,7 @@ public:
     pid_t group() const noexcept { return child_.pid; }
     int pidfd() const noexcept { return exited_ || !child_.pidfd ? -1 : child_.pidfd.get(); }
     int exec_pipe() const noexcept { return child_.exec_pipe.get(); }
+    /// too_late also if the switch killed the process before it executed the command.
     ExecResult take_exec_result() noexcept;
 
     void signal(int number) noexcept;
@@ -67,6 +68,7 @@ private:
     const bool whole_tree_;
     const Extent extent_;
     std::optional<ExitStatus> exited_;
+    bool never_executed_ = false;
     bool gone_ = false;
     bool ended_by_the_switch_ = false;
     int kills_ = 0;  // calls of kill_tree()
