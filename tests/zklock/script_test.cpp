@@ -107,6 +107,11 @@ TEST_F(ZklockTerminalTest, CtrlCEndsTheLoopOfAnInteractiveShell) {
 TEST_F(ZklockTerminalTest, CtrlBackslashEndsZklockBySigquitWithoutACore) {
     OnTerminal terminal(command({lock(), "-c", "echo ready; exec sleep 300"}));
     ASSERT_TRUE(terminal.shows("ready"));
+    ASSERT_TRUE(await([&] {  // bash ignores SIGQUIT itself
+        std::ifstream comm("/proc/" + std::to_string(terminal.foreground()) + "/comm");
+        std::string name;
+        return std::getline(comm, name) && name == "sleep";
+    }));
     terminal.type("\x1c");
     EXPECT_EQ(terminal.wait(), -SIGQUIT);
     EXPECT_FALSE(terminal.left_a_core());
