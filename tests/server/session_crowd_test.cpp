@@ -30,8 +30,10 @@ using Clock = std::chrono::steady_clock;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kWaiters = 300;
+#elif !defined(__OPTIMIZE__)
+constexpr int kWaiters = 1000;  // each reads a list of all: with 2,000, seconds in which a heartbeat waits
 #else
-constexpr int kWaiters = 2000;  // each reads a list of all: seconds without optimization, in which a heartbeat waits
+constexpr int kWaiters = 4000;  // a session may own 5,000 nodes
 #endif
 constexpr std::chrono::milliseconds kTimeout = 10s;
 
