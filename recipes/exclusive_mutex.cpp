@@ -50,6 +50,7 @@ public:
     /// Waits in the queue.
     auto wait(Deadline deadline, const std::stop_token& stop) const {
         return [this, deadline, &stop] {
+            holders.warn_of_own_hold("acquire", deadline);
             return acquire_blocking(core, local_acquisition(core, local, "acquire"), deadline, stop);
         };
     }
@@ -92,7 +93,7 @@ Grant ExclusiveMutex::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant ExclusiveMutex::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return internal::to_grant(impl->holders.acquire("acquire", impl->wait(deadline, stop)));
+    return internal::to_grant(impl->holders.acquire(impl->wait(deadline, stop)));
 }
 
 void ExclusiveMutex::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {

@@ -108,12 +108,14 @@ public:
     /// Waits in all queues.
     auto wait(Deadline deadline, const std::stop_token& stop, bool while_holding = false) const {
         return [this, deadline, &stop, while_holding] {
-            if (!while_holding && holds_anything(this_owner()) && !deadline.is_passed(core->runtime().steady_now())) {
+            if (!while_holding && has_locked_anything(this_owner()) &&
+                !deadline.is_passed(core->runtime().steady_now())) {
                 throw Error(Errc::would_deadlock, "acquire", queue->name,
-                            "this fiber or thread holds another lock, and a holder of these may wait for that one; "
-                            "acquire everything by one MultiLock, release the other lock first, or use "
+                            "this fiber or thread has locked another lock, and a holder of these may wait for that "
+                            "one; acquire everything by one MultiLock, unlock the other lock first, or use "
                             "try_acquire_while_holding with a deadline");
             }
+            holders.warn_of_own_hold("acquire", deadline);
             return acquire_blocking(core, maker("acquire"), deadline, stop);
         };
     }
@@ -164,7 +166,7 @@ Grant MultiLock::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant MultiLock::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return internal::to_grant(impl->holders.acquire("acquire", impl->wait(deadline, stop)));
+    return internal::to_grant(impl->holders.acquire(impl->wait(deadline, stop)));
 }
 
 Grant MultiLock::try_acquire_while_holding(Deadline deadline, std::stop_token stop) {
@@ -174,7 +176,7 @@ Grant MultiLock::try_acquire_while_holding(Deadline deadline, std::stop_token st
         throw Error(Errc::bad_option, operation, impl->path(),
                     "the deadline never passes, and nothing else may end this wait; give one that does");
     }
-    return internal::to_grant(impl->holders.acquire("acquire", impl->wait(deadline, stop, true)));
+    return internal::to_grant(impl->holders.acquire(impl->wait(deadline, stop, true)));
 }
 
 void MultiLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {

@@ -29,10 +29,13 @@
 
 #include <utility>
 
+#include "base/paths.hpp"
 #include "core/acquire/acquire_async.hpp"
 #include "core/acquire/downgrade.hpp"
 #include "core/hold/reentrant_lock.hpp"
 #include "core/local/local_share.hpp"
+#include "core/operation/to_result.hpp"
+#include "core/queue/node_name.hpp"
 #include "core/queue/participants.hpp"
 
 namespace zkrecipes {
@@ -61,28 +64,40 @@ public:
           shares(LocalShare::of(core, *shared.queue)) {}
 
     /// Waits in the queue for the exclusive mode.
-    auto wait_exclusive(Deadline deadline, const std::stop_token& stop) const {
-        return [this, deadline, &stop] {
-            constexpr const char* operation = "acquire";
-            if (const auto share = shared.holders.enter_again(operation)) {
-                share->leave();
-                throw_would_deadlock(operation);
-            }
+    auto wait_exclusive(const char* operation, Deadline deadline, const std::stop_token& stop) const {
+        return [this, operation, deadline, &stop] {
+            exclusive.holders.warn_of_own_hold(operation, deadline);
+            shared.holders.warn_of_own_hold(operation, deadline);
             return acquire_blocking(core, local_acquisition(core, local, operation), deadline, stop);
         };
     }
-    /// The same for the shared mode, or downgrades what the caller holds exclusively.
-    auto wait_shared(Deadline deadline, const std::stop_token& stop) const {
-        return [this, deadline, &stop] {
-            constexpr const char* operation = "acquire_shared";
-            if (const Inside writer{exclusive.holders.enter_again(operation)}; writer.share) {
-                return acquire_blocking(core, make_downgrade(core, shared.queue, writer.share, operation), deadline,
-                                        stop);
-            }
+    /// The same for lock(), which refuses to wait for the caller's own lock_shared().
+    auto lock_exclusive(const char* operation, Deadline deadline, const std::stop_token& stop) const {
+        return [this, operation, wait = wait_exclusive(operation, deadline, stop)] {
+            if (shared.holders.locked_by(this_owner(), operation)) throw_would_deadlock(operation);
+            return wait();
+        };
+    }
+    /// Waits in the queue for the shared mode.
+    auto wait_shared(const char* operation, Deadline deadline, const std::stop_token& stop) const {
+        return [this, operation, deadline, &stop] {
+            exclusive.holders.warn_of_own_hold(operation, deadline);
             return acquire_blocking(core, shared_acquisition(core, shared.queue, shares, local, operation), deadline,
                                     stop);
         };
     }
+    /// The same for lock_shared(), which downgrades the caller's own lock().
+    auto lock_shared(const char* operation, Deadline deadline, const std::stop_token& stop) const {
+        return [this, operation, deadline, &stop, wait = wait_shared(operation, deadline, stop)] {
+            const auto writer = exclusive.holders.locked_by(this_owner(), operation);
+            return writer ? acquire_blocking(core, downgrade(writer, operation), deadline, stop) : wait();
+        };
+    }
+    MakeAcquisition downgrade(std::shared_ptr<HoldRef> writer, const char* operation) const {
+        return make_downgrade(core, shared.queue, std::move(writer), operation);
+    }
+    /// The hold of the grant, if it is one that this lock can downgrade.
+    std::shared_ptr<HoldRef> writer_of(const Grant& grant, const char* operation) const;
 
     std::shared_ptr<HoldRef> current_hold() const {
         auto share = exclusive.holders.of_caller();
@@ -103,23 +118,29 @@ public:
     const std::shared_ptr<LocalShare> shares;
 
 private:
-    /// Keeps a hold from being given back meanwhile.
-    struct Inside {
-        explicit Inside(std::shared_ptr<HoldRef> entered) : share(std::move(entered)) {}
-        Inside(const Inside&) = delete;
-        Inside& operator=(const Inside&) = delete;
-        ~Inside() {
-            if (share) share->leave();
-        }
-        const std::shared_ptr<HoldRef> share;
-    };
-
     /// A waiter behind a node of its own waits for ever, and in a fair queue so do all later ones.
     [[noreturn]] void throw_would_deadlock(const char* operation) const {
         throw Error(Errc::would_deadlock, operation, path(),
-                    "this fiber or thread holds the lock in shared mode and would wait for itself; release that first");
+                    "this fiber or thread has locked it in shared mode and would wait for itself; unlock that first");
     }
 };
+
+std::shared_ptr<HoldRef> ReadWriteLockImpl::writer_of(const Grant& grant, const char* operation) const {
+    const auto refuse = [&](const char* why) {
+        throw Error(Errc::bad_option, operation, path(),
+                    std::string(why) + "; pass a grant that this lock gave in exclusive mode, with the same session");
+    };
+    const auto& share = GrantAccess::share(grant);
+    if (!share) refuse("the grant is empty");
+    if (share->core() != core) refuse("the grant belongs to another session");
+    const auto& nodes = share->hold().nodes();
+    const std::string writers[] = {exclusive.queue->spec.base};
+    if (nodes.size() != 1 || parent_path(nodes.front()) != exclusive.queue->spec.directory ||
+        !parse_queue_name(base_name(nodes.front()), writers)) {
+        refuse("the grant is not one of this lock in exclusive mode");
+    }
+    return share;
+}
 
 }  // namespace internal
 
@@ -148,7 +169,7 @@ Grant ReadWriteLock::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant ReadWriteLock::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return internal::to_grant(impl->exclusive.holders.acquire("acquire", impl->wait_exclusive(deadline, stop)));
+    return internal::to_grant(impl->exclusive.holders.acquire(impl->wait_exclusive("acquire", deadline, stop)));
 }
 
 void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
@@ -166,7 +187,7 @@ bool ReadWriteLock::try_lock_for(Timeout timeout, std::stop_token stop) {
 
 bool ReadWriteLock::try_lock_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
-    return impl->exclusive.holders.lock("acquire", impl->wait_exclusive(deadline, stop));
+    return impl->exclusive.holders.lock("acquire", impl->lock_exclusive("acquire", deadline, stop));
 }
 
 void ReadWriteLock::unlock() noexcept {
@@ -181,7 +202,7 @@ Grant ReadWriteLock::try_acquire_shared_for(Timeout timeout, std::stop_token sto
 
 Grant ReadWriteLock::try_acquire_shared_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire_shared");
-    return internal::to_grant(impl->shared.holders.acquire("acquire_shared", impl->wait_shared(deadline, stop)));
+    return internal::to_grant(impl->shared.holders.acquire(impl->wait_shared("acquire_shared", deadline, stop)));
 }
 
 void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop,
@@ -201,11 +222,39 @@ bool ReadWriteLock::try_lock_shared_for(Timeout timeout, std::stop_token stop) {
 
 bool ReadWriteLock::try_lock_shared_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock_shared");
-    return impl->shared.holders.lock("acquire_shared", impl->wait_shared(deadline, stop));
+    return impl->shared.holders.lock("acquire_shared", impl->lock_shared("acquire_shared", deadline, stop));
 }
 
 void ReadWriteLock::unlock_shared() noexcept {
     if (const auto impl = internal::usable_or_null(impl_)) impl->shared.holders.unlock("unlock_shared");
+}
+
+// ---- downgrade ------------------------------------------------------------------------------------------------------
+
+Grant ReadWriteLock::downgrade(const Grant& exclusive, Deadline deadline, std::stop_token stop) {
+    constexpr const char* operation = "downgrade";
+    const auto impl = internal::usable(impl_, operation);
+    auto writer = impl->writer_of(exclusive, operation);
+    const Grant kept = exclusive.again();  // until the answer, whatever another thread does with `exclusive`
+    return internal::to_grant(impl->shared.holders.acquire([&] {
+        return acquire_blocking(impl->core, impl->downgrade(std::move(writer), operation), deadline, std::move(stop));
+    }));
+}
+
+void ReadWriteLock::downgrade_async(const Grant& exclusive, Deadline deadline, std::stop_token stop,
+                                    std::function<void(AcquireResult)> done) {
+    constexpr const char* operation = "downgrade_async";
+    const auto impl = internal::usable(impl_, operation);
+    internal::check_callable(done, operation, impl->path());
+    auto writer = impl->writer_of(exclusive, operation);
+    // Functions must be copyable, and a Grant is not.
+    auto kept = std::make_shared<Grant>(exclusive.again());
+    internal::acquire_async(impl->core, impl->downgrade(std::move(writer), operation), operation, impl->path(),
+                            deadline, std::move(stop),
+                            [kept = std::move(kept), done = std::move(done)](AcquireResult result) mutable {
+                                kept->release();
+                                done(std::move(result));
+                            });
 }
 
 // ---- both -----------------------------------------------------------------------------------------------------------

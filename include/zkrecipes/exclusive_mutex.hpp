@@ -24,18 +24,21 @@ class SessionCore;
 }  // namespace internal
 
 /// A lock on a znode path, with one holder at a time: the same lock as Curator's InterProcessMutex on that path. Fair:
-/// clients get the lock in the order of their requests. Re-entrant: a holder may lock again without waiting.
+/// clients get the lock in the order of their requests.
 ///
-/// The owner of a hold is the Boost fiber that acquired it, or the thread if no fibers run on it. Fibers and threads
-/// may share one object: they exclude each other. Meets the std requirements TimedLockable, so std::unique_lock and
-/// std::lock_guard work.
+/// A Grant belongs to whoever has the object: while it holds the lock, every other acquire waits or finds the lock
+/// busy, also one of the same thread. lock() and its tries are re-entrant: their owner is the Boost fiber that called
+/// them, or the thread if no fibers run on it. The owner may lock again at no cost, and must unlock as often. Fibers
+/// and threads may share one object: they exclude each other. Meets the std requirements TimedLockable, so
+/// std::unique_lock and std::lock_guard work. A coroutine must not be suspended between lock() and unlock(), because
+/// another one on the same thread could enter: use acquire_async.
 ///
 /// A call that waits for the lock also waits for a connection. If the session is lost meanwhile, the call goes on at
 /// the tail of the queue with a new session, within the same deadline.
 ///
 /// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Locks; Curator's node names. Costs without contention: one
-/// round trip with two requests to acquire; one request to release, for which the caller does not wait; none for
-/// re-entry.
+/// round trip with two requests to acquire; one request to release, for which the caller does not wait; none to
+/// lock again.
 class ZKRECIPES_API ExclusiveMutex {
 public:
     /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
@@ -45,9 +48,9 @@ public:
     ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
     ~ExclusiveMutex();  ///< Releases nothing: grants and waiting calls go on.
 
-    /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
-    /// lock_lost (the caller has lost a hold of this lock and has not released it yet), budget_exceeded, and others of
-    /// Errc.
+    /// Blocks until the lock is held. If the caller itself acquired the hold for which it waits, a warning is logged
+    /// once. Throws Error: connection_lost (the retry policy gave up), closed, no_permission, budget_exceeded, and
+    /// others of Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
     /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one read, or
     /// if no server answers. Throws as acquire().
@@ -56,13 +59,14 @@ public:
     /// nothing is left in the queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. The
-    /// grant has no owner, so no fiber or thread can re-enter it. Throws immediately if the call cannot be started:
-    /// closed; bad_option for an empty callback. An exception thrown by the callback is logged.
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. Throws
+    /// immediately if the call cannot be started: closed; bad_option for an empty callback. An exception thrown by the
+    /// callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
-    /// return false where those return an empty grant.
+    /// return false where those return an empty grant. Also throw lock_lost if the caller has not unlocked yet what it
+    /// locked and lost.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -72,11 +76,11 @@ public:
     /// call is logged and ignored.
     void unlock() noexcept;
 
-    /// True if the calling fiber or thread holds the lock, by lock() or by a grant that it acquired, and the hold is
-    /// still guaranteed, as Grant::held() says. False if another fiber or thread holds it.
+    /// True if the calling fiber or thread holds the lock by lock() or its tries, and the hold is still guaranteed, as
+    /// Grant::held() says. Grants do not count.
     bool held_by_caller() const noexcept;
-    FencingToken token() const noexcept;    ///< of the caller's hold; 0: none
-    std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
+    FencingToken token() const noexcept;    ///< of the hold of the caller's lock(); 0: none
+    std::stop_token lost() const noexcept;  ///< of the hold of the caller's lock(); empty: none
 
     /// The holder and the waiters, in the order of the queue. Blocks for two round trips or more. Throws Error
     /// (unreachable: the deadline passed first).
@@ -92,7 +96,7 @@ private:
     explicit ExclusiveMutex(std::shared_ptr<internal::ExclusiveMutexImpl> impl) noexcept;
     static ExclusiveMutex in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
                              const LockOptions& options);
-    ExclusiveMutex same() const;   // another object for the same lock, which shares the holds of fibers and threads
+    ExclusiveMutex same() const;   // another object for the same lock, by which fibers and threads can unlock
     bool unused() const noexcept;  // nobody holds the lock, waits for it, or has another object for it
 
     std::shared_ptr<internal::ExclusiveMutexImpl> impl_;

@@ -40,6 +40,10 @@ ZKRECIPES_API const char* to_string(Missed missed) noexcept;
 
 /// A hold: of a lock, of one or more leases of a semaphore, or of a leadership. Move-only. The destructor releases it.
 ///
+/// The hold belongs to whoever has the object, not to the thread or fiber that acquired it. So a Grant may be moved to
+/// another thread or fiber, and be kept while a coroutine is suspended. No later call enters the hold because the same
+/// thread makes it: another acquire of the lock waits until the Grant is released. See again().
+///
 /// All functions may be called from any thread or fiber. Two of them must not use one object at the same time, except
 /// for `held`, `lost`, `revocation`, `remaining_lease` and `token`.
 ///
@@ -112,6 +116,10 @@ public:
     void set_labels_async(std::map<std::string, std::string> labels, Deadline deadline, std::stop_token stop,
                           std::function<void(Result<bool>)> done) const;
 
+    /// Another grant of the same hold. The hold ends when all of its grants are released. Does not block and sends
+    /// nothing. An empty grant gives an empty one; a lost hold gives a grant that is not held.
+    Grant again() const noexcept;
+
     /// Releases the lock. Does not block and does not fail: while no server answers, the session keeps trying until the
     /// node or the session is gone. With LockOptions::local_handovers or keep_for, the node may stay for the next
     /// holder of this session. Does nothing if the grant is empty.
@@ -119,9 +127,9 @@ public:
 
     /// Releases the lock and blocks until the servers have confirmed it. Returns false if the deadline passes before
     /// (the session then keeps trying), or if the session ends before. Returns true at once if the grant is empty, or
-    /// if other re-entrant grants or joined shared holds still hold the lock. Throws Error only where the library must
-    /// not be used: closed in a child made by fork(); would_deadlock in a retry policy, where it releases the lock all
-    /// the same.
+    /// if other grants of the hold, or joined shared holds, still hold the lock. Throws Error only where the library
+    /// must not be used: closed in a child made by fork(); would_deadlock in a retry policy, where it releases the lock
+    /// all the same.
     bool release_and_wait(Deadline deadline = Deadline::never());
     /// The same without blocking: `done` is called exactly once, on the session's notifier thread; for an empty grant,
     /// at once by the calling thread. A stop ends the wait, as the deadline does. Also throws Error bad_option for an

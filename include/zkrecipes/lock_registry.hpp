@@ -26,11 +26,11 @@ class LockRegistryImpl;
 ///     auto lock = locks.get("orders/42");
 ///     std::lock_guard guard(lock);
 ///
-/// All objects that get() returns for one key are the same lock: a fiber or thread that holds it by one of them can
-/// lock it again by another. From time to time, get() frees the memory of keys that are not held, not waited for and
-/// not used by an object. In ZooKeeper, the directory of a key is a container, which the servers remove when it is no
-/// longer used. Safe for concurrent use. `Lock` is ExclusiveMutex or ReadWriteLock; use only one of them below one
-/// path.
+/// All objects that get() returns for one key are the same lock: a fiber or thread that has locked it by lock() of one
+/// of them can lock it again, or unlock it, by another. From time to time, get() frees the memory of keys that are not
+/// held, not waited for and not used by an object. In ZooKeeper, the directory of a key is a container, which the
+/// servers remove when it is no longer used. Safe for concurrent use. `Lock` is ExclusiveMutex or ReadWriteLock; use
+/// only one of them below one path.
 template <class Lock>
 class ZKRECIPES_API LockRegistryOf {
 public:

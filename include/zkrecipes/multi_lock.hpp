@@ -30,12 +30,12 @@ class MultiLockImpl;
 ///     MultiLock transfer(session, {"/accounts/1", "/accounts/2", {"/rates", MultiLock::As::shared}});
 ///
 /// Each member is an ordinary lock on its path: it excludes clients that use only that path,
-/// and they exclude it. Re-entrant for its owner: the Boost fiber that acquired it, or the thread if no fibers run on
-/// it. Safe for concurrent use. Meets the std requirements TimedLockable.
+/// and they exclude it. A Grant belongs to whoever has the object; lock() is re-entrant, as that of ExclusiveMutex.
+/// Safe for concurrent use. Meets the std requirements TimedLockable.
 ///
-/// If the calling fiber or thread holds another lock of this library, it must not wait for a set: the call throws Error
-/// would_deadlock at once. It may try, or call try_acquire_while_holding. Grants of the _async forms, and leases of a
-/// Semaphore or SemaphoreMutex, have no owner, so this check does not notice them.
+/// If the calling fiber or thread has locked another lock of this library by lock(), it must not wait for a set: the
+/// call throws Error would_deadlock at once. It may try, or call try_acquire_while_holding. Grants and semaphores have
+/// no owner, so this check does not notice them: if the caller waits for a set beside one of these, give it a deadline.
 ///
 /// A call that waits for the set also waits for a connection. If the session is lost meanwhile, the call goes on at the
 /// tail of all queues with a new session, within the same deadline.
@@ -74,27 +74,27 @@ public:
 
     /// Blocks until all locks are held. The grant is lost if any of them is lost. It has one token for all members, and
     /// node() is that of the first member. Throws Error: would_deadlock, connection_lost (the retry policy gave up),
-    /// closed, no_permission, lock_lost (the caller has lost a hold of this set and has not released it yet),
-    /// budget_exceeded, and others of Errc.
+    /// closed, no_permission, budget_exceeded, and others of Errc. Warns as ExclusiveMutex::acquire().
     Grant acquire() { return try_acquire_until(Deadline::never()); }
-    /// One attempt, which is allowed also if the caller holds other locks. Returns an empty grant if another client is
-    /// in the way, which costs one read for each member, or if no server answers. Throws as acquire().
+    /// One attempt, which is allowed also if the caller has locked other locks. Returns an empty grant if another
+    /// client is in the way, which costs one read for each member, or if no server answers. Throws as acquire().
     Grant try_acquire() { return try_acquire_until(Deadline::passed()); }
     /// Blocks until all locks are held. Returns an empty grant if the deadline passes or a stop is requested before;
     /// then nothing is left in any queue. Throws as acquire().
     Grant try_acquire_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_until(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, also if the caller holds other locks. This can deadlock: if the holder of a member waits
-    /// for a lock of the caller, only the deadline ends the wait. Throws bad_option for a deadline that never passes.
+    /// As try_acquire_until, also if the caller has locked other locks. This can deadlock: if the holder of a member
+    /// waits for a lock of the caller, only the deadline ends the wait. Throws bad_option for a deadline that never
+    /// passes.
     Grant try_acquire_while_holding(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. The
-    /// grant has no owner, so no fiber or thread can re-enter it, and it does not matter which locks the caller holds.
-    /// If the call cannot be started, throws immediately: closed; bad_option for an empty callback. An exception thrown
-    /// by the callback is logged.
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. It does
+    /// not matter what the caller has locked. If the call cannot be started, throws immediately: closed; bad_option for
+    /// an empty callback. An exception thrown by the callback is logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the locks. The tries
-    /// return false where those return an empty grant.
+    /// return false where those return an empty grant. Also throw lock_lost if the caller has not unlocked yet what it
+    /// locked and lost.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -104,11 +104,11 @@ public:
     /// call is logged and ignored.
     void unlock() noexcept;
 
-    /// True if the calling fiber or thread holds the set, by lock() of this object or by a grant that it acquired, and
-    /// the hold is still guaranteed, as Grant::held() says.
+    /// True if the calling fiber or thread holds the set by lock() of this object or its tries, and the hold is still
+    /// guaranteed, as Grant::held() says. Grants do not count.
     bool held_by_caller() const noexcept;
-    FencingToken token() const noexcept;    ///< of the caller's hold, one for all members; 0: none
-    std::stop_token lost() const noexcept;  ///< of the caller's hold; empty: none
+    FencingToken token() const noexcept;    ///< of the hold of the caller's lock(), one for all members; 0: none
+    std::stop_token lost() const noexcept;  ///< of the hold of the caller's lock(); empty: none
 
     /// The holders and the waiters of each member, in the order of members(). Blocks for two round trips or more for
     /// each member. Throws Error (unreachable: the deadline of the whole call passed first).

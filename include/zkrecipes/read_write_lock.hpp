@@ -26,14 +26,15 @@ class SessionCore;
 /// A fair lock on a znode path with an exclusive and a shared mode: the same lock as Curator's
 /// InterProcessReadWriteLock on that path.
 ///
-/// Fair: a shared request waits for earlier exclusive requests. The owner of a hold is the Boost fiber that acquired
-/// it, or the thread if no fibers run on it; both modes are re-entrant. Fibers and threads may share one object. Meets
-/// the std requirements SharedTimedLockable and TimedLockable, so std::unique_lock and std::shared_lock work.
+/// Fair: a shared request waits for earlier exclusive requests. A Grant belongs to whoever has the object. lock(),
+/// lock_shared() and their tries are re-entrant, as those of ExclusiveMutex; the same rule for coroutines applies.
+/// Fibers and threads may share one object. Meets the std requirements SharedTimedLockable and TimedLockable, so
+/// std::unique_lock and std::shared_lock work.
 ///
-/// Downgrade: the exclusive holder may acquire the lock in shared mode, without waiting, and then release the exclusive
-/// hold. No exclusive holder comes in between. Upgrade: if a shared holder requests the exclusive mode, it would wait
-/// for itself, so the call throws Error would_deadlock at once, also if it is a try. Grants of the _async forms have no
-/// owner, so neither rule applies to them.
+/// Downgrade: an exclusive holder may take a shared hold as well, without waiting for others, and then release the
+/// exclusive one: by downgrade() for a Grant, by lock_shared() and unlock() after lock(). No exclusive holder comes in
+/// between. Upgrade: there is none. After lock_shared(), lock() and its tries would wait for their own caller, so they
+/// throw Error would_deadlock at once. An acquire beside a shared Grant waits for it.
 ///
 /// An ExclusiveMutex on the same path counts as an exclusive request.
 ///
@@ -42,7 +43,7 @@ class SessionCore;
 ///
 /// Algorithm: Apache ZooKeeper, "Recipes and Solutions", Shared Locks; Curator's node names. Costs without contention:
 /// one round trip with two requests to acquire, and one more with a list if there are other shared holders; one request
-/// to release, for which the caller does not wait; none for re-entry.
+/// to release, for which the caller does not wait; none to lock again.
 class ZKRECIPES_API ReadWriteLock {
 public:
     /// Does not block and sends nothing. Throws Error: bad_path; bad_option if the labels need more than 512 bytes or
@@ -53,9 +54,8 @@ public:
     ~ReadWriteLock();  ///< Releases nothing: grants and waiting calls go on.
 
     // ---- exclusive mode ------------------------------------------------------------------------------------------
-    /// Blocks until the lock is held. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
-    /// lock_lost (the caller has lost a hold of this lock and has not released it yet), would_deadlock (the caller is a
-    /// shared holder), budget_exceeded, and others of Errc.
+    /// Blocks until the lock is held. Warns as ExclusiveMutex::acquire(). Throws Error: connection_lost (the retry
+    /// policy gave up), closed, no_permission, budget_exceeded, and others of Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
     /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one read, or
     /// if no server answers. Throws as acquire().
@@ -70,7 +70,8 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
-    /// return false where those return an empty grant.
+    /// return false where those return an empty grant. Also throw lock_lost (the caller has not unlocked yet what it
+    /// locked and lost) and would_deadlock (the caller has locked it in shared mode).
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -81,28 +82,36 @@ public:
     void unlock() noexcept;
 
     // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way ----------
-    /// Also throws lock_lost if the caller downgrades and its exclusive hold is lost meanwhile.
     Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
     Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }
     Grant try_acquire_shared_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_shared_until(Deadline deadline, std::stop_token stop = {});
     void acquire_shared_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As lock(), its tries and unlock(), in shared mode.
+    /// As lock(), its tries and unlock(), in shared mode. After lock(), they downgrade.
     void lock_shared();
     [[nodiscard]] bool try_lock_shared() { return try_lock_shared_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_shared_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_shared_until(Deadline deadline, std::stop_token stop = {});
     void unlock_shared() noexcept;
 
-    // ---- what the calling fiber or thread holds, by lock() or by a grant that it acquired --------------------------
+    /// Takes a shared hold beside the exclusive hold `exclusive`, which may be released then. Blocks until a server has
+    /// answered, not for other clients. An empty grant: the deadline passed or a stop was requested before. Throws
+    /// Error: bad_option (`exclusive` is no grant of this lock in exclusive mode), lock_lost (it is lost, also
+    /// meanwhile), and as acquire(). `exclusive` stays as it is.
+    Grant downgrade(const Grant& exclusive, Deadline deadline = Deadline::never(), std::stop_token stop = {});
+    /// The same without blocking. Called back as acquire_async; `exclusive` is not used after the call has returned.
+    void downgrade_async(const Grant& exclusive, Deadline deadline, std::stop_token stop,
+                         std::function<void(AcquireResult)> done);
+
+    // ---- what the calling fiber or thread has locked by lock() or lock_shared(); grants do not count ----------------
     bool held_by_caller() const noexcept;         ///< in exclusive mode
     bool shared_held_by_caller() const noexcept;  ///< in shared mode
     /// The token of the caller's hold; of the exclusive one if it has both. 0: it has no hold. A resource must refuse
     /// an exclusive holder whose token is smaller than the largest that it has seen. It must refuse a shared holder
     /// whose token is not larger than those of all exclusive holders that it has seen. FencedRegister does this.
     FencingToken token() const noexcept;
-    std::stop_token lost() const noexcept;  ///< of the caller's hold, the exclusive one if there are both; empty: none
+    std::stop_token lost() const noexcept;  ///< of the caller's hold, the exclusive one if there are both
 
     /// The holders and the waiters with their modes, in the order of the queue. Blocks for two round trips or more.
     /// Throws Error (unreachable: the deadline passed first).
@@ -118,7 +127,7 @@ private:
     explicit ReadWriteLock(std::shared_ptr<internal::ReadWriteLockImpl> impl) noexcept;
     static ReadWriteLock in(const std::shared_ptr<internal::SessionCore>& core, const std::string& path,
                             const LockOptions& options);
-    ReadWriteLock same() const;    // another object for the same lock, which shares the holds of fibers and threads
+    ReadWriteLock same() const;    // another object for the same lock, by which fibers and threads can unlock
     bool unused() const noexcept;  // nobody holds the lock, waits for it, or has another object for it
 
     std::shared_ptr<internal::ReadWriteLockImpl> impl_;

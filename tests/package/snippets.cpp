@@ -171,12 +171,11 @@ void read_write_lock() {
 
 void downgrade(zkrecipes::ReadWriteLock& lock) {
     // [downgrade]
-    lock.lock();
-    rewrite_the_catalogue(lock.token());
-    lock.lock_shared();  // never waits
-    lock.unlock();       // readers come in, writers do not
+    zkrecipes::Grant exclusive = lock.acquire();
+    rewrite_the_catalogue(exclusive.token());
+    const zkrecipes::Grant shared = lock.downgrade(exclusive);  // does not wait for others
+    exclusive.release();                                        // readers come in, writers do not
     publish_the_catalogue();
-    lock.unlock_shared();
     // [/downgrade]
 }
 

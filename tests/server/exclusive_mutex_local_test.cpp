@@ -196,18 +196,13 @@ TEST_F(ExclusiveMutexLocalTest, AKeptLockIsGivenBackWhenItsTimeIsOver) {
     EXPECT_TRUE(await_nodes(0));
 }
 
-/// In a call that is no re-entry of this thread.
-Grant share_of(ReadWriteLock& lock) {
-    return std::async(std::launch::async, [&] { return lock.acquire_shared(); }).get();
-}
-
 TEST_F(ExclusiveMutexLocalTest, SharesJoinAndAWriterElsewhereIsNext) {
     auto s = gated_session(60s);
     ReadWriteLock lock(s, lock_path(), handing_over(3));
-    Grant first = share_of(lock);
+    Grant first = lock.acquire_shared();
     gate().reset_trace();
     {
-        const Grant second = share_of(lock), third = share_of(lock);
+        const Grant second = lock.acquire_shared(), third = lock.acquire_shared();
         EXPECT_EQ(second.token(), first.token());
         EXPECT_EQ(nodes().size(), 1u);
     }
@@ -216,7 +211,7 @@ TEST_F(ExclusiveMutexLocalTest, SharesJoinAndAWriterElsewhereIsNext) {
     std::atomic<bool> written{false};
     theirs.acquire_async(Deadline::never(), {}, [&](AcquireResult result) { written = result.value.held(); });
     ASSERT_TRUE(await_nodes(2));
-    Grant last = share_of(lock);  // joins the last time that it may
+    Grant last = lock.acquire_shared();  // joins the last time that it may
     EXPECT_EQ(last.token(), first.token());
     for (const auto& record : requests()) EXPECT_NE(record.opcode, Opcode::create2);
     std::atomic<bool> read{false};

@@ -127,13 +127,11 @@ TEST_F(MultiLockServerTest, WaitingWhileHoldingSomethingIsRefusedUnlessTheCaller
     EXPECT_TRUE(two.try_acquire_while_holding(kMaxWait).held());
     EXPECT_FALSE(overlapping.try_acquire_while_holding(30ms));  // it would wait for itself, and the deadline ends it
     one.unlock();
-    {
-        const Grant held = single.acquire();
-        refused(one);
-        std::jthread([&] { EXPECT_TRUE(one.try_acquire_until(kMaxWait).held()); });  // somebody else holds nothing
-    }
-    Grant grant = single.acquire();
-    std::jthread([moved = std::move(grant)]() mutable { moved.release(); });  // given back elsewhere: no longer held
+    single.lock();
+    refused(one);
+    std::jthread([&] { EXPECT_TRUE(one.try_acquire_until(kMaxWait).held()); });  // somebody else has locked nothing
+    single.unlock();
+    const Grant beside = single.acquire();  // a grant has no owner
     EXPECT_TRUE(one.try_acquire_until(kMaxWait).held());
     std::atomic<bool> done{false};
     Grant of_nobody;

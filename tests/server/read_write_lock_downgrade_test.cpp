@@ -29,13 +29,11 @@ TEST_F(DowngradeTest, TheNextWriterWaitsForTheShareAndReadersDoNot) {
     ASSERT_TRUE(await_nodes(2));
     Acquiring reader([&] { return ReadWriteLock(two, lock_path()).try_acquire_shared_until(kMaxWait); });
     ASSERT_TRUE(await_nodes(3));
-    Grant share = a.acquire_shared();
+    Grant share = a.downgrade(alone);
     ASSERT_TRUE(share.held());
     EXPECT_THAT(share.node(), HasSubstr("-__READ__"));
     EXPECT_EQ(number_of(share.node()), number_of(alone.node()));
     EXPECT_EQ(observer().exists(share.node())->ephemeral_owner, one.info().session_id);
-    EXPECT_TRUE(a.held_by_caller() && a.shared_held_by_caller());
-    EXPECT_EQ(a.token(), alone.token());
     auto queue = a.participants();
     ASSERT_THAT(queue, SizeIs(4));
     EXPECT_TRUE(queue[0].holder && queue[1].holder && !queue[2].holder && !queue[3].holder);
@@ -44,8 +42,7 @@ TEST_F(DowngradeTest, TheNextWriterWaitsForTheShareAndReadersDoNot) {
     EXPECT_LE(share.token(), queue[2].token);
 
     EXPECT_TRUE(alone.release_and_wait(kMaxWait));
-    EXPECT_FALSE(a.held_by_caller());
-    EXPECT_EQ(error_of([&] { (void)a.acquire(); }).errc(), Errc::would_deadlock);
+    EXPECT_EQ(a.try_acquire().missed(), Missed::busy);
     if (!uses_outside_ensemble()) {
         ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(share.node()) != std::string::npos; }));
     }
@@ -67,10 +64,12 @@ TEST_F(DowngradeTest, LevelsOfBothSidesAreCountedAndGivenBackInAnyOrder) {
     EXPECT_TRUE(lock.try_lock_shared());
     lock.lock_shared();
     lock.lock();
+    EXPECT_TRUE(lock.held_by_caller() && lock.shared_held_by_caller());
     EXPECT_TRUE(await_nodes(2));
     lock.unlock();
     lock.unlock();
     EXPECT_TRUE(await_nodes(1));
+    EXPECT_EQ(error_of([&] { lock.lock(); }).errc(), Errc::would_deadlock);
     EXPECT_TRUE(outside.try_lock_shared());
     outside.unlock_shared();
     lock.unlock_shared();
@@ -97,7 +96,7 @@ TEST_F(DowngradeTest, ItCostsOneRoundTripAndTwoRequests) {
     const Grant alone = lock.acquire();
     gate().delay(testenv::Direction::to_client, kReplyDelay);
     gate().reset_trace();
-    const Grant share = lock.acquire_shared();
+    const Grant share = lock.downgrade(alone);
     const auto trace = gate().trace();
     EXPECT_EQ(testenv::count(trace)[Opcode::multi], 1u);
     EXPECT_EQ(testenv::round_trips(trace, s.info().session_id), 1) << to_string(trace);
@@ -113,7 +112,7 @@ TEST_F(DowngradeTest, AReplyThatIsLostLeavesExactlyOneShare) {
             ReadWriteLock lock(s, lock_path(), options);
             const Grant alone = lock.acquire();
             const auto fault = executed ? gate().cut_after(multi()) : gate().cut_before(multi());
-            Grant share = lock.try_acquire_shared_until(kMaxWait);
+            Grant share = lock.downgrade(alone, kMaxWait);
             EXPECT_TRUE(fault.reached());
             EXPECT_TRUE(share.held());
             EXPECT_THAT(nodes(), SizeIs(2));
@@ -133,11 +132,10 @@ TEST_F(DowngradeTest, WhenThePolicyGivesUpTheShareIsDeletedOnceTheNetworkHeals) 
     ReadWriteLock lock(s, lock_path());
     const Grant alone = lock.acquire();
     const auto fault = gate().cut_after(multi());
-    EXPECT_EQ(error_of([&] { lock.lock_shared(); }).errc(), Errc::connection_lost);
+    EXPECT_EQ(error_of([&] { (void)lock.downgrade(alone); }).errc(), Errc::connection_lost);
     EXPECT_TRUE(fault.reached());
     EXPECT_TRUE(await_nodes(1));
     EXPECT_THAT(nodes().at(0), HasSubstr("__WRIT__"));
-    EXPECT_FALSE(lock.shared_held_by_caller());
 }
 
 TEST_F(DowngradeTest, WhereTheOwnNodeWasDeletedThereIsNoShare) {
@@ -146,9 +144,56 @@ TEST_F(DowngradeTest, WhereTheOwnNodeWasDeletedThereIsNoShare) {
     const Grant alone = lock.acquire();
     ASSERT_TRUE(observer().remove(alone.node()));
     const Grant next = outside.try_acquire_until(kMaxWait);
-    EXPECT_EQ(error_of([&] { lock.lock_shared(); }).errc(), Errc::lock_lost);
+    EXPECT_EQ(error_of([&] { (void)lock.downgrade(alone); }).errc(), Errc::lock_lost);
     EXPECT_THAT(nodes(), SizeIs(1));
     EXPECT_TRUE(next.held());
+}
+
+TEST_F(DowngradeTest, AMovedGrantIsDowngradedByAnotherThreadAndAsynchronously) {
+    auto s = session();
+    ReadWriteLock lock(s, lock_path());
+    Grant alone = lock.acquire();
+    Grant share;
+    std::jthread([&, moved = std::move(alone)]() mutable {
+        share = lock.downgrade(moved);
+        alone = std::move(moved);
+    }).join();
+    EXPECT_TRUE(share.held());
+    Grant second;
+    std::atomic<bool> done{false};
+    lock.downgrade_async(alone, kMaxWait, {}, [&](AcquireResult result) {
+        second = std::move(result.value);
+        done = true;
+    });
+    ASSERT_TRUE(await([&] { return done.load(); }));
+    EXPECT_TRUE(second.held());
+    EXPECT_TRUE(await_nodes(3));
+    alone.release();
+    share.release();
+    EXPECT_TRUE(await_nodes(1));
+    EXPECT_FALSE(lock.try_acquire());
+    second.release();
+    EXPECT_TRUE(await_nodes(0));
+}
+
+TEST_F(DowngradeTest, OnlyAnExclusiveGrantOfThisLockIsDowngraded) {
+    auto s = session(), other = session();
+    ReadWriteLock lock(s, lock_path()), elsewhere(s, path("elsewhere")), of_other(other, path("of other"));
+    ExclusiveMutex mutex(s, path("mutex"));
+    const auto refused = [&](const Grant& grant, const char* why) {
+        const Error error = error_of([&] { (void)lock.downgrade(grant); });
+        EXPECT_EQ(error.errc(), Errc::bad_option);
+        EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr(why), HasSubstr(lock_path())));
+        EXPECT_EQ(error_of([&] { lock.downgrade_async(grant, kMaxWait, {}, [](AcquireResult) {}); }).errc(),
+                  Errc::bad_option);
+    };
+    refused({}, "empty");
+    refused(elsewhere.acquire(), "not one of this lock");
+    refused(of_other.acquire(), "another session");
+    refused(mutex.acquire(), "not one of this lock");
+    refused(lock.acquire_shared(), "not one of this lock");
+    EXPECT_EQ(error_of([&] { lock.downgrade_async(elsewhere.acquire(), kMaxWait, {}, nullptr); }).errc(),
+              Errc::bad_option);
 }
 
 }  // namespace

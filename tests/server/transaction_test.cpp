@@ -75,7 +75,7 @@ TEST_F(TransactionTest, AMutexAndBothSidesOfAReadWriteLockGuard) {
 
     ReadWriteLock rw(s, path("rw"));
     Grant alone = rw.acquire();
-    const Grant downgraded = rw.acquire_shared();
+    const Grant downgraded = rw.downgrade(alone);
     ASSERT_NE(downgraded.node(), alone.node());
     ZKRECIPES_EXPECT_GUARDED(alone, alone.node());
     alone.release();

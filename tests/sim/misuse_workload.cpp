@@ -1,6 +1,7 @@
 #include "sim/misuse_workload.hpp"
 
 #include <functional>
+#include <mutex>
 #include <stop_token>
 #include <utility>
 
@@ -90,24 +91,34 @@ void MisuseWorkload::hold_and_misuse(Worker& worker) {
     Grant grant = take(worker, ways(mutex));
     if (!grant) return;
     hold(worker, std::move(grant), {Claim::alone(kMutex)}, [&](const Grant& held) {
-        worker.rng.one_in(2) ? unlock_the_grant(worker, mutex, held) : wait_for_more(worker);
+        worker.rng.one_in(2) ? unlock_the_grant(worker, mutex, held) : wait_beside_a_grant(worker);
     });
 }
 
-/// unlock() gives back what lock() took, and nothing else.
+/// unlock() undoes lock(), and nothing else.
 void MisuseWorkload::unlock_the_grant(Worker& worker, ExclusiveMutex& mutex, const Grant& grant) {
+    const bool held = grant.held();
+    if (mutex.token() != 0) judge_.violation("owner", worker.name + ": has locked what it has a grant of");
     if (kUnlocksAnyway) mutex.unlock();
-    if (mutex.token() != grant.token())
+    if (held && quiet() && !grant.held()) {
         judge_.violation("owner", worker.name + ": unlock() took away what a grant holds");
+    }
 }
 
-/// Those who are in the way may be waiting for what this one holds.
+/// A grant has no owner, so only the deadline ends this wait if it is a deadlock.
+void MisuseWorkload::wait_beside_a_grant(Worker& worker) {
+    MultiLock more(worker.process.session(), {{kPaths[kReadWrite], MultiLock::As::exclusive}});
+    const Call call(judge_, worker, "try_acquire_until() of a set beside a grant");
+    (void)more.try_acquire_until(worker.process.deadline_in(worker.rng.between(1, 2 * kSecond)));
+}
+
+/// Those who are in the way may be waiting for what this one has locked.
 void MisuseWorkload::wait_for_more(Worker& worker) {
     MultiLock more(worker.process.session(), {{kPaths[kReadWrite], MultiLock::As::exclusive}});
     try {
-        const Call call(judge_, worker, "acquire() of a set while holding");
+        const Call call(judge_, worker, "acquire() of a set after lock()");
         const Grant impossible = more.acquire();
-        judge_.violation("deadlock", worker.name + ": waited for a set while it held something");
+        judge_.violation("deadlock", worker.name + ": waited for a set while it had locked something");
     } catch (const Error& error) {
         if (error.errc() != Errc::would_deadlock) throw;
     }
@@ -123,6 +134,7 @@ void MisuseWorkload::lock_and_unlock(Worker& worker) {
     }
     if (!locked) return;
     const FencingToken token = mutex.token();
+    if (worker.rng.one_in(2)) wait_for_more(worker);
     world_.sleep(&worker.process.actor(), hold_time(worker.rng));
     if (mutex.token() != token)
         judge_.violation("owner", worker.name + ": somebody else has unlocked what it has locked");
@@ -139,17 +151,28 @@ void MisuseWorkload::unlock_anyway(Worker& worker) {
 
 void MisuseWorkload::enter_what_was_lost(Worker& worker) {
     ExclusiveMutex& mutex = some_mutex(worker);
-    Grant grant = take(worker, ways(mutex));
-    if (!grant) return;
-    const Ended ended{judge_, judge_.granted(Claim::alone(kMutex), worker.process, grant)};
-    ensemble_.remove(grant.node());
+    {
+        const Call call(judge_, worker, "try_lock_for, to lose it");
+        if (!mutex.try_lock_for(Nanoseconds(worker.rng.between(0, 3 * kSecond)))) return;
+    }
+    const std::unique_lock<ExclusiveMutex> unlocks(mutex, std::adopt_lock);
+    const FencingToken token = mutex.token();
+    if (const Node* const directory = ensemble_.committed().find(kPaths[kMutex])) {
+        const auto children = directory->children;
+        for (const std::string& child : children) {
+            const std::string path = kPaths[kMutex] + std::string("/") + child;
+            const Node* const node = ensemble_.committed().find(path);
+            if (node != nullptr && node->czxid == token) ensemble_.remove(path);
+        }
+    }
     const SimTime until = world_.now() + 2 * plan_.timeout_ms * kMilli;
-    while (judge_.act(ended.ticket) && world_.now() < until) world_.sleep(&worker.process.actor(), 50 * kMilli);
-    if (grant.held()) return;  // the deletion got lost
+    while (mutex.held_by_caller() && world_.now() < until) world_.sleep(&worker.process.actor(), 50 * kMilli);
+    if (mutex.held_by_caller()) return;  // the deletion got lost
     try {
-        const Call call(judge_, worker, "acquire() again after the loss");
-        const Grant again = mutex.acquire();
-        judge_.violation("re-entry", worker.name + ": entered a hold that is lost");
+        const Call call(judge_, worker, "lock() again after the loss");
+        mutex.lock();
+        judge_.violation("re-entry", worker.name + ": locked again what was lost");
+        mutex.unlock();
     } catch (const Error& error) {
         if (error.errc() != Errc::lock_lost) throw;
     }
@@ -188,7 +211,7 @@ void MisuseWorkload::share_what_was_lost(Worker& worker) {
         const std::stop_callback listens(alone.lost(), [&] { told = world_.now(); });
         if (plan_.has(Fault::silent_all)) lose_connections_for(worker, worker.rng.between(timeout / 2, timeout));
         const Call call(judge_, worker, "downgrade");
-        share = lock.try_acquire_shared_until(worker.process.deadline_in(3 * timeout));
+        share = lock.downgrade(alone, worker.process.deadline_in(3 * timeout));
         const bool stopped = plan_.has(Fault::pause) || plan_.has(Fault::pause_in_code);
         // What was on its way to this fiber when the loss was told.
         if (share && !stopped && told != kForever && world_.now() - told > 50 * kMilli) {

@@ -49,6 +49,7 @@ private:
     void ask_who_holds(Worker& worker);
     void hold_and_misuse(Worker& worker);
     void unlock_the_grant(Worker& worker, ExclusiveMutex& mutex, const Grant& grant);
+    void wait_beside_a_grant(Worker& worker);
     void wait_for_more(Worker& worker);
     void lock_and_unlock(Worker& worker);
     void unlock_anyway(Worker& worker);

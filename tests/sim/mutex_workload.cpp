@@ -54,7 +54,8 @@ void MutexWorkload::one_round(Worker& worker) {
         case 1: return lock_and_unlock(worker, mutex);
         default:
             if (Grant grant = take(worker, ways)) {
-                hold(worker, std::move(grant), {claim}, [&](const Grant& outer) { reenter(worker, mutex, outer); });
+                hold(worker, std::move(grant), {claim},
+                     [&](const Grant& outer) { ask_beside_a_grant(worker, mutex, outer); });
             }
     }
 }
@@ -80,21 +81,37 @@ void MutexWorkload::lock_and_unlock(Worker& worker, ExclusiveMutex& mutex) {
         locked = mutex.try_lock_for(Nanoseconds(worker.rng.between(0, 3 * kSecond)));
     }
     if (!locked) return;
-    if (mutex.token() == 0) judge_.violation("owner", worker.name + ": locked, but the caller has no hold");
+    const FencingToken token = mutex.token();
+    if (token == 0) judge_.violation("owner", worker.name + ": locked, but the caller has no hold");
+    if (worker.rng.one_in(2)) lock_again(worker, mutex);
     world_.sleep(&worker.process.actor(), hold_time(worker.rng));
+    if (mutex.token() != token) judge_.violation("re-entry", worker.name + ": has another hold than it locked");
     mutex.unlock();
     if (mutex.token() != 0) judge_.violation("owner", worker.name + ": unlocked, but the caller still has a hold");
 }
 
-void MutexWorkload::reenter(Worker& worker, ExclusiveMutex& mutex, const Grant& outer) {
-    Grant inner;
-    {
-        const Call call(judge_, worker, "re-entry");
-        inner = mutex.acquire();
+/// lock() is re-entrant, unless the hold was lost.
+void MutexWorkload::lock_again(Worker& worker, ExclusiveMutex& mutex) {
+    try {
+        const Call call(judge_, worker, "try_lock() of what it has locked");
+        if (!mutex.try_lock()) return judge_.violation("re-entry", worker.name + ": cannot lock what it has locked");
+        mutex.unlock();
+    } catch (const Error& error) {
+        if (error.errc() != Errc::lock_lost || mutex.held_by_caller()) {
+            judge_.violation("re-entry", worker.name + ": " + error.what());
+        }
     }
-    if (inner.token() != outer.token() || inner.node() != outer.node()) {
-        judge_.violation("re-entry", worker.name + ": another hold than the one it has");
+}
+
+/// A grant belongs to whoever has the object: no call enters its hold because the same fiber makes it.
+void MutexWorkload::ask_beside_a_grant(Worker& worker, ExclusiveMutex& mutex, const Grant& outer) {
+    const Grant again = outer.again();
+    if (again.token() != outer.token() || again.node() != outer.node()) {
+        judge_.violation("re-entry", worker.name + ": again() is another hold");
     }
+    const Call call(judge_, worker, "try_acquire() beside a grant");
+    const Grant other = mutex.try_acquire();
+    if (other.held() && outer.held()) judge_.violation("re-entry", worker.name + ": entered the hold of its grant");
 }
 
 }  // namespace zkrecipes::sim

@@ -23,7 +23,8 @@ private:
     void drop_locks() noexcept override;
     void look_on(Worker& worker, ExclusiveMutex& mutex);
     void lock_and_unlock(Worker& worker, ExclusiveMutex& mutex);
-    void reenter(Worker& worker, ExclusiveMutex& mutex, const Grant& outer);
+    void lock_again(Worker& worker, ExclusiveMutex& mutex);
+    void ask_beside_a_grant(Worker& worker, ExclusiveMutex& mutex, const Grant& outer);
 
     std::vector<Mutexes> own_;     // by worker
     std::vector<Mutexes> shared_;  // by process

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <shared_mutex>
 #include <tuple>
 #include <utility>
 
@@ -301,17 +302,28 @@ void RecipesWorkload::use_read_write(Worker& worker, int place) {
                                 lock.acquire_shared_async(deadline, {}, std::move(done));
                             }};
             return take_and_hold(worker, ways, {Claim::shared(place)},
-                                 [&](const Grant&) { ask_for_more(worker, lock); });
+                                 [&](const Grant& share) { ask_for_more(worker, lock, share); });
         }
     }
 }
 
-/// Whoever shares and asks for all would wait for itself.
-void RecipesWorkload::ask_for_more(Worker& worker, ReadWriteLock& lock) {
+/// After lock_shared(), lock() would wait for itself. A grant has no owner: a try beside it finds the lock busy.
+void RecipesWorkload::ask_for_more(Worker& worker, ReadWriteLock& lock, const Grant& share) {
+    {
+        const Call call(judge_, worker, "try_acquire() beside a share");
+        const Grant other = lock.try_acquire();
+        if (other.held() && share.held()) judge_.violation("deadlock", worker.name + ": a share became the whole");
+    }
+    {
+        const Call call(judge_, worker, "try_lock_shared()");
+        if (!lock.try_lock_shared()) return;
+    }
+    const std::shared_lock<ReadWriteLock> unlocks(lock, std::adopt_lock);
     try {
-        const Call call(judge_, worker, "acquire() with a share");
-        const Grant impossible = lock.acquire();
-        judge_.violation("deadlock", worker.name + ": a share became the whole");
+        const Call call(judge_, worker, "lock() after lock_shared()");
+        lock.lock();
+        judge_.violation("deadlock", worker.name + ": locked the whole beside its own share");
+        lock.unlock();
     } catch (const Error& error) {
         if (error.errc() != Errc::would_deadlock) throw;
     }
@@ -333,7 +345,7 @@ void RecipesWorkload::alone_then_shared(Worker& worker, int place) {
         if (!judge_.act(ended.ticket)) return;
         world_.sleep(&worker.process.actor(), worker.rng.between(0, 500 * kMilli));
         const Call call(judge_, worker, "downgrade");
-        share = lock.try_acquire_shared_until(worker.process.deadline_in(worker.rng.between(0, 5 * kSecond)));
+        share = lock.downgrade(alone, worker.process.deadline_in(worker.rng.between(0, 5 * kSecond)));
         judge_.act(ended.ticket);
     }
     alone.release();

@@ -65,7 +65,7 @@ private:
     void use_several(Worker& worker);
     void alone_then_shared(Worker& worker, int place);
     void look_at(Worker& worker, int place);
-    void ask_for_more(Worker& worker, ReadWriteLock& lock);
+    void ask_for_more(Worker& worker, ReadWriteLock& lock, const Grant& share);
     /// In one of the ways, then holds.
     void take_and_hold(Worker& worker, const Ways& ways, const std::vector<Claim>& claims,
                        const std::function<void(const Grant&)>& meanwhile = {});

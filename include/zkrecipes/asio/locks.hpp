@@ -44,6 +44,13 @@ auto async_acquire_shared(ReadWriteLock& lock, Deadline deadline, Token&& token)
         token, [&lock, deadline](auto... last) { lock.acquire_shared_async(deadline, last...); });
 }
 
+/// Grant. `exclusive` must live until the operation is initiated.
+template <class Token>
+auto async_downgrade(ReadWriteLock& lock, const Grant& exclusive, Deadline deadline, Token&& token) {
+    return asio_calls::initiate<Grant, Token>(
+        token, [&lock, &exclusive, deadline](auto... last) { lock.downgrade_async(exclusive, deadline, last...); });
+}
+
 /// Grant.
 template <class Token>
 auto async_campaign(LeaderElection& election, Deadline deadline, Token&& token) {

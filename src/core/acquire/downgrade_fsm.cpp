@@ -31,7 +31,7 @@ void DowngradeFsm::on_session_lost() {
 }
 
 void DowngradeFsm::fail_lost(const char* why) {
-    fail(Errc::lock_lost, std::string("the exclusive hold of this fiber or thread is not guaranteed any more: ") + why);
+    fail(Errc::lock_lost, std::string("the exclusive hold is not guaranteed any more: ") + why);
 }
 
 void DowngradeFsm::clean_up() {

@@ -34,6 +34,11 @@ Grant& Grant::operator=(Grant&& other) noexcept {
 }
 Grant::~Grant() { release(); }
 
+Grant Grant::again() const noexcept {
+    if (share_) share_->enter();
+    return Grant(share_);
+}
+
 bool Grant::held() const noexcept { return is_held(share_); }
 std::stop_token Grant::lost() const noexcept { return lost_of(share_); }
 std::stop_token Grant::revocation() const { return share_ ? share_->revocation() : std::stop_token(); }

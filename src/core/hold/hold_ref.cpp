@@ -26,19 +26,9 @@ void HoldRef::throw_if_inherited(const char* operation) const {
     if (core_->inherited()) core_->throw_if_inherited(operation, core_->user_path(hold_->node()));
 }
 
-bool HoldRef::enter() noexcept {
-    int inside = inside_.load(std::memory_order_relaxed);
-    while (inside > 0) {
-        if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_relaxed)) return true;
-    }
-    return false;
-}
-
 bool HoldRef::last_one_left() noexcept {
     // acq_rel: what any of them did while inside happens before the hold ends.
-    if (inside_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-    if (auto action = std::exchange(on_end_, nullptr)) action();
-    return true;
+    return inside_.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
 void HoldRef::end_hold_inside() {

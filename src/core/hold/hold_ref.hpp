@@ -39,8 +39,8 @@ public:
     virtual bool was_last(const Hold&) { return true; }
 };
 
-/// One hold, shared by all who entered it: the grants of re-entrant calls, and lock() without a grant. The last one to
-/// leave gives it back. Usable from any thread. Under a session lock (a retry policy) leave() takes effect soon
+/// One hold, shared by all who entered it: the grants that Grant::again() made, or lock() without a grant. The last one
+/// to leave gives it back. Usable from any thread. Under a session lock (a retry policy) leave() takes effect soon
 /// afterwards.
 ///
 /// A share that is destroyed while entered is not given back: that is a mutex object that was destroyed while held.
@@ -59,15 +59,16 @@ public:
     std::int64_t token() const noexcept { return token_; }
     std::uint32_t handovers() const noexcept { return handovers_; }
 
-    /// What the nodes say of their owner. Null: his id alone. As on_end.
+    /// What the nodes say of their owner. Null: his id alone. To be set as before_delete.
     void describe(std::shared_ptr<const LockOptions> options) { options_ = std::move(options); }
     const std::shared_ptr<const LockOptions>& options() const noexcept { return options_; }
 
     /// Asks the session to watch for it, the first time.
     std::stop_token revocation();
 
-    /// False: it has been given back already.
-    bool enter() noexcept;
+    /// Once more. Only by somebody inside.
+    void enter() noexcept { inside_.fetch_add(1, std::memory_order_relaxed); }
+    bool entered() const noexcept { return inside_.load(std::memory_order_relaxed) > 0; }
     void leave() noexcept;
     /// leave(), and block until the servers have confirmed that the node is gone. At once when others are still inside.
     bool leave_and_wait(Deadline deadline);
@@ -79,12 +80,10 @@ public:
     /// then: it is for an owner who has given back.
     void limit_to(std::chrono::milliseconds max_hold);
 
-    /// Runs once, when the last one leaves, before the hold is given back. To be set before anybody else knows the
-    /// share.
-    void on_end(std::function<void()> action) { on_end_ = std::move(action); }
-    /// Runs once under the session lock, right before the node is deleted, whatever the reason. As on_end.
+    /// Runs once under the session lock, right before the node is deleted, whatever the reason. To be set before
+    /// anybody else knows the share.
     void before_delete(std::function<void(SessionCore&)> action) { before_delete_ = std::move(action); }
-    /// As on_end.
+    /// To be set as before_delete.
     void set_heir(std::shared_ptr<HoldHeir> heir) { heir_ = std::move(heir); }
     /// *lock held*: what the heir's share of the same node starts with: its room in the budget and its
     /// farewell.
@@ -118,7 +117,6 @@ private:
     NodeIs node_ = NodeIs::own;
     TimerId limit_ = 0;
     std::shared_ptr<const LockOptions> options_;
-    std::function<void()> on_end_;
     std::function<void(SessionCore&)> before_delete_;
     std::shared_ptr<HoldHeir> heir_;
 };

@@ -7,8 +7,8 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// How many holds each agent has, in the whole process.
-class HoldCounts {
+/// How many locks each agent has locked, in the whole process.
+class LockedCounts {
 public:
     void add(OwnerId agent) {
         const std::lock_guard lock(mutex_);
@@ -29,58 +29,45 @@ private:
     boost::unordered_flat_map<OwnerId, int> counts_;
 };
 
-HoldCounts& hold_counts() {
-    static constinit PerProcess<HoldCounts> counts;
+LockedCounts& locked_counts() {
+    static constinit PerProcess<LockedCounts> counts;
     return counts.get();
 }
 
 }  // namespace
 
-bool holds_anything(OwnerId agent) { return hold_counts().any(agent); }
+bool has_locked_anything(OwnerId agent) { return locked_counts().any(agent); }
 
-OwnerTable::Entered OwnerTable::enter(OwnerId agent, std::shared_ptr<HoldRef>& share) {
-    share = of(agent);
-    // The last grant may be leaving on another thread at this moment; then the agent holds nothing any more.
-    if (!share || !share->enter()) return Entered::fresh;
-    if (share->hold().held()) return Entered::again;
-    share->leave();
-    return Entered::lost;
+void OwnerTable::add(OwnerId agent, std::shared_ptr<HoldRef> share) {
+    {
+        const std::lock_guard lock(mutex_);
+        entries_.try_emplace(agent, Entry{std::move(share)});
+    }
+    try {
+        locked_counts().add(agent);
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        entries_.erase(agent);
+        throw;
+    }
 }
 
-void OwnerTable::add(OwnerId agent, const std::shared_ptr<HoldRef>& share) {
-    hold_counts().add(agent);
-    share->on_end([weak = weak_from_this(), agent, share = share.get()] {
-        hold_counts().remove(agent);
-        if (const auto self = weak.lock()) self->forget(agent, share);
-    });
+void OwnerTable::lock_again(OwnerId agent) {
     const std::lock_guard lock(mutex_);
-    entries_[agent] = {share, 0};
+    ++entries_.at(agent).locked;
 }
 
-void OwnerTable::forget(OwnerId agent, const HoldRef* share) {
-    std::shared_ptr<HoldRef> dropped;  // outlives the mutex
-    const std::lock_guard lock(mutex_);
-    const auto entry = entries_.find(agent);
-    if (entry == entries_.end() || entry->second.share.get() != share) return;  // it holds the next one already
-    dropped = std::move(entry->second.share);
-    entries_.erase(entry);
-}
-
-void OwnerTable::lock(OwnerId agent) {
-    const std::lock_guard lock(mutex_);
-    ++entries_[agent].locked;
-}
-
-bool OwnerTable::leave_locked(OwnerId agent) {
+bool OwnerTable::unlock(OwnerId agent) {
     std::shared_ptr<HoldRef> share;
     {
         const std::lock_guard lock(mutex_);
         const auto entry = entries_.find(agent);
-        const bool locked = entry != entries_.end() && entry->second.locked > 0;
-        if (!locked) return false;
-        --entry->second.locked;
-        share = entry->second.share;
+        if (entry == entries_.end()) return false;
+        if (--entry->second.locked > 0) return true;
+        share = std::move(entry->second.share);
+        entries_.erase(entry);
     }
+    locked_counts().remove(agent);
     share->leave();
     return true;
 }

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cassert>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+
+#include <zkrecipes/deadline.hpp>
 
 #include "core/hold/hold_ref.hpp"
 #include "core/hold/owner_id.hpp"
@@ -12,51 +16,69 @@
 
 namespace zkrecipes::internal {
 
-/// What a lock object knows of the fibers and threads that hold it: acquiring it again costs nothing, and unlock() ends
-/// one lock() of the same fiber or thread.
+/// Who holds by one lock object. lock() is re-entrant: the fiber or thread that called it locks again at no cost, and
+/// unlock() undoes one lock() of the same fiber or thread. A Grant belongs to whoever has the object, so no call enters
+/// the hold of a Grant.
 class ReentrantLock {
 public:
     /// `name`: of the lock, in messages.
     ReentrantLock(std::shared_ptr<SessionCore> core, std::string name)
         : core_(std::move(core)), name_(std::move(name)) {}
 
-    /// Enters the hold that the caller has already. Null: the caller has none. Throws Error lock_lost if it was lost.
-    std::shared_ptr<HoldRef> enter_again(const char* operation) const;
-    /// The same, or else calls `wait`, which answers what it has Acquired.
+    /// For a Grant: calls `wait`, which answers what it has Acquired.
     template <class Wait>
-    Acquired acquire(const char* operation, const Wait& wait) const {
-        if (auto share = enter_again(operation)) return {std::move(share)};
+    Acquired acquire(const Wait& wait) const {
         Acquired acquired = wait();
-        if (!acquired) return acquired;
+        if (acquired) granted(acquired.share);
+        return acquired;
+    }
+    /// For lock(): locks again what the caller has locked, or else calls `wait`. False: timed out or stopped. Throws
+    /// Error lock_lost if the caller has not unlocked yet what was lost.
+    template <class Wait>
+    bool lock(const char* operation, const Wait& wait) const {
+        const OwnerId caller = this_owner();
+        if (locked_by(caller, operation)) {
+            owners_.lock_again(caller);
+            return true;
+        }
+        Acquired acquired = wait();
+        if (!acquired) return false;
         try {
-            owners_->add(this_owner(), acquired.share);
+            owners_.add(caller, acquired.share);
         } catch (...) {
             acquired.share->leave();  // nobody else knows of it
             throw;
         }
-        return acquired;
-    }
-    /// acquire(), to be given back by unlock(). False: timed out or stopped.
-    template <class Wait>
-    bool lock(const char* operation, const Wait& wait) const {
-        if (!acquire(operation, wait)) return false;
-        owners_->lock(this_owner());
         return true;
     }
     /// If the caller has locked nothing: logged, and an assertion in debug builds.
     void unlock(const char* operation) const noexcept;
 
-    /// Null: the caller holds nothing.
-    std::shared_ptr<HoldRef> of_caller() const { return owners_->of(this_owner()); }
-    bool unused() const noexcept { return owners_->empty(); }
+    /// What the caller has locked. Null: nothing.
+    std::shared_ptr<HoldRef> of_caller() const { return owners_.of(this_owner()); }
+    /// The same, for a call that must not wait for it or continues it. Throws Error lock_lost if it was lost.
+    std::shared_ptr<HoldRef> locked_by(OwnerId caller, const char* operation) const;
+    /// For a call that waits until these holds have ended: if the caller itself acquired one of them, and so may wait
+    /// for itself, a warning says so. Once for each lock object.
+    void warn_of_own_hold(const char* operation, Deadline deadline) const;
+
+    bool unused() const noexcept;
 
 private:
+    void granted(const std::shared_ptr<HoldRef>& share) const;
+    bool caller_holds() const;
+
     const std::shared_ptr<SessionCore> core_;
     const std::string name_;
-    const std::shared_ptr<OwnerTable> owners_ = std::make_shared<OwnerTable>();
+    mutable OwnerTable owners_;
+    // The last grant, for the warning alone.
+    mutable std::mutex mutex_;
+    mutable std::weak_ptr<HoldRef> granted_;
+    mutable OwnerId granted_to_ = 0;
+    mutable std::atomic<bool> warned_{false};
 };
 
-/// What a lock object holds for the caller. Null: nothing, also in a forked child and after a move.
+/// What the caller has locked by a lock object. Null: nothing, also in a forked child and after a move.
 template <class Impl>
 std::shared_ptr<HoldRef> current_hold(const std::shared_ptr<Impl>& impl) noexcept {
     const auto usable = usable_or_null(impl);

@@ -101,7 +101,7 @@ TEST_F(AsyncFormsTest, ReleaseAndWaitForTheServers) {
     Grant again;
     EXPECT_EQ(served([&] {
                   grant = mutex.acquire();
-                  again = mutex.acquire();
+                  again = grant.again();
               }),
               "ok");
     Told inner;

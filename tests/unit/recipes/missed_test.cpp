@@ -235,8 +235,9 @@ TEST_F(GrantTest, ADowngradeWithoutAnAnswerIsUnreachable) {
     served([&] {
         const Grant writer = lock.acquire();
         client().disconnect();
-        const Grant reader = lock.try_acquire_shared();
+        const Grant reader = lock.downgrade(writer, Deadline::passed());
         EXPECT_EQ(reader.missed(), Missed::unreachable);
+        EXPECT_TRUE(writer.held());
         client().connect(owner);
     });
     serve();

@@ -230,15 +230,31 @@ TEST_F(MultiLockUnitTest, WaitingWhileHoldingASetIsRefusedWithoutARequest) {
     connect();
     MultiLock one(*session, {{"/a"}}), two(*session, {{"/b"}});
     runtime->while_running([&] {
-        Grant held;
         boost::fibers::fiber servers([&] { grant_all(1, 33); });
-        held = one.acquire();
+        one.lock();
         servers.join();
         const auto requests = client().sent.size();
         const auto refusal =
             error_of([&] { (void)two.try_acquire_until(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
         EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
         EXPECT_EQ(client().sent.size(), requests);
+        one.unlock();
+    });
+}
+
+TEST_F(MultiLockUnitTest, AGrantHasNoOwnerSoWaitingBesideItIsTheCallersDecision) {
+    connect();
+    MultiLock one(*session, {{"/a"}}), two(*session, {{"/b"}});
+    runtime->while_running([&] {
+        boost::fibers::fiber servers([&] {
+            grant_all(1, 33);
+            grant_all(1, 34);
+        });
+        const Grant held = one.acquire();
+        const Grant more = two.acquire();
+        servers.join();
+        EXPECT_TRUE(held.held());
+        EXPECT_TRUE(more.held());
     });
 }
 

@@ -159,13 +159,14 @@ TEST_F(ReadWriteLockUnitTest, WhoeverHoldsAShareAndWantsItAloneIsRefusedWithoutA
             answer_create(me, 20);
             answer_parent(1, 20);
         });
-        const Grant share = lock.acquire_shared();
+        lock.lock_shared();
         servers.join();
         const auto requests = client().sent.size();
         const auto refusal =
-            error_of([&] { (void)lock.try_acquire_until(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
+            error_of([&] { (void)lock.try_lock_until(Deadline(runtime->steady_now() + std::chrono::seconds(1))); });
         EXPECT_EQ(refusal.errc(), Errc::would_deadlock);
         EXPECT_EQ(client().sent.size(), requests);
+        lock.unlock_shared();
     });
 }
 

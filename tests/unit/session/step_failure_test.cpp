@@ -332,7 +332,7 @@ TEST_F(StepFailureTest, AnAsynchronousAcquireIsToldOnce) {
     EXPECT_GT(refused, 3);
 }
 
-TEST_F(StepFailureTest, AGrantThatItsOwnerCannotNoteIsGivenBack) {
+TEST_F(StepFailureTest, AHoldThatItsOwnerCannotNoteIsGivenBack) {
     for (int n = 0; n < 100; ++n) {
         SCOPED_TRACE("allocation " + std::to_string(n));
         connect();
@@ -343,14 +343,14 @@ TEST_F(StepFailureTest, AGrantThatItsOwnerCannotNoteIsGivenBack) {
             {
                 const NoMoreMemory memory(n);
                 try {
-                    lock.acquire("acquire", [&] { return Acquired{share}; });
+                    lock.lock("lock", [&] { return Acquired{share}; });
                 } catch (const std::bad_alloc&) {
                 }
                 in_time = !NoMoreMemory::struck();
             }
             EXPECT_EQ(share->hold().held(), in_time);
             told = "returned";
-            if (in_time) share->leave();
+            if (in_time) lock.unlock("unlock");
         }
         finish();
         if (in_time || HasFailure()) break;
