@@ -290,7 +290,7 @@ TEST_P(OwnerServerTest, FibersThatMoveBetweenThreadsExclude) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachLock, OwnerServerTest, ::testing::ValuesIn(kKinds),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace zkrecipes::test

@@ -44,7 +44,7 @@ TEST_F(SequencerServerTest, ExactlyThisHoldStandsUntilItIsOver) {
     MultiLock set(s, {{path("a")}, {path("b"), MultiLock::As::shared}});
     expect_checked(set.acquire(), HoldMode::exclusive, 2);
     ReadWriteLock rw(s, path("rw"));
-    Grant alone = rw.acquire(), shared = rw.acquire_shared();
+    Grant alone = rw.acquire(), shared = rw.downgrade(alone);
     EXPECT_EQ(handed_over(shared).mode(), HoldMode::shared);
     EXPECT_TRUE(still_held(server, handed_over(shared), kMaxWait));
     alone.release();

@@ -142,7 +142,7 @@ TEST_F(OwnerTest, AWaitForAHoldOfItsOwnIsSaidOnce) {
     with_each_lock(*session, [this](auto lock) {
         const int before = warnings();
         EXPECT_EQ(served([&] {
-                      auto same = lock();
+                      auto&& same = lock();
                       Grant grant = same.acquire();
                       EXPECT_FALSE(same.try_acquire());
                       boost::fibers::fiber other([&] { EXPECT_FALSE(same.try_acquire_until(in(1s))); });

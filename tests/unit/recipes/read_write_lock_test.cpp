@@ -107,7 +107,7 @@ TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAnd
             answer("exists", own);
         });
         const auto timers = runtime->timers();
-        share = lock.try_acquire_shared_until(Deadline(runtime->steady_now() + std::chrono::hours(1)));
+        share = lock.downgrade(alone, Deadline(runtime->steady_now() + std::chrono::hours(1)));
         more.join();
         EXPECT_EQ(runtime->timers(), timers) << "the timer of the deadline is left";
         EXPECT_TRUE(share.held());
@@ -123,8 +123,7 @@ TEST_F(ReadWriteLockUnitTest, AShareBesideTheOwnExclusiveHoldIsGivenUpAtItsDeadl
     bool ended = false;
     boost::fibers::fiber caller(boost::fibers::launch::dispatch, [&] {
         alone = lock.acquire();
-        share =
-            lock.try_acquire_shared_until(Deadline(runtime->steady_now() + std::chrono::seconds(1)), stop.get_token());
+        share = lock.downgrade(alone, Deadline(runtime->steady_now() + std::chrono::seconds(1)), stop.get_token());
         ended = true;
     });
     answer_create(own_prefix() + "0000000007", 20);

@@ -264,7 +264,7 @@ TEST_F(LabelsTest, OfAShareThatAWriterTookAreItsOwn) {
     ReadWriteLock lock(*session, "/l", of_lock);
     EXPECT_EQ(served([&] {
                   const Grant writer = lock.acquire();
-                  Grant reader = lock.acquire_shared();
+                  Grant reader = lock.downgrade(writer);
                   EXPECT_TRUE(reader.set_labels({{"a", "b"}}));
                   EXPECT_THAT(shown(reader.node()).labels, ElementsAre(Pair("a", "b")));
                   EXPECT_THAT(shown(writer.node()).labels, ElementsAre(Pair("step", "1")));

@@ -255,7 +255,7 @@ TEST_F(LocalQueueTest, ANodeWithAShareBelowItIsNotHandedOver) {
     EXPECT_EQ(served([&] {
                   Grant writer = lock.acquire();
                   node = writer.node();
-                  Grant share = lock.acquire_shared();
+                  Grant share = lock.downgrade(writer);
                   lock.acquire_async(Deadline::never(), {},
                                      [&](AcquireResult result) { next = std::move(result.value); });
                   writer.release();
