@@ -105,7 +105,7 @@ struct Everything {
           registry(session, path + "/registry"),
           grant(mutex.acquire()),
           lease(semaphore.acquire()),
-          both(multi.try_acquire_while_holding(60s)),
+          both(multi.acquire()),
           states(session.watch_state([](SessionState) {})),
           seen(value.observe([](const auto&) {})),
           leaders(election.observe([](const auto&) {})),
@@ -158,6 +158,7 @@ private:
     void of_grants() {
         expect(!grant.held(), "held()");
         expect(grant.remaining_lease() == 0ms, "remaining_lease()");
+        expect(!grant.again().held(), "again()");
         expect(grant.lost().stop_requested(), "lost()");
         refused("revocation", [&] { ignore(grant.revocation()); });
         refused("release_and_wait", [&] { lease.release_and_wait(1s); });
@@ -177,6 +178,8 @@ private:
         refused("participants", [&] { ignore(mutex.participants()); });
         refused("rw.acquire", [&] { ignore(rw.try_acquire_for(1s)); });
         refused("rw.acquire_shared", [&] { ignore(rw.acquire_shared()); });
+        refused("rw.downgrade", [&] { ignore(rw.downgrade(grant)); });
+        refused("rw.downgrade_async", [&] { rw.downgrade_async(grant, 1s, {}, nothing); });
         refused("rw.acquire_async", [&] { rw.acquire_async(1s, {}, nothing); });
         refused("rw.try_lock_shared", [&] { ignore(rw.try_lock_shared()); });
         refused("multi.acquire", [&] { ignore(multi.acquire()); });
@@ -337,7 +340,7 @@ int fork_while_holding(const std::string& connect, const std::string& path) {
     }
     await_renewal(everything.grant);
     expect(session.info().session_id == session_id, "it is the same session");
-    expect(everything.rw.shared_held_by_caller() && everything.multi.held_by_caller(), "all is held");
+    expect(everything.rw.shared_held_by_caller() && everything.both.held(), "all is held");
     expect(everything.semaphore_mutex.held() && everything.lease.held(), "leases are held");
     everything.both.release();
     everything.rw.unlock_shared();
