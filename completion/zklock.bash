@@ -8,7 +8,7 @@ _zklock_locks() {
 _zklock() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     local words="run hold elect status ls wait break leader ping top leases config help"
-    local connection="--connect --prefix --session-timeout --connect-timeout --auth-file --acl --config --tls-ca --tls-cert --tls-key --tls-server-name --sasl-user --sasl-password-file"
+    local connection="--connect --prefix --session-timeout --server-tick --connect-timeout --auth-file --acl --config --tls-ca --tls-cert --tls-key --tls-server-name --sasl-user --sasl-password-file"
     local output="-v --verbose -q --quiet --json --no-color -h --help -V --version"
     local waiting="-n --nonblock -w --timeout -E --conflict-exit-code --lost-exit-code --no-create --progress --events --result --on-lost --on-lost-timeout --notify"
     local taking="-x --exclusive -s --shared --rw -j --count -L --lock --dialect --name --meta"

@@ -54,13 +54,15 @@ protected:
 };
 
 TEST_F(NestedTest, ANestedZklockUsesTheSettingsOfTheOuterOne) {
-    hand_on({"--connect", "a:1/root", "--prefix", "/p", "--session-timeout", "30", "/l", "c"});
+    hand_on({"--connect", "a:1/root", "--prefix", "/p", "--session-timeout", "30", "--server-tick", "16", "/l", "c"});
     const Options nested = parse({"/m", "c"});
     EXPECT_EQ(nested.connect, "a:1/root");
     EXPECT_EQ(nested.prefix, "/p");
     EXPECT_EQ(nested.session_timeout, std::chrono::seconds(30));
-    EXPECT_THAT(nested.handed.values,
-                UnorderedElementsAre(Pair("connect", "a:1/root"), Pair("prefix", "/p"), Pair("session-timeout", "30")))
+    EXPECT_EQ(nested.server_tick, std::chrono::seconds(16))
+        << "an assumption that holds for the servers, not for a lock";
+    EXPECT_THAT(nested.handed.values, UnorderedElementsAre(Pair("connect", "a:1/root"), Pair("prefix", "/p"),
+                                                           Pair("session-timeout", "30"), Pair("server-tick", "16")))
         << "and hands them on";
     ASSERT_EQ(nested.handed.held.size(), 1u);
     EXPECT_EQ(nested.handed.held[0].path, "/root/p/l");

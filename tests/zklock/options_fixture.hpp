@@ -17,9 +17,9 @@ class OptionsTest : public testing::Test {
 protected:
     void SetUp() override {
         for (const char* name :
-             {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
-              "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "ZKLOCK_TLS_CA",
-              "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_TLS_SERVER_NAME", "ZKLOCK_SASL_USER",
+             {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_SERVER_TICK",
+              "ZKLOCK_AUTH_FILE", "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS",
+              "ZKLOCK_TLS_CA", "ZKLOCK_TLS_CERT", "ZKLOCK_TLS_KEY", "ZKLOCK_TLS_SERVER_NAME", "ZKLOCK_SASL_USER",
               "ZKLOCK_SASL_PASSWORD_FILE", "XDG_CONFIG_HOME", "SHELL"}) {
             ::unsetenv(name);
         }

@@ -14,8 +14,9 @@ using testing::StartsWith;
 class RunOptionsTest : public testing::Test {
 protected:
     void SetUp() override {
-        for (const char* name : {"ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
-                                 "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "XDG_CONFIG_HOME"}) {
+        for (const char* name :
+             {"ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_SERVER_TICK",
+              "ZKLOCK_AUTH_FILE", "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "XDG_CONFIG_HOME"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", "/nonexistent", 1);

@@ -24,9 +24,9 @@ const std::map<std::string, std::string> kNoOptions;
 class SettingsTest : public testing::Test {
 protected:
     void SetUp() override {
-        for (const char* name :
-             {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT", "ZKLOCK_AUTH_FILE",
-              "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT", "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "XDG_CONFIG_HOME"}) {
+        for (const char* name : {"ZKLOCK_CONNECT", "ZK_HOSTS", "ZKHOSTS", "ZKLOCK_PREFIX", "ZKLOCK_SESSION_TIMEOUT",
+                                 "ZKLOCK_SERVER_TICK", "ZKLOCK_AUTH_FILE", "ZKLOCK_ACL", "ZKLOCK_CONNECT_TIMEOUT",
+                                 "ZKLOCK_CONFIG", "ZKLOCK_SETTINGS", "XDG_CONFIG_HOME"}) {
             ::unsetenv(name);
         }
         ::setenv("HOME", directory_.c_str(), 1);

@@ -27,6 +27,11 @@ void read_times(const Settings& settings, Options& options) {
         }
         options.session_timeout = std::chrono::ceil<std::chrono::milliseconds>(value);
     }
+    if (const auto tick = settings.find("server-tick")) {
+        const Nanoseconds value = duration_of(tick->origin, tick->value, tick->exit_code);
+        if (value > std::chrono::hours(24)) refuse(*tick, "must be at most 24h");
+        options.server_tick = std::chrono::ceil<std::chrono::milliseconds>(value);
+    }
     if (const auto timeout = settings.find("connect-timeout")) {
         options.connect_timeout = duration_of(timeout->origin, timeout->value, timeout->exit_code);
         if (options.connect_timeout == Nanoseconds(0)) options.connect_timeout.reset();

@@ -145,6 +145,7 @@ private:
             {"connect", {"HOSTS", "Servers: host:port,host:port[/path]"}},
             {"prefix", {"PATH", "Prefix of every path"}},
             {"session-timeout", {"DURATION", "The servers free the lock after this time without contact (15s)"}},
+            {"server-tick", {"DURATION", "The servers' tickTime, if it is more than half of the session timeout"}},
             {"connect-timeout", {"DURATION", "Time limit for the first connection (10s); 0: none"}},
             {"auth-file", {"FILE", "Credentials, one scheme:credential per line; or fd:N"}},
             {"acl", {"ACL", "Access list of new nodes: open, creator, SCHEME:ID:rwcda[,...]"}},

@@ -39,6 +39,7 @@ struct Options {
     std::string connect;
     std::string prefix;
     std::chrono::milliseconds session_timeout{15'000};
+    std::chrono::milliseconds server_tick{0};                               ///< 0: not known
     std::optional<Nanoseconds> connect_timeout = std::chrono::seconds(10);  ///< empty: no limit
     std::vector<Auth> auth;
     std::optional<TlsOptions> tls;

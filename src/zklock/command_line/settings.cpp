@@ -27,6 +27,7 @@ const std::vector<Setting> kSettings = {
     {"connect", {"ZKLOCK_CONNECT"}, {"ZK_HOSTS", "ZKHOSTS"}},
     {"prefix", {"ZKLOCK_PREFIX"}},
     {"session-timeout", {"ZKLOCK_SESSION_TIMEOUT"}},
+    {"server-tick", {"ZKLOCK_SERVER_TICK"}},
     {"connect-timeout", {"ZKLOCK_CONNECT_TIMEOUT"}},
     {"auth-file", {"ZKLOCK_AUTH_FILE"}},
     {"acl", {"ZKLOCK_ACL"}},
@@ -141,19 +142,14 @@ bool is_lasting(const std::string& file) {
 }  // namespace
 
 std::optional<SettingKind> kind_of_setting(const std::string& key) {
-    static const std::map<std::string, SettingKind> kKinds = {{"connect", SettingKind::text},
-                                                              {"prefix", SettingKind::text},
-                                                              {"session-timeout", SettingKind::text},
-                                                              {"connect-timeout", SettingKind::text},
-                                                              {"auth-file", SettingKind::file},
-                                                              {"acl", SettingKind::access_list},
-                                                              {"config", SettingKind::file},
-                                                              {"tls-ca", SettingKind::file},
-                                                              {"tls-cert", SettingKind::file},
-                                                              {"tls-key", SettingKind::file},
-                                                              {"tls-server-name", SettingKind::text},
-                                                              {"sasl-user", SettingKind::text},
-                                                              {"sasl-password-file", SettingKind::file}};
+    static const std::map<std::string, SettingKind> kKinds = {
+        {"connect", SettingKind::text},         {"prefix", SettingKind::text},
+        {"session-timeout", SettingKind::text}, {"server-tick", SettingKind::text},
+        {"connect-timeout", SettingKind::text}, {"auth-file", SettingKind::file},
+        {"acl", SettingKind::access_list},      {"config", SettingKind::file},
+        {"tls-ca", SettingKind::file},          {"tls-cert", SettingKind::file},
+        {"tls-key", SettingKind::file},         {"tls-server-name", SettingKind::text},
+        {"sasl-user", SettingKind::text},       {"sasl-password-file", SettingKind::file}};
     const auto kind = kKinds.find(key);
     return kind == kKinds.end() ? std::nullopt : std::optional(kind->second);
 }
@@ -200,8 +196,9 @@ std::string to_text(const HandedSettings& handed) {
 
 bool may_be_handed(const std::string& key, const std::string& value) {
     // Without the key or the password, a nested zklock refuses to connect: it does not connect in clear text.
-    static const std::vector<std::string> kKeys = {"connect", "prefix",   "session-timeout", "connect-timeout",
-                                                   "tls-ca",  "tls-cert", "tls-server-name", "sasl-user"};
+    static const std::vector<std::string> kKeys = {"connect",     "prefix",          "session-timeout",
+                                                   "server-tick", "connect-timeout", "tls-ca",
+                                                   "tls-cert",    "tls-server-name", "sasl-user"};
     if (key == "acl") return is_public(value);
     if (key == "config") return is_lasting(value);
     return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();

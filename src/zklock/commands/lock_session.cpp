@@ -32,6 +32,7 @@ SessionOptions session_options(const Options& options, Console& console) {
     SessionOptions result;
     result.hosts = options.connect;
     result.timeout = options.session_timeout;
+    result.server_tick = options.server_tick;
     result.path_prefix = options.prefix;
     result.acl = options.acl;
     result.auth = options.auth;
