@@ -46,8 +46,8 @@ ZKRECIPES_API const char* to_string(LogLevel level) noexcept;
 
 /// Options of a Session.
 struct SessionOptions {
-    /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a trailing "/path" that is put
-    /// before every path.
+    /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a "/path", once, behind the last server,
+    /// which is put before every path. If the path has a comma, semicolon, colon, | or blank, use `path_prefix`.
     std::string hosts{};
     /// From 100 ms to 24 h. The servers may choose another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};

@@ -54,6 +54,19 @@ std::uint16_t parse_port(std::string_view entry, std::string_view digits) {
     return static_cast<std::uint16_t>(port);
 }
 
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/// What follows the first slash may be the rest of a list: then a part of the servers and the path would be something
+/// that nobody else uses, and the locks would exclude nobody. ZooKeeper allows these characters in a path. Where one of
+/// them is meant, the prefix of the paths is the place for it.
+void check_chroot(std::string_view chroot) {
+    const auto separates = [](char c) { return is_blank(c) || c == ',' || c == ';' || c == '|' || c == ':'; };
+    if (std::none_of(chroot.begin(), chroot.end(), separates)) return check_path(chroot, "connect");
+    fail(chroot,
+         "a comma, semicolon, colon, | or blank behind the path: write the path once, behind the last server. If the "
+         "name of a node has such a character, put the path into SessionOptions::path_prefix instead");
+}
+
 HostPort parse_bracketed(std::string_view entry) {
     const std::size_t close = entry.find(']');
     if (close == std::string_view::npos) fail(entry, "the closing ] is missing");
@@ -81,7 +94,6 @@ std::vector<std::string> ConnectString::hosts() const {
 
 HostPort parse_host_port(std::string_view entry) {
     if (entry.empty()) fail(entry, "there is an empty entry in the list of servers");
-    const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
     if (std::any_of(entry.begin(), entry.end(), is_blank)) fail(entry, "blanks are not allowed");
     if (entry.front() == '[') return parse_bracketed(entry);
     if (std::count(entry.begin(), entry.end(), ':') > 1) {
@@ -108,7 +120,7 @@ ConnectString parse_connect_string(std::string_view text) {
     ConnectString result;
     const std::size_t slash = std::min(text.find('/'), text.size());
     if (const std::string_view chroot = text.substr(slash); chroot.size() > 1) {
-        check_path(chroot, "connect");
+        check_chroot(chroot);
         result.chroot = chroot;
     }
     const std::string_view list = text.substr(0, slash);

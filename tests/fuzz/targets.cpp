@@ -99,6 +99,7 @@ void connect_string(std::string_view input) {
         const auto read = parse_connect_string(input);
         require(!read.servers.empty(), "without a server it is an error");
         require(read.chroot.empty() || path_problem(read.chroot).empty(), "the chroot is a path");
+        require(read.chroot.find_first_of(",;|: \t\r\n\v\f") == std::string::npos, "no list ends up in the chroot");
         std::string again;
         for (const auto& host : read.hosts()) again += (again.empty() ? "" : ",") + host;
         require(parse_connect_string(again).servers == read.servers, "what is written is read as the same");

@@ -11,11 +11,14 @@
 #include "options_fixture.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/settings.hpp"
+#include "zklock/commands/lock_session.hpp"
 #include "zklock/parsed_json.hpp"
+#include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -110,6 +113,46 @@ TEST_F(ConfigTest, TheVariablesOfTheAccessListAndTheConnectTimeoutAreRead) {
     EXPECT_EQ(json()["acl"]["variable"], "ZKLOCK_ACL");
     ::setenv("ZKLOCK_ACL", "open,x", 1);
     EXPECT_EQ(refusal({"/l", "true"}).first, 78);
+}
+
+TEST_F(ConfigTest, APathBehindEachServerIsRefusedWhereverTheServersComeFrom) {
+    const auto refusal_of = [](std::vector<const char*> arguments) -> std::pair<int, std::string> {
+        arguments.insert(arguments.end(), {"/l", "true"});
+        const Options options = parse(std::move(arguments));
+        Console console(options);
+        try {
+            open_session(options, console);
+        } catch (const Failure& failure) {
+            EXPECT_THAT(failure.what(), HasSubstr("write the path once, behind the last server"));
+            EXPECT_THAT(failure.what(), HasSubstr("--prefix"));
+            return {failure.code, failure.what()};
+        }
+        return {0, "accepted"};
+    };
+    using testing::Pair;
+    using testing::StartsWith;
+    EXPECT_THAT(refusal_of({"--connect", "zk1/app,zk2/app"}), Pair(64, StartsWith("--connect: ")));
+    const std::string file = write("c.conf", "connect = zk1:2181/app, zk2:2181/app\n");
+    EXPECT_THAT(refusal_of({"--config", file.c_str()}), Pair(78, StartsWith(file + ", line 1: connect: ")));
+    for (const char* const variable : {"ZK_HOSTS", "ZKHOSTS", "ZKLOCK_CONNECT"}) {
+        ::setenv(variable, "zk1/app,zk2/app", 1);
+        EXPECT_THAT(refusal_of({}), Pair(78, StartsWith(std::string(variable) + ": ")));
+        ::unsetenv(variable);
+    }
+    ::setenv("ZKLOCK_SETTINGS", R"({"v":1,"settings":{"connect":"zk1/app;zk2/app"},"held":[]})", 1);
+    EXPECT_THAT(refusal_of({}), Pair(78, StartsWith("ZKLOCK_SETTINGS: connect: ")));
+}
+
+TEST_F(ConfigTest, TheServersTickCanBeStatedAndIsNeverTakenForLess) {
+    ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
+    EXPECT_EQ(parse({"/l", "c"}).server_tick, 0ms) << "not known";
+    EXPECT_EQ(parse({"--server-tick", "10", "/l", "c"}).server_tick, 10s);
+    EXPECT_EQ(parse({"--server-tick", "1.0001ms", "status", "/l"}).server_tick, 2ms);
+    ::setenv("ZKLOCK_SERVER_TICK", "3s", 1);
+    EXPECT_EQ(parse({"elect", "/l", "c"}).server_tick, 3s);
+    ::setenv("ZKLOCK_SERVER_TICK", "soon", 1);
+    EXPECT_EQ(refusal({"/l", "c"}).first, 78);
+    EXPECT_EQ(refusal({"--server-tick", "25h", "/l", "c"}).first, 64);
 }
 
 TEST_F(ConfigTest, SecretsAreNotShown) {

@@ -35,6 +35,9 @@ TEST(ExplainTest, EveryErrorIsToldInTheWordsOfWhoRunsZklock) {
     const Row rows[] = {
         {{Errc::bad_path, "ExclusiveMutex", "/a/", "it ends with /; leave the last / out"}, 64, "leave the last / out"},
         {{Errc::bad_path, "session namespace", "/p//q", "it has an empty component (//)"}, 64, "--prefix: \"/p//q\""},
+        {{Errc::bad_connect_string, "connect", {}, "put the path into SessionOptions::path_prefix instead"},
+         64,
+         "put the path into --prefix instead"},
         {{Errc::bad_connect_string, "connect", {}, "\"a:0\": the port must be"},
          64,
          "--connect: \"a:0\": the port must be"},

@@ -271,17 +271,6 @@ TEST_F(OptionsTest, TheCommandMustBeDeadBeforeTheLockIsFree) {
     EXPECT_EQ(refusal({"--session-timeout", "25h", "/l", "c"}).first, 64);
 }
 
-TEST_F(OptionsTest, TheServersTickCanBeStatedAndIsNeverTakenForLess) {
-    EXPECT_EQ(parse({"/l", "c"}).server_tick, 0ms) << "not known";
-    EXPECT_EQ(parse({"--server-tick", "10", "/l", "c"}).server_tick, 10s);
-    EXPECT_EQ(parse({"--server-tick", "1.0001ms", "status", "/l"}).server_tick, 2ms);
-    ::setenv("ZKLOCK_SERVER_TICK", "3s", 1);
-    EXPECT_EQ(parse({"elect", "/l", "c"}).server_tick, 3s);
-    ::setenv("ZKLOCK_SERVER_TICK", "soon", 1);
-    EXPECT_EQ(refusal({"/l", "c"}).first, 78);
-    EXPECT_EQ(refusal({"--server-tick", "25h", "/l", "c"}).first, 64);
-}
-
 TEST_F(OptionsTest, SignalsByNameOrNumber) {
     EXPECT_EQ(parse_signal("TERM"), SIGTERM);
     EXPECT_EQ(parse_signal("SIGUSR1"), SIGUSR1);
@@ -416,7 +405,8 @@ TEST_F(OptionsTest, AccessLists) {
     ASSERT_EQ(acl.size(), 2u);
     EXPECT_EQ(acl[0], (Acl{Acl::all, "digest", "ops:HASHHASHHASHHASHHASHHASHHAS="}));
     EXPECT_EQ(acl[1], (Acl{Acl::read, "ip", "10.0.0.0/8"}));
-    for (const char* text : {"", "world", "world:anyone", "world:anyone:", "world:anyone:x", "open,open"}) {
+    for (const char* text : {"", "world", "world:anyone", "world:anyone:", "world:anyone:x", "open,open",
+                             "sasl:a:r;sasl:b:r", "sasl:a:r sasl:b:r"}) {
         EXPECT_THROW(parse_acl({text, "--acl"}), Failure) << text;
     }
 }

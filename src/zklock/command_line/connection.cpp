@@ -109,6 +109,12 @@ Acl parse_entry(const Found& acl, const std::string& entry) {
                    ": an id of the scheme digest is USER:X, where X is what this prints: printf %s USER:PASSWORD | "
                    "openssl dgst -sha1 -binary | base64");
     }
+    // The servers would take the rest of a list for a part of an id.
+    const std::size_t separator = result.id.find_first_of("; ");
+    if (result.scheme != "digest" && separator != std::string::npos &&
+        result.id.find(':', separator) != std::string::npos) {
+        refuse(acl, quoted_entry(entry) + ": write a comma between the entries of an access list");
+    }
     for (const char letter : entry.substr(last + 1)) {
         static const std::map<char, int> kLetters = {
             {'r', Acl::read}, {'w', Acl::write}, {'c', Acl::create}, {'d', Acl::remove}, {'a', Acl::admin}};

@@ -23,6 +23,14 @@ bool mentions(const Error& error, const char* text) {
     return std::string_view(error.what()).find(text) != std::string_view::npos;
 }
 
+/// The library names its own options.
+std::string with_names_of_options(std::string text) {
+    constexpr std::string_view kPrefix = "SessionOptions::path_prefix";
+    if (const std::size_t at = text.find(kPrefix); at != std::string::npos)
+        text.replace(at, kPrefix.size(), "--prefix");
+    return text;
+}
+
 std::string path_of(const Error& error, const Options& options) {
     return printable(error.path().empty() ? options.lock : error.path());
 }
@@ -116,7 +124,7 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
     const std::string path = path_of(error, options);
     switch (error.errc()) {
         case Errc::bad_path: return "\"" + path + "\" cannot be used as a path: " + detail_of(error);
-        case Errc::bad_connect_string: return detail_of(error);
+        case Errc::bad_connect_string: return with_names_of_options(detail_of(error));
         case Errc::bad_option: return why_bad_option(error, options);
         case Errc::bad_data: return why_bad_data(error, options);
         case Errc::no_parent: return why_no_parent(error, options);

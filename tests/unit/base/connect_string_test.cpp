@@ -37,6 +37,21 @@ TEST(ConnectStringTest, TheChrootIsSplitOff) {
     EXPECT_EQ(parse_connect_string("[::1]/x").chroot, "/x");
 }
 
+TEST(ConnectStringTest, APathBehindAServerThatIsNotTheLastIsRefused) {
+    for (const char* text :
+         {"zk1/app,zk2/app", "zk1/app,zk2", "zk1:2181/app,zk2:2181/app", "zk1/app,", "zk1/app;zk2/app", "zk1/app;",
+          "zk1/app zk2/app", "zk1/app ", "zk1/app\tzk2", "zk1/app\n", "zk1/app|zk2/app", "zk1/app:2181",
+          "zk1/app/[::1]:2181", "zk1/,zk2", "zk1/,zk2/app", "zk1/app/,zk2/app", "zk1/,", "[::1]/app,[::2]/app"}) {
+        try {
+            parse_connect_string(text);
+            ADD_FAILURE() << "accepted: " << text;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.errc(), Errc::bad_connect_string) << text;
+            EXPECT_THAT(error.what(), HasSubstr("write the path once, behind the last server")) << text;
+        }
+    }
+}
+
 TEST(ConnectStringTest, ItKnowsWhatNeedsNoNameResolution) {
     EXPECT_TRUE(parse_host_port("127.0.0.1:1").is_address);
     EXPECT_TRUE(parse_host_port("[fe80::1%eth0]:1").is_address);

@@ -98,6 +98,8 @@ TEST_F(SessionOptionsTest, BadServersAndBadNamespacesAreRefused) {
     expect_refused(Errc::bad_connect_string, "");
     options.hosts = "h:99999";
     expect_refused(Errc::bad_connect_string, "99999");
+    options.hosts = "h:1/app,g:1/app";
+    expect_refused(Errc::bad_connect_string, "SessionOptions::path_prefix");
     options.hosts = "h:1";
     options.path_prefix = "relative";
     expect_refused(Errc::bad_path, "relative");
@@ -115,6 +117,12 @@ TEST_F(SessionPathTest, UserPathsGetThePrefixAndLoseItAgain) {
     EXPECT_EQ(core->user_path("/chroot/ns/locks/a"), "/locks/a");
     EXPECT_EQ(core->user_path("/chroot/ns"), "/");
     EXPECT_EQ(core->user_path("/chroot/nsx/a"), "/chroot/nsx/a");
+}
+
+TEST_F(SessionPathTest, ANodeWhoseNameHasASeparatorOfListsGoesIntoThePrefix) {
+    options.path_prefix = "/a,b;c:d|e f";
+    open();
+    EXPECT_EQ(core->server_path("/l", "acquire"), "/a,b;c:d|e f/l");
 }
 
 TEST_F(SessionPathTest, BadPathsNameTheOperation) {
