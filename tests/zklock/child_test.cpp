@@ -35,7 +35,9 @@ protected:
     std::unique_ptr<SupervisedChild> start(std::vector<std::string> argv,
                                            std::vector<std::string> environment = {"PATH=/usr/bin:/bin"}) {
         const ChildSpec spec{std::move(argv), std::move(environment), -1};
-        return std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, false);
+        auto child = std::make_unique<SupervisedChild>(dead_man_, false);
+        child->start(spec, inheritance_);
+        return child;
     }
     static ExecResult result_of(SupervisedChild& child) {
         pollfd ready{child.exec_pipe(), POLLIN, 0};
@@ -183,7 +185,8 @@ TEST_F(ChildTest, AProgramThatTheFileSystemDoesNotDeliverIsNotStarted) {
     listener.reset();
     DeadMansSwitch another(false);
     another.feed(BootClock::now() + 1h);
-    SupervisedChild started(spawn({{program}, {"PATH=/bin"}}, inheritance_, another.board()), another, false);
+    SupervisedChild started(another, false);
+    started.start({{program}, {"PATH=/bin"}}, inheritance_);
     EXPECT_EQ(result_of(started).stage, ExecResult::started);
     EXPECT_EQ(ended(started).code(), 0);
 }

@@ -30,8 +30,8 @@ using test::await;
 
 std::unique_ptr<SupervisedChild> start(DeadMansSwitch& dead_man, const std::string& command) {
     const ChildSpec spec{{"/bin/sh", "-c", command}, {"PATH=/usr/bin:/bin"}, -1};
-    auto child =
-        std::make_unique<SupervisedChild>(spawn(spec, Inheritance::capture(), dead_man.board()), dead_man, false);
+    auto child = std::make_unique<SupervisedChild>(dead_man, false);
+    child->start(spec, Inheritance::capture());
     pollfd ready{child->exec_pipe(), POLLIN, 0};
     EXPECT_EQ(::poll(&ready, 1, static_cast<int>(test::kMaxWait.count())), 1);
     EXPECT_EQ(child->take_exec_result().stage, ExecResult::started);

@@ -100,14 +100,15 @@ void Runner::wait_for_a_lease_worth_starting() {
 }
 
 void Runner::start() {
-    std::vector<std::string> environment =
-        command_environment(options_, lock_.grant(), std::chrono::duration_cast<milliseconds>(session_timeout_));
+    auto environment = command_environment(options_, lock_.grant(), milliseconds(in_ms(session_timeout_)));
     if (claim_) environment.push_back("ZKLOCK_ONCE_PERIOD=" + claim_->period_text());
     const ChildSpec spec{options_.argv, std::move(environment), terminal_.to_hand_over(), terminal_.present()};
     dead_man_.feed(lock_.lease_until());
+    auto child =
+        std::make_unique<SupervisedChild>(dead_man_, whole_tree_, options_.whole_tree ? Extent::tree : Extent::group);
     try {
-        child_ = std::make_unique<SupervisedChild>(spawn(spec, inheritance_, dead_man_.board()), dead_man_, whole_tree_,
-                                                   options_.whole_tree ? Extent::tree : Extent::group);
+        child->start(spec, inheritance_);
+        child_ = std::move(child);
     } catch (const std::system_error& error) {
         throw Failure(
             kOsError,

@@ -5,18 +5,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <utility>
+#include <type_traits>
 
 #include "zklock/process/children.hpp"
 #include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
 
-SupervisedChild::SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree, Extent extent)
-    : child_(std::move(child)), dead_man_(dead_man), whole_tree_(whole_tree), extent_(extent) {}
+SupervisedChild::SupervisedChild(DeadMansSwitch& dead_man, bool whole_tree, Extent extent) noexcept
+    : dead_man_(dead_man), whole_tree_(whole_tree), extent_(extent) {}
+
+void SupervisedChild::start(const ChildSpec& spec, const Inheritance& inheritance) {
+    static_assert(std::is_nothrow_move_assignable_v<Child>);
+    child_ = spawn(spec, inheritance, dead_man_.board());
+}
 
 SupervisedChild::~SupervisedChild() {
-    if (gone_) return;
+    if (gone_ || child_.pid < 0) return;
     // Only after an error in zklock. The lock is released after this, so no process may be alive then.
     kill_tree();
     siginfo_t info{};

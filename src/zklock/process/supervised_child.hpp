@@ -28,8 +28,11 @@ class SupervisedChild {
 public:
     /// `whole_tree`: zklock is the subreaper, and has no other children than the command and the switch. Extent::tree
     /// needs that.
-    SupervisedChild(Child child, DeadMansSwitch& dead_man, bool whole_tree, Extent extent = Extent::group);
+    SupervisedChild(DeadMansSwitch& dead_man, bool whole_tree, Extent extent = Extent::group) noexcept;
     ~SupervisedChild();  ///< kills the group if it is still alive
+
+    /// spawn(), once. Nothing can fail between the fork and the supervision. Call nothing else if this throws.
+    void start(const ChildSpec& spec, const Inheritance& inheritance);
 
     pid_t group() const noexcept { return child_.pid; }
     int pidfd() const noexcept { return exited_ || !child_.pidfd ? -1 : child_.pidfd.get(); }
