@@ -64,7 +64,7 @@ struct SessionOptions {
     /// If set, the session authenticates by SASL. See SaslOptions.
     std::optional<SaslOptions> sasl{};
     /// The servers' tickTime. Zero means unknown: the library then assumes half of the negotiated timeout, the largest
-    /// tick that servers allow by default. Set it if an administrator lowered minSessionTimeout below two ticks.
+    /// tick that servers allow by default, or a longer one that a server tells (docs/session.md). Set it if an administrator lowered minSessionTimeout below two ticks.
     /// Otherwise you need not set it; if you do, leases become a little longer, and the number of heartbeats is halved.
     /// If the client may connect to an observer behind an observer master (observerMasterPort), set twice the tickTime,
     /// or leave it zero and use a timeout of at least four ticks. If the value is too small, held() may be true

@@ -24,6 +24,7 @@ SessionCore::Environment SessionCore::real_environment() {
     out.runtime = make_runtime();
     out.clients = make_zk_client_factory(out.runtime);
     out.probe = make_server_probe(out.runtime);
+    out.settings = make_settings_probe(out.runtime);
     return out;
 }
 

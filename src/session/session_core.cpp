@@ -48,8 +48,11 @@ std::shared_ptr<SessionCore> SessionCore::open(SessionOptions options, Environme
     CheckedOptions checked = check_options(options);
     options.tls = std::move(checked.tls);
     options.sasl = std::move(checked.sasl);
-    // The probe asks the servers in clear text. With TLS, the client itself finds one that answers.
-    if (options.tls) environment.probe = nullptr;
+    // The probes ask the servers in clear text. With TLS, the client itself finds one that answers.
+    if (options.tls) {
+        environment.probe = nullptr;
+        environment.settings = nullptr;
+    }
     auto events = options.events ? std::make_shared<EventQueue>(environment.runtime, options.events) : nullptr;
     auto logger = logger_of(options, events);
     auto* const core = new SessionCore(std::move(options), std::move(checked), std::move(environment),
@@ -81,6 +84,12 @@ SessionCore::SessionCore(SessionOptions options, CheckedOptions checked, Environ
       LeaseRenewal(*this, *this, *this, *this),
       prefix_(std::move(checked.prefix)),
       search_(*this, *this, std::move(environment.probe)),
+      settings_(*this, *this, std::move(environment.settings),
+                [this](std::chrono::milliseconds tick) {
+                    const bool attainable = lease_clock().attainable();
+                    assume_tick(tick);
+                    if (attainable) tell_of_unattainable_leases();
+                }),
       notifier_(shared_runtime(), shared_log()) {
     failure_.emplace(kStepFailed, "session", this->options().hosts, "an internal step failed; make a new Session");
 }

@@ -22,6 +22,7 @@
 #include "session/common/state_notifier.hpp"
 #include "session/connection/connection.hpp"
 #include "session/connection/server_search.hpp"
+#include "session/connection/settings_check.hpp"
 #include "session/lease/lease_keeper.hpp"
 #include "session/lease/lease_renewal.hpp"
 #include "session/options_check.hpp"
@@ -65,7 +66,8 @@ public:
     struct Environment {
         std::shared_ptr<Runtime> runtime;
         std::shared_ptr<ClientFactory> clients;
-        std::shared_ptr<ServerProbe> probe;  // null: none
+        std::shared_ptr<ServerProbe> probe;         // null: none
+        std::shared_ptr<SettingsProbe> settings{};  // null: none
     };
     static Environment real_environment();
     /// The threads of a session. Throws Error out_of_resources.
@@ -123,6 +125,7 @@ private:
     void close_handle(const std::string& why);
     void on_state(SessionState state);
     void on_connected(bool same_session);
+    void tell_of_unattainable_leases();
     void on_suspended();
     void on_session_over();
     void on_closed(Errc errc, const std::string& detail);
@@ -141,6 +144,7 @@ private:
 
     const std::string prefix_;  // chroot and namespace, before every path; empty or "/…"
     ServerSearch search_;
+    SettingsCheck settings_;
     StateNotifier notifier_;
     ObserverList observers_;
     std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;

@@ -88,12 +88,8 @@ void SessionCore::on_connected(bool same_session) {
     search_.connected();
     log().info("session {:#x}: {} to {}, timeout {} ms", printable_id(), same_session ? "connected again" : "connected",
                fsm().server(), incarnation().timeout.count());
-    if (!same_session && !lease_clock().attainable()) {
-        log().error(
-            "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
-            "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
-            printable_id(), incarnation().timeout.count(), options().server_tick.count());
-    }
+    settings_.connected();
+    if (!same_session) tell_of_unattainable_leases();
     catch_up();
     // First of all requests but that: little may be left of the lease, and what follows may be much.
     check_all(now);
@@ -104,11 +100,20 @@ void SessionCore::on_connected(bool same_session) {
     observers_.each([&](SessionObserver& observer) { observer.on_connected(same_session); });
 }
 
+void SessionCore::tell_of_unattainable_leases() {
+    if (lease_clock().attainable()) return;
+    log().error(
+        "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
+        "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
+        printable_id(), incarnation().timeout.count(), lease_clock().tick() / std::chrono::milliseconds(1));
+}
+
 void SessionCore::on_suspended() {
     log().warn("session {:#x}: connection lost", printable_id());
     suspensions.add();
     expect_nothing();
     search_.suspended();
+    settings_.stop();
     LeaseKeeper::on_suspended();
     observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
 }
@@ -134,6 +139,7 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
     end_lease();
     check_waiting();  // they are told, and let go of
     search_.stop();
+    settings_.stop();
     wake_connect_waiters();
     observers_.each([this](SessionObserver& observer) {
         observers_.remove(observer);
@@ -149,7 +155,7 @@ void SessionCore::settle() {
     show_numbers();
     if (failure_unfinished_) finish_failing();
     if (fsm().finished() && !last_handle_closing() && client() == nullptr) on_last_handle_closed();
-    arm(std::min({fsm().wake_at(), LeaseKeeper::wake_at(), search_.wake_at(), drain_until_,
+    arm(std::min({fsm().wake_at(), LeaseKeeper::wake_at(), search_.wake_at(), settings_.wake_at(), drain_until_,
                   failure_unfinished_ ? runtime().now() + kFailAgain : Instant::max(), Requests::wake_at(),
                   connected() ? node_cleaner().wake_at() : Instant::max(), events_due_at()}));
 }
@@ -163,6 +169,7 @@ void SessionCore::on_time() {
     LeaseKeeper::on_time(now);
     if (connected() && now >= node_cleaner().wake_at()) node_cleaner().go_on();
     search_.on_time(now);
+    settings_.on_time(now);
     if (now >= events_due_at()) tell_events();
 }
 

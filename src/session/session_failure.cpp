@@ -58,6 +58,7 @@ void SessionCore::finish_failing() noexcept {
     drain_until_ = Instant::max();
     stop_heartbeat();
     search_.stop();
+    settings_.stop();
     if (closed_because() == nullptr) {  // not when it was being closed anyway
         close_because(std::move(*failure_));
         failure_.reset();

@@ -82,6 +82,7 @@ protected:
         environment.runtime = runtime;
         environment.clients = clients;
         environment.probe = probe;
+        environment.settings = settings;
         core = SessionCore::open(options, environment);
     }
     void open_connected(std::int64_t session_id = 0x100) {
@@ -136,6 +137,7 @@ protected:
     std::shared_ptr<FakeRuntime> runtime = std::make_shared<FakeRuntime>();
     std::shared_ptr<FakeClientFactory> clients = std::make_shared<FakeClientFactory>(runtime);
     std::shared_ptr<FakeProbe> probe;
+    std::shared_ptr<SettingsProbe> settings;
     std::shared_ptr<SessionCore> core;
 };
 

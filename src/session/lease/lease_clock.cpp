@@ -48,6 +48,14 @@ bool LeaseClock::commit(Instant sent_at, Instant now) {
     return lapsed;
 }
 
+void LeaseClock::learned(std::chrono::milliseconds tick) {
+    if (tick <= learned_tick_) return;
+    learned_tick_ = tick;
+    if (last_sent_ == Instant::min()) return;
+    // The touch on which the lease was built may not have reached the leader before that write.
+    until_ = std::min(until_, touched_by(last_sent_) + timeout_ * 99 / 100);
+}
+
 void LeaseClock::reset() {
     last_sent_ = until_ = timeout_since_ = connected_since_ = Instant::min();
     timeout_ = earlier_timeout_ = Nanoseconds::zero();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 
@@ -32,6 +33,9 @@ public:
     /// A write sent at `sent_at` was committed. True: the lease had passed before, and so every hold must be marked
     /// lost *before* the new end is shown.
     [[nodiscard]] bool commit(Instant sent_at, Instant now);
+    /// A server has a tick that is this long, or twice as long with two hops: from now on no smaller one is assumed. If
+    /// the tick is configured, that one counts. The lease may end earlier now.
+    void learned(std::chrono::milliseconds tick);
     /// The session is over.
     void reset();
 
@@ -53,6 +57,10 @@ public:
     /// slower than this each, or less than T/3 is left.
     Nanoseconds slowest_answer() const noexcept { return (timeout_ * 99 / 100 - timeout_ / 3 - touch_delay()) / 2; }
     Nanoseconds timeout() const noexcept { return timeout_; }
+    /// The longest that the tick of the servers may be.
+    Nanoseconds tick() const noexcept {
+        return configured_tick_ > Nanoseconds::zero() ? configured_tick_ : std::max(timeout_ / 2, learned_tick_);
+    }
     /// How long a committed write keeps the session, at best.
     Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }
 
@@ -60,12 +68,10 @@ private:
     struct Touch {
         Instant sent_at, answered_at;
     };
-    Nanoseconds tick() const noexcept {
-        return configured_tick_ > Nanoseconds::zero() ? configured_tick_ : timeout_ / 2;
-    }
     Instant touched_by(Instant write_sent_at) const noexcept;
 
     const Nanoseconds configured_tick_;
+    Nanoseconds learned_tick_{0};
     Nanoseconds timeout_{0};
     Nanoseconds earlier_timeout_{0};  // before timeout_since_
     Instant timeout_since_ = Instant::min();

@@ -29,6 +29,14 @@ void LeaseKeeper::on_connected(Instant since, Instant now) {
                             std::memory_order_release);
 }
 
+void LeaseKeeper::assume_tick(std::chrono::milliseconds tick) {
+    clock_.learned(tick);
+    if (!holds_.empty() && clock_.passed(lock_.runtime().now()))
+        lose_all(LossReason::lease_ended, "a server told a longer tickTime than was assumed");
+    view_->ends_at_ns.store(clock_.ends_at() == Instant::min() ? 0 : clock_.ends_at().time_since_epoch().count(),
+                            std::memory_order_release);
+}
+
 void LeaseKeeper::on_suspended() {
     for (const auto& hold : holds_.ending_when_suspended())
         lose(hold.get(), LossReason::suspended, "no server answers");

@@ -80,6 +80,8 @@ public:
     void on_touch(Instant sent_at, Instant now, bool overtook) { clock_.answered(sent_at, now, overtook); }
     /// The connect request went out at `since` or later.
     void on_connected(Instant since, Instant now);
+    /// A server has told a longer tick than the lease assumes. See LeaseClock::learned.
+    void assume_tick(std::chrono::milliseconds tick);
     /// Requests may be sent now. To be the first of them: little may be left of the lease, and what follows may be
     /// much.
     void check_all(Instant now);

@@ -156,6 +156,11 @@ void Console::library_line(bool warning, bool serious, const std::string& text) 
         return this->warning("the lock node of zklock was removed while it waited for " + lock_ +
                              ": zklock waits again, at the tail of the queue");
     }
+    // The guarantee of zklock rests on it.
+    if (warning && text.find("tickTime") != std::string::npos) {
+        const std::size_t session = text.starts_with("session ") ? text.find(": ") + 2 : 0;
+        return this->warning(with_names_of_options(text.substr(session)));
+    }
     if (verbose_ > 0 || serious) say(warning ? "warning" : "info", text);
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "zklock/report/describe.hpp"
+#include "zklock/report/text.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -21,14 +22,6 @@ std::string detail_of(const Error& error) {
 
 bool mentions(const Error& error, const char* text) {
     return std::string_view(error.what()).find(text) != std::string_view::npos;
-}
-
-/// The library names its own options.
-std::string with_names_of_options(std::string text) {
-    constexpr std::string_view kPrefix = "SessionOptions::path_prefix";
-    if (const std::size_t at = text.find(kPrefix); at != std::string::npos)
-        text.replace(at, kPrefix.size(), "--prefix");
-    return text;
 }
 
 std::string path_of(const Error& error, const Options& options) {

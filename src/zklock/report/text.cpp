@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 namespace zkrecipes::zklock {
 namespace {
@@ -83,6 +84,18 @@ std::string fit(const std::string& text, std::size_t columns) {
         at += character.size;
     }
     return text.substr(0, at);
+}
+
+std::string with_names_of_options(std::string text) {
+    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"SessionOptions::server_tick", "--server-tick"},
+        {"SessionOptions::timeout", "--session-timeout"},
+        {"SessionOptions::path_prefix", "--prefix"}};
+    for (const auto& [library, zklock] : kNames) {
+        for (std::size_t at = 0; (at = text.find(library, at)) != std::string::npos; at += zklock.size())
+            text.replace(at, library.size(), zklock);
+    }
+    return text;
 }
 
 }  // namespace zkrecipes::zklock

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "session/connection/server_probe.hpp"
+#include "session/connection/settings_check.hpp"
 
 namespace zkrecipes::testing {
 namespace {
@@ -64,6 +65,36 @@ private:
     int port_ = 0;
     std::thread thread_;
 };
+
+/// What it says when it is asked for its settings.
+class SettingsProbeTest : public ::testing::Test {
+protected:
+    ~SettingsProbeTest() override { runtime->stop(); }
+    std::string ask(const std::string& server, std::chrono::milliseconds limit = 10s) {
+        std::promise<std::string> out;
+        prober->ask(server, limit, [&](std::string said) { out.set_value(std::move(said)); });
+        return out.get_future().get();
+    }
+    const std::shared_ptr<internal::Runtime> runtime = internal::make_thread_runtime();
+    const std::shared_ptr<internal::SettingsProbe> prober = internal::make_settings_probe(runtime);
+};
+
+TEST_F(SettingsProbeTest, TheWholeAnswerIsReadInWhicheverPiecesItComes) {
+    const FakeServer server({"clientPort=2181\ntick", "Time=2000\n", "peerType=0\n"});
+    EXPECT_EQ(ask(server.host()), "clientPort=2181\ntickTime=2000\npeerType=0\n");
+}
+
+TEST_F(SettingsProbeTest, AServerThatIsSilentOrGoneCostsNoMoreThanTheLimit) {
+    const FakeServer silent({"tickTime=20"}, false);
+    EXPECT_EQ(ask(silent.host(), 50ms), "tickTime=20");
+    std::string gone;
+    {
+        const FakeServer server({});
+        gone = server.host();
+        EXPECT_EQ(ask(gone), "");
+    }
+    EXPECT_EQ(ask(gone), "");
+}
 
 class ServerProbeTest : public ::testing::Test {
 protected:

@@ -69,6 +69,37 @@ TEST_F(LeaseTouchTest, SteadyHeartbeatsKeepNearlyTwoThirds) {
     EXPECT_EQ(lease.ends_at(), at(38s));
 }
 
+TEST_F(LeaseTouchTest, ALongerTickThatAServerToldIsAssumedAtOnceAndAlsoByLaterSessions) {
+    LeaseClock unknown(0s);
+    unknown.connected(12s, at(0s), at(10ms));
+    unknown.answered(at(3s), at(3s));
+    EXPECT_FALSE(unknown.commit(at(8s), at(8s)));  // 5 s after the answer: enough for a tick of 6 s, and not of 10 s
+    EXPECT_EQ(unknown.ends_at(), at(14880ms));
+    unknown.learned(10s);
+    EXPECT_EQ(unknown.ends_at(), at(11880ms)) << "only the connect has surely reached the leader";
+    EXPECT_EQ(unknown.touch_delay(), 6s);
+    unknown.learned(8s);
+    EXPECT_EQ(unknown.touch_delay(), 6s) << "the longest counts";
+    unknown.reset();
+    unknown.connected(12s, at(20s), at(20s));
+    EXPECT_EQ(unknown.touch_delay(), 6s);
+    unknown.connected(24s, at(20s), at(20s));
+    EXPECT_EQ(unknown.touch_delay(), 8s) << "half of the timeout is longer";
+    lease.learned(10s);
+    EXPECT_EQ(lease.touch_delay(), 2s) << "the program has stated another one";
+}
+
+/// Whatever the tick is: the connect has touched the session, and SettingsCheck learns the tick within T/4 after it.
+TEST_F(LeaseTouchTest, WhatIsAssumedForAThirdOfTheTimeoutAfterAConnectIsSafeWithAnyTick) {
+    LeaseClock unknown(0s);
+    unknown.connected(12s, at(0s), at(10ms));
+    for (auto t = 0ms; t <= 3880ms; t += 10ms) {
+        EXPECT_FALSE(unknown.commit(at(t), at(t)));
+        unknown.answered(at(t), at(t));
+        EXPECT_LE(unknown.ends_at(), at(11880ms));
+    }
+}
+
 TEST_F(LeaseTouchTest, WithAnUnknownTickHalfOfTheTimeoutIsAssumed) {
     LeaseClock unknown(0s);
     unknown.connected(12s, at(0s), at(10ms));

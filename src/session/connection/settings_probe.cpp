@@ -1,0 +1,83 @@
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/connect_string.hpp"
+#include "session/connection/settings_check.hpp"
+
+namespace zkrecipes::internal {
+namespace {
+
+constexpr std::size_t kLongestAnswer = 64 * 1024;  // it lists the members of the ensemble
+
+class Socket {
+public:
+    explicit Socket(const addrinfo& address)
+        : fd_(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
+    ~Socket() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    Socket(const Socket&) = delete;
+    Socket& operator=(const Socket&) = delete;
+    int fd() const noexcept { return fd_; }
+
+private:
+    const int fd_;
+};
+
+class SocketSettingsProbe final : public SettingsProbe {
+public:
+    explicit SocketSettingsProbe(const std::shared_ptr<Runtime>& runtime) : runtime_(runtime) {}
+
+    void ask(std::string server, std::chrono::milliseconds limit, std::function<void(std::string)> done) override {
+        const auto runtime = runtime_.lock();
+        if (!runtime) return;
+        runtime->post(Lane::blocking, [runtime, server = std::move(server), limit, done = std::move(done)] {
+            runtime->post(Lane::protocol, [done, said = answer_of(*runtime, server, limit)] { done(said); });
+        });
+    }
+
+private:
+    /// Until the server hangs up, as it does after its answer.
+    static std::string answer_of(Runtime& runtime, const std::string& server, std::chrono::milliseconds limit) {
+        const HostPort host = parse_host_port(server);
+        addrinfo hints{};
+        hints.ai_socktype = SOCK_STREAM;
+        hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;  // the session is connected to an address
+        addrinfo* found = nullptr;
+        if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &found) != 0) return {};
+        const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address(found, &::freeaddrinfo);
+        const Socket socket(*address);
+        const Instant until = runtime.now() + limit;
+        const auto ready = [&](short events) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - runtime.now());
+            pollfd poll{socket.fd(), events, 0};
+            return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) == 1;
+        };
+        if (::connect(socket.fd(), address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) return {};
+        if (!ready(POLLOUT) || ::send(socket.fd(), "conf", 4, MSG_NOSIGNAL) != 4) return {};
+        std::string answer;
+        std::array<char, 2048> buffer{};
+        while (answer.size() < kLongestAnswer && ready(POLLIN)) {
+            const ssize_t got = ::recv(socket.fd(), buffer.data(), buffer.size(), 0);
+            if (got <= 0) break;
+            answer.append(buffer.data(), static_cast<std::size_t>(got));
+        }
+        return answer;
+    }
+
+    const std::weak_ptr<Runtime> runtime_;  // its own queue may hold the last reference to this object
+};
+
+}  // namespace
+
+std::shared_ptr<SettingsProbe> make_settings_probe(std::shared_ptr<Runtime> runtime) {
+    return std::make_shared<SocketSettingsProbe>(runtime);
+}
+
+}  // namespace zkrecipes::internal
