@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <spdlog/logger.h>
+
+#include "zklock/report/console.hpp"
+
 namespace zkrecipes::zklock {
 namespace {
 
@@ -184,6 +188,20 @@ TEST(ExplainTest, NoCreateIsNamedWhereItForbids) {
     options.create_parents = false;
     EXPECT_THAT(in_words({Errc::no_parent, "acquire_async", "/l", "the options forbid to make it"}, options),
                 HasSubstr("--no-create"));
+}
+
+TEST(ExplainTest, AWarningAboutTheTickIsShownWithoutVerboseInTheWordsOfTheOptions) {
+    Options options;
+    options.verbose = 0;
+    Console console(options);
+    testing::internal::CaptureStderr();
+    console.logger()->warn(
+        "session 0x1: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two ticks. Set "
+        "SessionOptions::server_tick to 10000 ms, or SessionOptions::timeout to 20000 ms or more");
+    console.logger()->warn("session 0x1: connection lost");
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "zklock: warning: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two "
+              "ticks. Set --server-tick to 10000 ms, or --session-timeout to 20000 ms or more\n");
 }
 
 }  // namespace

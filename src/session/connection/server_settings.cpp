@@ -55,9 +55,9 @@ TickVerdict judge_tick(const ServerSettings& told, const std::string& server, mi
     }
     verdict.assume = needed;
     verdict.warning += "a session timeout of " + ms(timeout) + " is less than " +
-                       (told.observer ? "four ticks" : "two ticks") +
-                       ". This session assumes that tick now; one that cannot ask a server may hold a lock together "
-                       "with another client. Set SessionOptions::server_tick to " +
+                       (told.observer ? "four ticks" : "two ticks") + ". This session assumes " + ms(needed) +
+                       " now; one that cannot ask a server may hold a lock together with another client. Set "
+                       "SessionOptions::server_tick to " +
                        ms(needed) + ", or SessionOptions::timeout to " + ms(2 * needed) + " or more";
     return verdict;
 }

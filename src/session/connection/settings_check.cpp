@@ -47,7 +47,8 @@ void SettingsCheck::on_time(Instant now) {
 
 void SettingsCheck::on_answer(const std::string& server, const std::string& answer) {
     const auto told = read_settings(answer);
-    if (!told || way_to_the_leader(*told) <= way_to_the_leader(worst_.second)) return;
+    if (!told) return lock_.log().debug("session: {} does not tell its settings", server);
+    if (way_to_the_leader(*told) <= way_to_the_leader(worst_.second)) return;
     worst_ = {server, *told};
     if (connection_.fsm().has_session() && !connection_.closing()) judge();
 }
