@@ -9,6 +9,7 @@
 // $ZKLOCK_TICK_TRIALS: how many trials; default: as many as it takes until the control has overlapped.
 #include <time.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -82,10 +83,65 @@ protected:
     }
 
 private:
-    void once(testenv::ZkEnsemble& ensemble, std::vector<Arm>& arms, int trial) {
-        const testenv::Scratch scratch;
+    using Processes = std::vector<std::unique_ptr<ZklockProcess>>;
+
+    /// One trial with its own locks and files.
+    struct Stage {
+        testenv::ZkEnsemble& ensemble;
+        const int number, leader, follower;
+        const testenv::Scratch scratch{};
+        std::string file(std::size_t arm, const char* what) const {
+            return scratch / (std::string(what) + std::to_string(arm));
+        }
+        std::string lock(std::size_t arm) const {
+            return "/trial-" + std::to_string(number) + "-" + std::to_string(arm);
+        }
+    };
+
+    static Processes start_holders(const Stage& stage, const std::vector<Arm>& arms) {
+        Processes holders;
+        for (std::size_t i = 0; i < arms.size(); ++i) {
+            std::vector<std::string> arguments = {"--connect", stage.ensemble.connect_string(stage.follower),
+                                                  "--session-timeout", std::to_string(kTimeout.count()) + "ms"};
+            arguments.insert(arguments.end(), arms[i].settings.begin(), arms[i].settings.end());
+            arguments.insert(arguments.end(), {stage.lock(i), "-c",
+                                               "exec 9>" + stage.file(i, "alive") + "; flock 9; touch " +
+                                                   stage.file(i, "held") + "; exec sleep 300"});
+            holders.push_back(std::make_unique<ZklockProcess>(arguments));
+        }
+        return holders;
+    }
+
+    /// Its command measures how long it runs beside that of the former holder.
+    static Processes start_next(const Stage& stage, std::size_t arms) {
+        Processes next;
+        for (std::size_t i = 0; i < arms; ++i) {
+            const std::string alive = stage.file(i, "alive");
+            const std::string measure = "flock -n " + alive + " true || { a=$(date +%s%N); flock " + alive +
+                                        " true; b=$(date +%s%N); echo $(((b - a) / 1000000)) >" +
+                                        stage.file(i, "overlap") + "; }";
+            next.push_back(std::make_unique<ZklockProcess>(std::vector<std::string>{
+                "--connect", stage.ensemble.connect_string(stage.leader), "--session-timeout", "30s", stage.lock(i),
+                "-c", "touch " + stage.file(i, "granted") + "; " + measure}));
+        }
+        return next;
+    }
+
+    static void judge(const Stage& stage, std::vector<Arm>& arms, Processes& next, milliseconds end) {
+        for (std::size_t i = 0; i < next.size(); ++i) {
+            Arm& arm = arms[i];
+            const bool granted = await([&] { return exists(stage.file(i, "granted")); });
+            if (granted && server_time() < end + 2s) ++arm.valid;
+            EXPECT_EQ(next[i]->wait(), 0) << next[i]->err();
+            if (!exists(stage.file(i, "overlap"))) continue;
+            ++arm.overlaps;
+            arm.longest_ms = std::max(arm.longest_ms, std::atoi(read_file(stage.file(i, "overlap")).c_str()));
+        }
+    }
+
+    static void once(testenv::ZkEnsemble& ensemble, std::vector<Arm>& arms, int trial) {
         const int leader = ensemble.wait_quorum();
-        const int follower = ensemble.follower();
+        const Stage stage{ensemble, trial, leader, ensemble.follower()};
         // Sessions end at this time. The leader pings the followers 9.7 s and 4.7 s before it.
         const milliseconds end = (server_time() + 16s) / kTick * kTick + kTick;
         wait_until(end - 15'500ms);
@@ -93,59 +149,25 @@ private:
         wait_until(end - 9700ms);
         ensemble.thaw(leader);
         wait_until(end - 3900ms);
-        std::vector<std::unique_ptr<ZklockProcess>> holders, next;
-        const auto file = [&](std::size_t arm, const char* what) {
-            return scratch / (std::string(what) + std::to_string(arm));
-        };
-        const auto lock = [&](std::size_t arm) {
-            return "/trial-" + std::to_string(trial) + "-" + std::to_string(arm);
-        };
-        for (std::size_t i = 0; i < arms.size(); ++i) {
-            std::vector<std::string> arguments = {"--connect", ensemble.connect_string(follower), "--session-timeout",
-                                                  std::to_string(kTimeout.count()) + "ms"};
-            arguments.insert(arguments.end(), arms[i].settings.begin(), arms[i].settings.end());
-            arguments.insert(arguments.end(), {lock(i), "-c",
-                                               "exec 9>" + file(i, "alive") + "; flock 9; touch " + file(i, "held") +
-                                                   "; exec sleep 300"});
-            holders.push_back(std::make_unique<ZklockProcess>(arguments));
-        }
+        Processes holders = start_holders(stage, arms);
         const auto all_hold = [&] {
             for (std::size_t i = 0; i < arms.size(); ++i) {
-                if (!exists(file(i, "held"))) return false;
+                if (!exists(stage.file(i, "held"))) return false;
             }
             return true;
         };
         const bool in_time = await(all_hold, end - 3050ms - server_time());
-        // How long it runs beside the command of the former holder.
-        for (std::size_t i = 0; i < arms.size() && in_time; ++i) {
-            const std::string alive = file(i, "alive");
-            const std::string measure = "flock -n " + alive + " true || { a=$(date +%s%N); flock " + alive +
-                                        " true; b=$(date +%s%N); echo $(((b - a) / 1000000)) >" + file(i, "overlap") +
-                                        "; }";
-            next.push_back(std::make_unique<ZklockProcess>(
-                std::vector<std::string>{"--connect", ensemble.connect_string(leader), "--session-timeout", "30s",
-                                         lock(i), "-c", "touch " + file(i, "granted") + "; " + measure}));
-        }
+        Processes next = start_next(stage, in_time ? arms.size() : 0);
         wait_until(end - 300ms);
-        ensemble.isolate(follower);
-        for (std::size_t i = 0; i < next.size(); ++i) {
-            Arm& arm = arms[i];
-            const bool granted = await([&] { return exists(file(i, "granted")); });
-            const bool as_planned = granted && server_time() < end + 2s;
-            EXPECT_EQ(next[i]->wait(), 0) << next[i]->err();
-            if (exists(file(i, "overlap"))) {
-                ++arm.overlaps;
-                arm.longest_ms = std::max(arm.longest_ms, std::atoi(read_file(file(i, "overlap")).c_str()));
-            }
-            if (as_planned) ++arm.valid;
-        }
+        ensemble.isolate(stage.follower);
+        judge(stage, arms, next, end);
         for (std::size_t i = 0; i < holders.size(); ++i) {
             holders[i]->signal(SIGTERM);
             holders[i]->wait();
             if (holders[i]->err().find("has a tickTime of 10000 ms") != std::string::npos) ++arms[i].warned;
         }
-        ensemble.heal(follower);
-        ensemble.restart(follower);
+        ensemble.heal(stage.follower);
+        ensemble.restart(stage.follower);
     }
 };
 

@@ -89,7 +89,11 @@ void PreparedWarning::write(std::string_view rest) const noexcept {
 }
 
 Console::Console(const Options& options)
-    : lock_(options.lock), quiet_(options.quiet), verbose_(options.verbose), json_(options.json) {
+    : lock_(options.lock),
+      quiet_(options.quiet),
+      verbose_(options.verbose),
+      json_(options.json),
+      holds_(options.command == Command::run || options.command == Command::hold || options.command == Command::elect) {
     const bool terminal = ::isatty(2) != 0;
     progress_ = options.progress == Progress::always || (options.progress == Progress::automatic && terminal);
     if (quiet_ || json_) progress_ = false;
@@ -156,8 +160,8 @@ void Console::library_line(bool warning, bool serious, const std::string& text) 
         return this->warning("the lock node of zklock was removed while it waited for " + lock_ +
                              ": zklock waits again, at the tail of the queue");
     }
-    // The guarantee of zklock rests on it.
-    if (warning && text.find("tickTime") != std::string::npos) {
+    // The guarantee of the lock rests on it.
+    if (warning && holds_ && text.find("tickTime") != std::string::npos) {
         const std::size_t session = text.starts_with("session ") ? text.find(": ") + 2 : 0;
         return this->warning(with_names_of_options(text.substr(session)));
     }

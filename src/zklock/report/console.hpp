@@ -64,6 +64,7 @@ private:
     const bool quiet_;
     const int verbose_;
     const bool json_;
+    const bool holds_;  // a lock
     bool progress_;
     std::mutex mutex_;  // guards shown_, and keeps lines whole
     std::string shown_;
