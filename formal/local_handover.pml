@@ -19,6 +19,9 @@
  * kept lock is re-acquired only if its node existed less than two intervals ago, and if the event is on its way when
  * another contender waits or the node is gone.  No hold begins on a node that its session was asked to give back.
  *
+ *   -DLIMITS        holds may end by their time (max_hold), while their owners go on
+ *   -DDOWNGRADES    a holder may change to a shared hold, and then releases the node
+ *   -DTRIES         A tries once, beside the places of its waiters
  *   -DANSWERED      a write on another session prevents hand-overs only until it is answered
  *   -DWITHOUT=NAME  without one of these defences:
  */
@@ -41,6 +44,10 @@
 #define ASKED 17        /* a successor does not inherit the revocation */
 #define UNPROVEN 19     /* a node is handed over without a recent check */
 #define UNTOLD 18       /* the grant of the next node does not end the hold of the first one */
+#define OVERTIME 20     /* a node is handed over when the time of its holder is over */
+#define EARLYEND 21     /* ... deleted before the hold ends */
+#define BELOW 22        /* a node is handed over beside the share of its holder */
+#define TRIED 23        /* a try that is granted does not end the hold of the first node */
 
 #ifndef WITHOUT
 #define WITHOUT 0
@@ -85,6 +92,12 @@ byte first, next, b;    /* nodes; 0: none */
 byte state;             /* of the first node */
 byte used;              /* hand-overs of the first node */
 bool marked, asked, remembered;
+bool over;              /* the time of its holder */
+bool below;             /* its holder has a share, too */
+bool share, trying;
+#ifdef TRIES
+byte tries = 1, tried;
+#endif
 byte waiting, absent = HOLDERS;
 bool fresh = true;      /* the lease */
 byte age;               /* of the last check of the first node */
@@ -106,7 +119,7 @@ byte gone_for;
 #define BEFORE(n, o) (exists[o] && n > o)
 #define PRECEDED(n) (BEFORE(n, 1) || BEFORE(n, 2) || BEFORE(n, 3) || BEFORE(n, 4) || BEFORE(n, 5) || BEFORE(n, 6) || \
                      BEFORE(n, 7) || BEFORE(n, 8))
-#define HEAD(n) (exists[n] && !PRECEDED(n))
+#define HEAD(n) (exists[n] && !PRECEDED(n) && !share)
 #define B_WAITS (b != 0 && !b_holds)
 
 #ifdef ANSWERED
@@ -118,7 +131,7 @@ byte gone_for;
 #endif
 #define PENDING ((write == OWN && write_node == first && !NO(FLYING)) || \
                  (write == UNKNOWN && write_node == first && !NO(UNSURE)))
-#define GOOD (!IS_MARKED && !PENDING && !(asked && !NO(ASKED)) && (fresh || NO(STALE)) && (age < 2 || NO(UNPROVEN)))
+#define GOOD (!IS_MARKED && !PENDING && !(asked && !NO(ASKED)) && !(below && !NO(BELOW)) && (fresh || NO(STALE)) && (age < 2 || NO(UNPROVEN)))
 
 inline notify() {       /* the directory has changed */
     if
@@ -135,6 +148,7 @@ inline make(n) {
 
 inline granted(n) {     /* to anybody */
     assert(believing + b_holds == 0 || broken);
+    assert(!share);
     assert(n > token || (n == token && given_back) || broken);
     token = (n > token -> n : token);
     given_back = false;
@@ -167,7 +181,7 @@ inline give_back() {    /* the next node first */
 
 inline forget_first() {
     first = 0; state = NOBODY; used = 0; marked = false; asked = false; remembered = false; broken = false;
-    listing = false; armed = false; watch = false; event = false; age = 0; gone_for = 0
+    over = false; below = false; listing = false; armed = false; watch = false; event = false; age = 0; gone_for = 0
 }
 
 inline lose(all) {      /* the holder is told */
@@ -214,7 +228,7 @@ end:
             pump() }
 
     /* A release. */
-    :: atomic { state == HELD ->
+    :: atomic { state == HELD && !over ->
             believing = (believing > 0 -> believing - 1 : 0);
             given_back = true;
             if
@@ -229,6 +243,34 @@ end:
                 if :: !armed -> listing = true :: else fi
             :: !(waiting > 0 && used < N && GOOD) -> give_back()
             fi }
+#ifdef LIMITS
+    :: atomic { state == HELD && over ->                                        /* the time is over, or a release after it */
+            believing = 0;
+            if
+            :: NO(OVERTIME) && waiting > 0 && used < N && GOOD -> used++; over = false; counted(); begin(); pump()
+            :: else -> give_back()
+            fi }
+#endif
+#ifdef DOWNGRADES
+    :: atomic { state == HELD && exists[first] && !doomed[first] && fresh && !below -> below = true; share = true }
+    :: atomic { share && !(state == HELD && below) -> share = false }
+#endif
+#ifdef TRIES
+    :: atomic { tries > 0 && first == 0 && next == 0 && waiting == 0 -> tries--; trying = true }
+    :: atomic { trying -> trying = false; make(tried);
+            if
+            :: HEAD(tried) && fresh ->
+                if
+                :: first != 0 && NO(TRIED) -> forget_first()
+                :: first != 0 && !NO(TRIED) -> believing = 0; forget_first()
+                :: else
+                fi;
+                first = tried;
+                waiting++; counted(); begin(); pump()
+            :: else -> doomed[tried] = true
+            fi;
+            tried = 0 }
+#endif
     :: atomic { state == LOST ->
             if
             :: NO(STALE) && waiting > 0 && !broken && exists[first] && !fresh -> given_back = true; used++; begin()
@@ -327,7 +369,15 @@ end:
             armed = armed && NO(UNWATCHED); watch = false; event = false;
             listing = (state == KEPT && !NO(UNWATCHED));
             if :: write == OWN -> write = UNKNOWN :: else fi }
-    :: atomic { faults > 0 && fresh -> faults--; fresh = false; lose(false) }   /* the lease passes */
+    :: atomic { faults > 0 && fresh -> faults--; fresh = false; share = false; lose(false) }   /* the lease passes */
+#ifdef LIMITS
+    :: atomic { state == HELD && !over && !below ->                             /* its time passes */
+            over = true;
+            if
+            :: NO(EARLYEND) -> doomed[first] = exists[first]
+            :: else -> believing = 0
+            fi }
+#endif
     :: atomic { !fresh ->                                                       /* the session ends */
             exists[first] = false; exists[next] = false; next = 0;
             forget_first();
