@@ -79,6 +79,10 @@ public:
     std::function<void(const Txn&)> on_operator_txn;
     /// Told of each committed transaction once, in their order, with the tree right behind it.
     std::function<void(const Txn&, const DataTree&)> on_commit;
+    /// The code of a client was just told that this node is gone, by a heartbeat that it has asked for then, and by a
+    /// server that has seen this zxid; or that its session is over.
+    std::function<void(const std::string& node, std::int64_t zxid, SimTime asked)> on_told_gone;
+    std::function<void(SessionId)> on_told_over;
     /// … as on_commit, which is the workload's.
     void listen(std::function<void(const Txn&)> listener) { listeners_.push_back(std::move(listener)); }
 

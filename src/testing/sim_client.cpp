@@ -75,6 +75,7 @@ void SimClient::tell_status(ClientState state) {
     deliver([this, status] {
         status_ = status;
         if (events_ != nullptr) events_->on_status(status);
+        if (status.state == ClientState::expired && ensemble_.on_told_over) ensemble_.on_told_over(status.session_id);
     });
     if (state == ClientState::connecting && callbacks_ == Callbacks::run_until_broken) callbacks_ = Callbacks::wait;
 }
@@ -393,8 +394,13 @@ void SimClient::heartbeat(const std::vector<std::string>& nodes, MultiDone done)
     request.op = Op::multi;
     request.own = true;
     for (const auto& node : nodes) request.ops.emplace_back().path = node;
-    submit(
-        std::move(request), [done = std::move(done)](const Reply& reply) { done(reply.rc, reply.results); }, true);
+    const auto answered = [this, nodes, since = world_.now(), done = std::move(done)](const Reply& reply) {
+        done(reply.rc, reply.results);
+        const auto gone = std::ranges::find(reply.results, Rc::no_node, &MultiResult::rc) - reply.results.begin();
+        const auto node = static_cast<std::size_t>(gone);
+        if (node < nodes.size() && ensemble_.on_told_gone) ensemble_.on_told_gone(nodes[node], reply.zxid, since);
+    };
+    submit(std::move(request), answered, true);
 }
 
 void SimClient::nudge(StatDone done) {

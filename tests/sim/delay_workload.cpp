@@ -17,9 +17,9 @@ DelayWorkload::DelayWorkload(SimWorld& world, const Plan& plan, RunResult& resul
         history_.committed(txn);
         committed(txn);
     };
-    LockOptions options;
-    options.delay_after_loss = delay_;
     for (const auto& worker : workers_) {
+        LockOptions options = plan.locks_of(worker->process.number());
+        options.delay_after_loss = delay_;
         Mutexes& all = mutexes_.emplace_back();
         for (const std::string& path : paths_) {
             all.push_back(std::make_unique<ExclusiveMutex>(worker->process.session(), path, options));
@@ -79,7 +79,7 @@ void DelayWorkload::granted(const Worker& worker, std::size_t path, FencingToken
     auto& holders = holders_[path];
     const auto next = holders.lower_bound(token);
     const FencingToken former = next == holders.begin() ? 0 : *std::prev(next);
-    holders.insert(token);
+    if (!holders.insert(token).second) return;  // the node was handed over
     // What a holder says of itself goes with the directory.
     if (former == 0 || directories_deleted_[path] > former) return;
     const auto end = ends_.find(former);
@@ -95,7 +95,7 @@ void DelayWorkload::check_distance(const Worker& worker, FencingToken token, con
         judge_.violation("delay", who + ": is granted the lock " + std::to_string(distance / kMilli) +
                                       " ms after a holder vanished, instead of " + std::to_string(delay_.count()));
     }
-    if (plan_.faults != 0) return;
+    if (plan_.faults != 0 || plan_.locks.max_hold.count() != 0) return;  // whoever runs out of time leaves no word
     if (!former.said_so) judge_.violation("word", who + ": nothing went wrong, but the former holder left no word");
     if (!just_begun() && world_.now() - std::max(since, former.at) > delay / 2) {
         judge_.violation("at-once", who + ": waits though the former holder gave back in order");

@@ -11,6 +11,16 @@
 
 namespace zkrecipes::sim {
 
+namespace {
+
+std::string text_of(const Fence& fence) {
+    std::string text = "token " + std::to_string(fence.token);
+    if (fence.handovers != 0) text += ", hand-overs " + std::to_string(fence.handovers);
+    return text;
+}
+
+}  // namespace
+
 void Judge::violation(const std::string& check, const std::string& text) {
     world_.note_text(nullptr, "VIOLATION " + check + ": " + text);
     world_.note(nullptr, check);
@@ -20,7 +30,7 @@ void Judge::violation(const std::string& check, const std::string& text) {
 std::string Judge::describe(const Held& held) const {
     std::string what = held.process->name() + " (lock " + std::to_string(held.claim.path);
     if (!held.claim.all()) what += ", " + std::to_string(held.claim.units) + " of it";
-    return what + ", token " + std::to_string(held.token) + ")";
+    return what + ", " + text_of(held.fence) + ")";
 }
 
 bool Judge::believes(const Held& held) {
@@ -67,28 +77,99 @@ void Judge::note_write(const Effect& effect) {
     }
 }
 
-bool Judge::excused(const Held& held) {
+namespace {
+
+/// 2 % for the clock's rate.
+SimTime by_any_clock(SimTime span) { return span + span / 50; }
+
+}  // namespace
+
+SimTime Judge::heartbeat_interval() const {
+    const SimTime timeout = plan_.timeout_ms * kMilli;
+    return plan_.tick_known && plan_.timeout_ms >= 3 * plan_.tick_ms ? timeout / 6 : timeout / 12;
+}
+
+/// Nothing comes late, and no connection breaks.
+bool Judge::only_operators() const {
+    std::uint32_t others = plan_.faults;
+    for (const Fault harmless : {Fault::delete_node, Fault::delete_all, Fault::others_hands, Fault::skewed_clocks})
+        others &= ~(1U << static_cast<unsigned>(harmless));
+    return others == 0;
+}
+
+/// The first hold by that node that is known.
+SimTime Judge::first_begun(const Held& held) const {
+    const auto found = first_begun_.find({held.grant->node(), held.made});
+    return found == first_begun_.end() ? held.begun : std::min(held.begun, found->second);
+}
+
+/// A hold of a node that is gone already: by answers that were on their way, while a third of the timeout is left of
+/// the lease. By a node that the session has, for two heartbeats without an answer.
+SimTime Judge::may_begin_until(const Held& held, SimTime deleted) const {
+    const SimTime first = first_begun(held);
+    const SimTime by_answers = deleted + by_any_clock(plan_.timeout_ms * kMilli / 3);
+    if (held.begun == first && held.fence.handovers == 0) return by_answers;
+    const SimTime confirmed = held.begun == first ? by_answers : std::max(deleted, first);
+    return confirmed + by_any_clock(2 * heartbeat_interval());
+}
+
+SimTime Judge::may_hold_deleted_until(const Held& held) const {
     const auto node = deleted_.find(identity_of(held.grant->node()));
-    const auto session = ended_sessions_.find(held.grant->session_id());
-    // Longer than this no lease is sure without a committed check of the node, which fails. 2 %: the clock's rate.
-    // What else the session has changed renews its lease until the next check goes out: after a sixth of the timeout,
-    // or when the process goes on.
+    if (node == deleted_.end()) return kForever;
+    const SimTime timeout = plan_.timeout_ms * kMilli;
+    const SimTime first = first_begun(held);
     const SimTime changed = last_change_of(held.grant->session_id());
-    const SimTime lease = plan_.timeout_ms * kMilli * 2 / 3;
-    const SimTime limit = lease + lease / 50;
     SimTime until = kForever;
-    if (node != deleted_.end()) {
-        // Not of an earlier node of that identity: a create that is repeated has it again.
-        for (const Deletion& each : node->second) {
-            if (each.zxid <= held.made) continue;
+    for (const Deletion& each : node->second) {
+        if (each.zxid <= held.made)
+            continue;  // an earlier node of that identity: a create that is repeated has it again
+        if (each.made_again) {
             // A check says that there is a node, not which one. That is read once, and on each new connection.
-            const SimTime known = std::max(each.at, held.since) + plan_.timeout_ms * kMilli;
-            const SimTime checked = held.process->actor().runs_at(each.at + plan_.timeout_ms * kMilli / 6);
-            const SimTime renewed = std::max(each.at, std::min(changed, checked));
-            until = std::min(until, each.made_again ? known : renewed + limit);
+            until = std::min(until, std::max(each.at, first) + timeout);
+            continue;
         }
+        // No lease is sure for longer than two thirds of the timeout without a committed check of the node, which
+        // fails. What else the session has changed renews its lease until the next check goes out: after a sixth of the
+        // timeout, or when the process goes on.
+        const SimTime checked = held.process->actor().runs_at(each.at + timeout / 6);
+        const SimTime renewed = std::max(each.at, std::min(changed, checked));
+        until = std::min(until, renewed + by_any_clock(timeout * 2 / 3));
+        if (held.begun > each.at && held.begun > may_begin_until(held, each.at)) until = held.begun - 1;
+        if (!only_operators()) continue;
+        // Where nothing is lost, the next heartbeat tells; and the watch on a node that is held for longer than half a
+        // second.
+        const SimTime answer = kSecond / 2;
+        until = std::min(until, std::max(each.at, first) + by_any_clock(heartbeat_interval()) + answer);
+        if (first + kSecond <= each.at) until = std::min(until, each.at + answer);
     }
-    if (session != ended_sessions_.end()) until = std::min(until, session->second + limit);
+    return until;
+}
+
+SimTime Judge::may_hold_ended_until(const Held& held) const {
+    const auto session = ended_sessions_.find(held.grant->session_id());
+    if (session == ended_sessions_.end()) return kForever;
+    const SimTime timeout = plan_.timeout_ms * kMilli;
+    // A hold begins with a third of the timeout at least.
+    if (held.begun > session->second + by_any_clock(timeout / 3)) return held.begun - 1;
+    return session->second + by_any_clock(timeout * 2 / 3);
+}
+
+void Judge::check_told(const Held& held) {
+    if (told_over_.contains(held.grant->session_id()))
+        violation("operator", describe(held) + " still holds, and was told that its session is over");
+    for (const std::string& node : held.grant->nodes()) {
+        const auto told = told_gone_.find(node);
+        if (told == told_gone_.end() || told->second.zxid < held.made) continue;
+        // What has begun while the heartbeat was on its way is not among the holds for which it was sent.
+        const SimTime since = held.claim.all() ? first_begun(held) : held.begun;
+        if (since <= told->second.asked || since > told->second.answered)
+            violation("operator", describe(held) + " still holds, and a heartbeat has told that its node is gone");
+    }
+}
+
+bool Judge::excused(const Held& held) {
+    check_told(held);
+    const SimTime until = std::min(may_hold_deleted_until(held), may_hold_ended_until(held));
     if (until == kForever) return false;
     if (world_.now() > until) {
         violation("operator", describe(held) + " still holds what an operator ended, and was to know it at " +
@@ -104,13 +185,20 @@ Judge::Ticket Judge::granted(const Claim& claim, ClientProcess& process, const G
     held.process = &process;
     held.grant = &grant;
     held.token = grant.token();
-    const auto& share = internal::GrantAccess::share(grant);
-    held.made = share ? share->shared_hold()->czxid() : held.token;
+    held.fence = {grant.token(), grant.handovers()};
     held.number = next_number_++;
-    held.since = world_.now();
+    held.since = held.begun = world_.now();
+    if (const auto& share = internal::GrantAccess::share(grant)) {
+        const internal::Hold& hold = share->hold();
+        held.made = hold.czxid();
+        if (hold.record().label) held.begun = process.actor().to_true(hold.record().since.time_since_epoch().count());
+        first_begun_.try_emplace({grant.node(), held.made}, held.begun);
+    }
     world_.note(&process.actor(), "granted", static_cast<std::uint64_t>(held.token));
     if (held.token <= 0) violation("token", describe(held) + ": a grant without a token");
     check_whose(held);
+    if (claim.ordered && claim.all()) check_once(held, locks_[claim.path]);
+    if (!claim.all() && held.fence.handovers != 0) violation("handovers", describe(held) + ": a share with hand-overs");
     // A grant may be told late, when an operator has ended it already.
     if (believes(held) && !excused(held)) {
         Lock& lock = locks_[claim.path];
@@ -150,19 +238,24 @@ bool Judge::contender_excludes(const Claim& claim) const {
     });
 }
 
-void Judge::check_order(const Held& held, Lock& lock) {
+/// Also of those that were lost before their owners were told of them.
+void Judge::check_once(const Held& held, Lock& lock) {
     const LockOptions& options = plan_.locks;
-    const bool local = options.local_handovers > 0 || options.keep_for.count() > 0;
-    const bool again = local && held.token == lock.last_token && held.process == lock.process && lock.given_back;
-    if (held.token <= lock.last_token && !again) {
-        violation("token-order", describe(held) + ": an earlier holder had token " + std::to_string(lock.last_token));
-    }
+    if (!lock.fences.insert(held.fence).second)
+        violation("handovers", describe(held) + ": another holder had the same token and hand-overs");
+    // A node that is kept is handed over to nobody and from nobody, which counts, too.
+    const std::uint64_t most = std::max<std::uint64_t>(options.local_handovers, 1) - 1;
+    if (options.keep_for.count() == 0 && held.fence.handovers > most)
+        violation("turn", describe(held) + " is holder " + std::to_string(held.fence.handovers + 1) + " of one turn");
+}
+
+void Judge::check_order(const Held& held, Lock& lock) {
+    // The same token again: handed over within its process, by one who had not lost it.
+    const bool again = held.claim.all() && held.fence > lock.last && held.process == lock.process && lock.given_back;
+    if (held.token <= lock.last.token && !again)
+        violation("token-order", describe(held) + ": an earlier holder had " + text_of(lock.last));
     if (!held.claim.all()) return;
-    lock.holders = again ? lock.holders + 1 : 1;
-    if (options.keep_for.count() == 0 && lock.holders > std::max<std::uint32_t>(options.local_handovers, 1)) {
-        violation("turn", describe(held) + " is holder " + std::to_string(lock.holders) + " of one turn");
-    }
-    lock.last_token = std::max(lock.last_token, held.token);
+    lock.last = std::max(lock.last, held.fence);
     lock.process = held.process;
     lock.given_back = false;
 }
@@ -178,23 +271,38 @@ void Judge::check_others(const Held& held) {
     }
 }
 
+/// The register of docs/guarantees.md, L2.
+bool Judge::lets_in(const Held& held, Lock& lock) const {
+    if (held.claim.all()) {
+        if (held.fence < lock.fence || held.token < lock.shared_fence) return false;
+        lock.fence = held.fence;
+    } else {
+        if (held.token <= lock.fence.token) return false;
+        lock.shared_fence = std::max(lock.shared_fence, held.token);
+    }
+    return true;
+}
+
 bool Judge::act(Ticket ticket) {
     // First the holder's own question, as its program asks it; then the act, in the same instant.
     if (ticket->process->dead()) return false;
     const bool told = ticket->grant->lost().stop_requested();
-    if (!ticket->grant->held() || ticket->process->dead()) return false;
+    if (!ticket->grant->held() || ticket->process->dead()) {
+        ticket->seen_over = true;
+        return false;
+    }
     if (ticket->seen_over) violation("sticky", describe(*ticket) + " holds again what was seen to have ended");
     const SimTime max_hold = SimTime{plan_.max_hold_of(ticket->process->number()).count()} * kMilli;
-    // 2 %: the clock's rate.
-    if (max_hold != 0 && world_.now() - ticket->since > max_hold + max_hold / 50)
+    if (max_hold != 0 && world_.now() - ticket->begun > by_any_clock(max_hold))
         violation("max-hold", describe(*ticket) + " holds for longer than it may");
     if (told) violation("lost-held", describe(*ticket) + " holds although it was told of the loss before");
     ++result_.acts;
     world_.note(&ticket->process->actor(), "acts", static_cast<std::uint64_t>(ticket->token));
     const Claim& claim = ticket->claim;
     Lock& lock = locks_[claim.path];
+    const bool let_in = !claim.ordered || lets_in(*ticket, lock);
     if (excused(*ticket)) {
-        if (claim.ordered && ticket->token < lock.fence) ++result_.fenced;  // refused by the register that checks
+        if (!let_in) ++result_.fenced;
         return true;
     }
     if (contender_excludes(claim)) violation("exclusion", describe(*ticket) + " acts while another client holds");
@@ -205,14 +313,11 @@ bool Judge::act(Ticket ticket) {
         violation("exclusion", describe(*ticket) + " acts though a later holder was granted");
     }
     if (!claim.ordered) return true;
-    if (ticket->token < lock.fence) {
-        violation("fence", describe(*ticket) + " is refused: the register has seen " + std::to_string(lock.fence));
-    }
+    if (!let_in) violation("fence", describe(*ticket) + " is refused: the register has seen " + text_of(lock.fence));
     if (ticket->read && ticket->seen_version != lock.version) {
         violation("lost-update", describe(*ticket) + " writes over what it has not read");
     }
     if (claim.all()) {
-        lock.fence = std::max(lock.fence, ticket->token);
         ++lock.version;
     }
     ticket->seen_version = lock.version;
@@ -243,12 +348,9 @@ void Judge::check_revocation(const Ticket& ticket) {
         violation("revocation", describe(*ticket) + " was not told that somebody wants it to give way");
 }
 
-void Judge::given_back(const Ticket& ticket) {
-    Lock& lock = locks_[ticket->claim.path];
-    if (ticket->token == lock.last_token) lock.given_back = true;
-}
-
 void Judge::ended(Ticket ticket) {
+    Lock& lock = locks_[ticket->claim.path];
+    if (ticket->claim.all() && ticket->fence == lock.last) lock.given_back = !ticket->seen_over;
     if (ticket->first_act != 0) {
         intervals_.push_back({ticket->claim, ticket->first_act, ticket->last_act, describe(*ticket)});
     }

@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <zkrecipes/fenced_register.hpp>
 #include <zkrecipes/grant.hpp>
 
 #include "sim/client_process.hpp"
@@ -39,13 +41,15 @@ public:
         Claim claim;
         ClientProcess* process = nullptr;
         const Grant* grant = nullptr;
+        Fence fence{0};  // its token and hand-overs
         FencingToken token = 0;
         std::int64_t made = 0;           // when its nodes were, as zxid: not the token of a share that a writer takes
         std::uint64_t number = 0;        // in the order of the grants of all paths
         std::uint64_t seen_version = 0;  // of the unfenced register
         bool read = false;
         mutable bool seen_over = false;             // by whoever asked for it, at whatever time
-        SimTime since = 0;                          // when it was granted
+        SimTime since = 0;                          // when its owner was told of it
+        SimTime begun = 0;                          // when its session granted it
         SimTime listens_since = kForever;           // for requests to give way
         std::uint64_t first_act = 0, last_act = 0;  // in the order of all acts; 0: none
     };
@@ -58,16 +62,21 @@ public:
     bool act(Ticket ticket);
     /// The holder has asked to be told of requests to give way: told if and only if there is one.
     void check_revocation(const Ticket& ticket);
+    /// Its holder gives it back, or has lost it.
     void ended(Ticket ticket);
-    /// … since its holder gives it back.
-    void given_back(const Ticket& ticket);
 
     /// At the end: whether at any time those who had acted, and were to act again, had more units than there are.
     void check_intervals();
 
     /// An operator has deleted nodes, or ended a session from outside as closing a second handle of it does. The holder
-    /// is told, but not before: for at most the lease it may act beside the next one.
+    /// may act beside the next one until it is told, and for the lease at most.
     void operator_acts(const Txn& committed);
+    /// A client was told that its node is gone, by a heartbeat that it has asked for then, and by a server that has
+    /// seen this zxid; that its session is over.
+    void told_gone(const std::string& node, std::int64_t zxid, SimTime asked) {
+        told_gone_[node] = {zxid, asked, world_.now()};
+    }
+    void told_over(SessionId session) { told_over_.insert(session); }
 
     /// Its owner was told of it at most that it was made, and then it was deleted, or became another's: no hold may
     /// rest on it.
@@ -91,15 +100,17 @@ public:
 
 private:
     struct Lock {
-        FencingToken last_token = 0;  // of those that had all
-        // Its holders: how many there were, in which process, and whether the latest has given it back itself.
-        std::uint32_t holders = 0;
+        Fence last{0};  // of those that had all
+        // The latest of them: in which process, and whether it has given back what it had not lost.
         const ClientProcess* process = nullptr;
         bool given_back = false;
+        std::set<Fence> fences;  // of all that had all
         // Numbers of the latest grants that were held when they were given: of one that had all, and of any.
         std::uint64_t last_alone = 0;
         std::uint64_t last_believed = 0;
-        FencingToken fence = 0;     // of the register that checks tokens
+        // The largest that were let in by the register that checks tokens: of those that had all, and of shares.
+        Fence fence{0};
+        FencingToken shared_fence = 0;
         std::uint64_t version = 0;  // of the one that does not
     };
     struct Call {
@@ -114,8 +125,17 @@ private:
     };
     bool believes(const Held& held);
     void check_order(const Held& held, Lock& lock);
+    void check_once(const Held& held, Lock& lock);
+    bool lets_in(const Held& held, Lock& lock) const;
     void check_others(const Held& held);
     bool excused(const Held& held);
+    void check_told(const Held& held);
+    SimTime may_hold_deleted_until(const Held& held) const;
+    SimTime may_hold_ended_until(const Held& held) const;
+    SimTime may_begin_until(const Held& held, SimTime deleted) const;
+    SimTime first_begun(const Held& held) const;
+    SimTime heartbeat_interval() const;
+    bool only_operators() const;
     void check_whose(const Held& held);
     bool contender_excludes(const Claim& claim) const;
     void note_write(const Effect& effect);
@@ -134,6 +154,13 @@ private:
     // By the identity that all nodes of one attempt have in their names.
     std::map<std::string, std::vector<Deletion>, std::less<>> deleted_;
     std::map<std::int64_t, SimTime> ended_sessions_;
+    struct Told {
+        std::int64_t zxid;
+        SimTime asked, answered;
+    };
+    std::map<std::string, Told, std::less<>> told_gone_;  // by the node
+    std::set<SessionId> told_over_;
+    std::map<std::pair<std::string, std::int64_t>, SimTime> first_begun_;  // of all holds by a node and its zxid
     std::set<std::string> never_seen_;
     struct Contending {
         int path;

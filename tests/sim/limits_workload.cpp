@@ -11,8 +11,7 @@ LimitsWorkload::LimitsWorkload(SimWorld& world, const Plan& plan, RunResult& res
     ensemble_.on_commit = [this](const Txn& txn, const DataTree&) { committed(txn); };
     for (const auto& process : processes_) {
         Locks all;
-        LockOptions options = plan.locks;
-        options.max_hold = plan.max_hold_of(process->number());
+        const LockOptions options = plan.locks_of(process->number());
         for (const std::string& path : lock_paths(plan))
             all.push_back(std::make_unique<ReadWriteLock>(process->session(), path, options));
         locks_.push_back(std::move(all));

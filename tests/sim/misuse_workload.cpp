@@ -26,12 +26,14 @@ constexpr bool kUnlocksAnyway = false;
 MisuseWorkload::MisuseWorkload(SimWorld& world, const Plan& plan, RunResult& result)
     : Workload(world, plan, result, {kPaths[kMutex], kPaths[kReadWrite]}) {
     for (const auto& process : processes_)
-        shared_.push_back(std::make_unique<ExclusiveMutex>(process->session(), kPaths[kMutex]));
+        shared_.push_back(
+            std::make_unique<ExclusiveMutex>(process->session(), kPaths[kMutex], plan.locks_of(process->number())));
     for (const auto& worker : workers_) {
         Session& session = worker->process.session();
         Locks& own = locks_.emplace_back();
-        own.mutex = std::make_unique<ExclusiveMutex>(session, kPaths[kMutex]);
-        own.read_write = std::make_unique<ReadWriteLock>(session, kPaths[kReadWrite]);
+        const LockOptions options = plan.locks_of(worker->process.number());
+        own.mutex = std::make_unique<ExclusiveMutex>(session, kPaths[kMutex], options);
+        own.read_write = std::make_unique<ReadWriteLock>(session, kPaths[kReadWrite], options);
         own.private_one = std::make_unique<SemaphoreMutex>(session, "/private/" + worker->name);
     }
     make_closed_directory(kNoCreate, Acl::all & ~Acl::create);
@@ -269,7 +271,7 @@ void MisuseWorkload::name_a_path_twice(Worker& worker) {
     if (members.back().path == kPaths[kReadWrite])
         claims.push_back(alone ? Claim::alone(kReadWrite) : Claim::shared(kReadWrite));
     for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[rng.below(i)]);
-    MultiLock lock(worker.process.session(), std::move(members));
+    MultiLock lock(worker.process.session(), std::move(members), plan_.limits_of(worker.process.number()));
     const Ways usual{[&] { return lock.acquire(); },
                      [&](Deadline deadline, std::stop_token stop) { return lock.try_acquire_until(deadline, stop); },
                      {}};

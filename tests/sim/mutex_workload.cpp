@@ -6,16 +6,19 @@ namespace zkrecipes::sim {
 
 MutexWorkload::MutexWorkload(SimWorld& world, const Plan& plan, RunResult& result)
     : Workload(world, plan, result, lock_paths(plan)) {
-    const auto make = [&](ClientProcess& process) {
+    const auto make = [&](ClientProcess& process, bool local = true) {
         Mutexes all;
         for (const std::string& path : lock_paths(plan)) {
-            all.push_back(std::make_unique<ExclusiveMutex>(process.session(), path, plan.locks));
+            const LockOptions options = local ? plan.locks_of(process.number()) : plan.limits_of(process.number());
+            all.push_back(std::make_unique<ExclusiveMutex>(process.session(), path, options));
         }
         return all;
     };
     ensemble_.on_commit = [this](const Txn& txn, const DataTree&) { check_wake_ups(txn); };
     for (const auto& process : processes_) shared_.push_back(make(*process));
-    for (const auto& worker : workers_) own_.push_back(make(worker->process));
+    // Some have a place of their own in the queue, beside that of their session.
+    for (const auto& worker : workers_)
+        own_.push_back(make(worker->process, plan.workload != "mutex" || worker->number % 3 != 0));
 }
 
 void MutexWorkload::drop_locks() noexcept {

@@ -49,7 +49,23 @@ std::string Plan::describe() const {
         if (has(static_cast<Fault>(i))) text += std::string(" ") + to_string(static_cast<Fault>(i));
     }
     if (faults == 0) text += " none";
+    if (locks.local_handovers != 0) text += ", local_handovers " + std::to_string(locks.local_handovers);
+    if (locks.local_handovers != 0) text += " within " + std::to_string(locks.local_turn.count()) + " ms";
+    if (locks.keep_for.count() != 0) text += ", keep_for " + std::to_string(locks.keep_for.count()) + " ms";
+    if (locks.max_hold.count() != 0) text += ", max_hold " + std::to_string(locks.max_hold.count()) + " ms";
     return text;
+}
+
+LockOptions Plan::locks_of(int process) const {
+    LockOptions options = locks;
+    options.max_hold = max_hold_of(process);
+    return options;
+}
+
+LockOptions Plan::limits_of(int process) const {
+    LockOptions options;
+    options.max_hold = max_hold_of(process);
+    return options;
 }
 
 namespace {
@@ -91,15 +107,33 @@ void aim_with_strangers(Plan& plan, Rng& rng) {
         plan.faults |= 1U << static_cast<unsigned>(kBesides[rng.below(std::size(kBesides))]);
 }
 
-/// Many fibers of few processes want one lock, which their sessions hand over and keep.
-void stay_local(Plan& plan, Rng& rng) {
+/// Sessions hand their locks over, and keep them.
+void hand_over(Plan& plan, Rng& rng) {
     using std::chrono::milliseconds;
-    plan.processes = static_cast<int>(rng.between(2, 3));
-    plan.fibers = static_cast<int>(rng.between(2, 5));
-    plan.paths = rng.one_in(4) ? 2 : 1;
     if (!rng.one_in(3)) plan.locks.local_handovers = static_cast<std::uint32_t>(rng.between(2, 6));
     plan.locks.local_turn = milliseconds(rng.one_in(3) ? rng.between(50, 500) : 60'000);
     if (!rng.one_in(3) || plan.locks.local_handovers == 0) plan.locks.keep_for = milliseconds(rng.between(100, 20'000));
+}
+
+void limit_holds(Plan& plan, Rng& rng) {
+    plan.locks.max_hold =
+        std::chrono::milliseconds(rng.one_in(2) ? rng.between(1, 1000) : rng.between(500, 2 * plan.timeout_ms));
+}
+
+/// Many fibers of few processes want one lock.
+void stay_local(Plan& plan, Rng& rng) {
+    plan.processes = static_cast<int>(rng.between(2, 3));
+    plan.fibers = static_cast<int>(rng.between(2, 5));
+    plan.paths = rng.one_in(4) ? 2 : 1;
+    hand_over(plan, rng);
+}
+
+/// In all workloads that are not about these options, too. By numbers of their own: the rest of the plan is the same.
+void add_local_options(Plan& plan) {
+    Rng rng = Rng(plan.seed).fork("local options " + plan.workload);
+    if (rng.one_in(2)) hand_over(plan, rng);
+    if (rng.one_in(4)) limit_holds(plan, rng);
+    if (plan.workload == "delay") plan.locks.keep_for = std::chrono::milliseconds(0);  // not both
 }
 
 /// Most processes hold for some time at most, and want to hold for longer.
@@ -107,8 +141,7 @@ void end_by_time(Plan& plan, Rng& rng) {
     if (rng.one_in(2)) stay_local(plan, rng);
     if (rng.one_in(2)) plan.processes = static_cast<int>(rng.between(3, 4));
     plan.long_holds = rng.one_in(2);
-    plan.locks.max_hold =
-        std::chrono::milliseconds(rng.one_in(2) ? rng.between(1, 1000) : rng.between(500, 2 * plan.timeout_ms));
+    limit_holds(plan, rng);
     if (rng.one_in(3)) plan.faults |= 1U << static_cast<unsigned>(Fault::others_hands);
 }
 
@@ -180,6 +213,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
         plan.faults &= ~(1U << static_cast<unsigned>(Fault::others_hands));
     }
     if (workload == "numbers" || workload == "kazoo") plan.faults |= 1U << static_cast<unsigned>(Fault::contenders);
+    if (workload != "local" && workload != "limits") add_local_options(plan);
     // All of them may want one lock when the trouble ends, and hold it one after the other (Workload::hold_time).
     const SimTime longest_hold = (plan.long_holds ? 5 : 2) * plan.timeout_ms * kMilli;
     plan.patience = std::max(plan.patience, (plan.processes * plan.fibers + 1) * longest_hold);

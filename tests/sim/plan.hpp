@@ -66,12 +66,15 @@ struct Plan {
     bool probe = true;
     bool tick_known = true;   // to the clients
     bool long_holds = false;  // longer than a session lives
-    LockOptions locks;        // of the mutexes: how they are handed over and kept within a process
+    LockOptions locks;        // how locks are handed over, kept, joined and ended within a process
 
     /// LockOptions::max_hold of this process: some have none.
     std::chrono::milliseconds max_hold_of(int process) const noexcept {
         return process % 3 == 2 ? std::chrono::milliseconds(0) : locks.max_hold;
     }
+    /// The options of this process for locks that are handed over and kept, and for those that are not.
+    LockOptions locks_of(int process) const;
+    LockOptions limits_of(int process) const;
 
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }
     std::string describe() const;

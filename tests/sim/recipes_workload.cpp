@@ -43,13 +43,12 @@ RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& r
     : Workload(world, plan, result, directories_of(plan)), places_(places_of(plan)) {
     if (plan.has(Fault::end_of_numbers)) use_up_numbers();
     if (plan.has(Fault::contenders)) invite_contenders();
-    LockOptions options;
-    if (plan.workload == "kazoo") {
-        options.dialect = Dialect::kazoo;
-        ensemble_.listen([this](const Txn& txn) { check_names(txn); });
-    }
+    if (plan.workload == "kazoo") ensemble_.listen([this](const Txn& txn) { check_names(txn); });
     for (const auto& worker : workers_) {
         Session& session = worker->process.session();
+        LockOptions options = plan.locks_of(worker->process.number());
+        if (plan.workload == "kazoo") options.dialect = Dialect::kazoo;
+        const LockOptions limits = plan.limits_of(worker->process.number());
         auto& all = locks_.emplace_back();
         for (const Place& place : places_) {
             Locks& own = all.emplace_back();
@@ -60,12 +59,13 @@ RecipesWorkload::RecipesWorkload(SimWorld& world, const Plan& plan, RunResult& r
                     own.mutex = std::make_unique<ExclusiveMutex>(session, place.path, options);  // they share the queue
                     break;
                 case Kind::semaphore:
-                    own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases);
-                    if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path);
+                    own.semaphore = std::make_unique<Semaphore>(session, place.path, place.leases, limits);
+                    if (place.leases == 1) own.single = std::make_unique<SemaphoreMutex>(session, place.path, limits);
                     break;
                 case Kind::election: {
                     ElectionOptions candidate;
                     candidate.id = worker->name;
+                    candidate.max_hold = limits.max_hold;
                     if (worker->number % 2 == 1) candidate.when_suspended = WhenSuspended::step_down;
                     own.election = std::make_unique<LeaderElection>(session, place.path, std::move(candidate));
                     observe(worker->process, *own.election);
@@ -368,7 +368,7 @@ void RecipesWorkload::use_several(Worker& worker) {
     }
     if (members.empty()) return;
     for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[rng.below(i)]);
-    LockOptions options;
+    LockOptions options = plan_.limits_of(worker.process.number());
     if (rng.one_in(4)) {  // nobody may write the nodes of this set, not even a marker
         options.acl = open_acl();
         options.acl->front().permissions = Acl::all & ~Acl::write;

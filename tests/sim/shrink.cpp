@@ -39,6 +39,9 @@ std::vector<Plan> smaller(const Plan& plan) {
     if (plan.fibers > 1) propose([](Plan& p) { --p.fibers; });
     if (plan.paths > 1) propose([](Plan& p) { --p.paths; });
     if (plan.servers > 1) propose([](Plan& p) { p.servers = p.servers > 3 ? 3 : 1; });
+    if (plan.locks.local_handovers != 0) propose([](Plan& p) { p.locks.local_handovers = 0; });
+    if (plan.locks.keep_for.count() != 0) propose([](Plan& p) { p.locks.keep_for = {}; });
+    if (plan.locks.max_hold.count() != 0) propose([](Plan& p) { p.locks.max_hold = {}; });
     if (plan.trouble > 4 * kSecond) propose([](Plan& p) { p.trouble /= 2; });
     if (plan.trouble > 4 * kSecond) propose([](Plan& p) { p.trouble = p.trouble * 3 / 4; });
     return plans;

@@ -38,8 +38,8 @@ TermsWorkload::TermsWorkload(SimWorld& world, const Plan& plan, RunResult& resul
 }
 
 void TermsWorkload::make(Worker& worker, int place, Object& object, std::int32_t number) {
-    object.semaphore =
-        std::make_unique<Semaphore>(worker.process.session(), paths_[static_cast<std::size_t>(place)], number);
+    object.semaphore = std::make_unique<Semaphore>(worker.process.session(), paths_[static_cast<std::size_t>(place)],
+                                                   number, plan_.limits_of(worker.process.number()));
     object.made_for = number;
     object.made_at = world_.now();
     object.agreed_in = 0;

@@ -115,8 +115,10 @@ void ValuesWorkload::make_objects(ClientProcess& process, Rng& rng, std::vector<
             own.counter = std::make_unique<AtomicCounter>(session, place.path, counter);
         }
         if (place.kind != Kind::guarded) continue;
-        own.mutex = std::make_unique<ExclusiveMutex>(session, place.lock);
-        own.election = std::make_unique<LeaderElection>(session, place.lock);
+        own.mutex = std::make_unique<ExclusiveMutex>(session, place.lock, plan_.locks_of(process.number()));
+        ElectionOptions candidate;
+        candidate.max_hold = plan_.max_hold_of(process.number());
+        own.election = std::make_unique<LeaderElection>(session, place.lock, std::move(candidate));
     }
 }
 

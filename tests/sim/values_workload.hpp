@@ -49,6 +49,11 @@ private:
         std::unique_ptr<LeaderElection> election;
         std::size_t seen = 0;  // position in the history: get() has told nothing earlier
     };
+    /// By which a write is guarded.
+    struct LockNode {
+        std::string path;
+        FencingToken token;
+    };
     /// What an observer was told last.
     struct Told {
         ClientProcess* process = nullptr;
@@ -97,13 +102,14 @@ private:
     void check_change(const Worker& worker, std::uint64_t number, const CounterChange& change);
 
     // ---- guarded writes
+    int number_of(const Place& place) const { return static_cast<int>(&place - places_.data()); }
     void use_guarded(Worker& worker, const Place& place, Objects& own);
     std::optional<NodeContent> read_within(Worker& worker, const Place& place, const Grant& grant);
     void write_within(Worker& worker, const Place& place, const Grant& grant);
     void write_behind(Worker& worker, const Place& place, const Sequencer& former);
-    void commit(Worker& worker, const Place& place, Transaction& transaction, const Sequencer& guard,
+    void commit(Worker& worker, const Place& place, Transaction& transaction, const LockNode& guard,
                 const std::optional<NodeContent>& content);
-    void send_to_register(Worker& worker, const Place& place, FencingToken token);
+    void send_to_register(Worker& worker, const Place& place, const Fence& fence);
 
     // ---- every write
     /// Calls, tells the ledger, and judges the failure if there is one: an outcome is what the call says, not what is
@@ -128,7 +134,7 @@ private:
     std::list<Told> told_;
     std::vector<Subscription> observers_;
     FencedRegister register_;
-    std::map<std::string, FencingToken> let_in_;
+    std::map<std::string, Fence> let_in_;
     struct Known {
         std::int64_t session = 0;
         std::size_t position = 0;

@@ -150,14 +150,25 @@ void ValuesWorkload::use_guarded(Worker& worker, const Place& place, Objects& ow
         {}};
     Grant grant = take(worker, place.leader ? as_leader : as_owner);
     if (!grant) return;
-    const Sequencer former(grant);
-    for (auto times = worker.rng.between(1, 3); times > 0; --times) {
-        write_within(worker, place, grant);
-        send_to_register(worker, place, grant.token());
-        world_.sleep(&worker.process.actor(), hold_time(worker.rng));
+    // With it, the node is not handed over.
+    std::optional<Sequencer> former;
+    if (worker.rng.one_in(2)) former.emplace(grant);
+    {
+        struct Ended {
+            Judge& judge;
+            Judge::Ticket ticket;
+            ~Ended() { judge.ended(ticket); }
+        } const ended{judge_, judge_.granted(Claim::alone(number_of(place)), worker.process, grant)};
+        for (auto times = worker.rng.between(1, 3); times > 0; --times) {
+            judge_.act(ended.ticket);
+            write_within(worker, place, grant);
+            send_to_register(worker, place, {grant.token(), grant.handovers()});
+            world_.sleep(&worker.process.actor(), hold_time(worker.rng));
+        }
+        judge_.act(ended.ticket);
     }
     grant.release();
-    if (worker.rng.one_in(2)) write_behind(worker, place, former);
+    if (former) write_behind(worker, place, *former);
 }
 
 /// Empty: the grant is over.
@@ -185,10 +196,10 @@ void ValuesWorkload::write_within(Worker& worker, const Place& place, const Gran
         if (!content) return;
     }
     // The text of the hold knows no clock: its writes are sent also when the grant is over, and refused by the servers.
-    const Sequencer guard(grant);
-    Transaction transaction = worker.rng.one_in(3) ? Transaction(worker.process.session(), guard) : Transaction(grant);
+    Transaction transaction =
+        worker.rng.one_in(3) ? Transaction(worker.process.session(), Sequencer(grant)) : Transaction(grant);
     try {
-        commit(worker, place, transaction, guard, content);
+        commit(worker, place, transaction, {grant.node(), grant.token()}, content);
     } catch (const Error& error) {
         if (error.errc() != Errc::lock_lost) throw;
         const Node* const node = ensemble_.committed().find(grant.node());
@@ -202,18 +213,18 @@ void ValuesWorkload::write_within(Worker& worker, const Place& place, const Gran
 void ValuesWorkload::write_behind(Worker& worker, const Place& place, const Sequencer& former) {
     Transaction transaction(worker.process.session(), former);
     try {
-        commit(worker, place, transaction, former, std::nullopt);
+        commit(worker, place, transaction, {former.nodes().front().path, former.token()}, std::nullopt);
     } catch (const Error& error) {
         if (error.errc() != Errc::lock_lost) throw;
     }
 }
 
-void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& transaction, const Sequencer& guard,
+void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& transaction, const LockNode& guard,
                             const std::optional<NodeContent>& content) {
     const Limits limits = some_limits(worker);
     Ledger::Write what;
-    what.guard = guard.nodes().front().path;
-    what.token = guard.token();
+    what.guard = guard.path;
+    what.token = guard.token;
     transaction.set(place.path, Ledger::text_of(ledger_.next_number(), worker.name),
                     content ? content->version : Transaction::any_version);
     const bool exactly_once = worker.rng.one_in(2) && history_.of("/marks").back().exists;
@@ -239,12 +250,12 @@ void ValuesWorkload::commit(Worker& worker, const Place& place, Transaction& tra
 }
 
 /// A server beside ZooKeeper, which a message may reach late.
-void ValuesWorkload::send_to_register(Worker& worker, const Place& place, FencingToken token) {
-    world_.in(worker.rng.between(0, 5 * kSecond), nullptr, [this, path = place.path, token] {
-        const bool let_in = register_.admit_exclusive(path, token);
-        FencingToken& latest = let_in_[path];
-        if (let_in != (token >= latest)) judge_.violation("register", path + ": lets in whom it must not");
-        latest = std::max(latest, token);
+void ValuesWorkload::send_to_register(Worker& worker, const Place& place, const Fence& fence) {
+    world_.in(worker.rng.between(0, 5 * kSecond), nullptr, [this, path = place.path, fence] {
+        const bool let_in = register_.admit_exclusive(path, fence);
+        Fence& latest = let_in_.try_emplace(path, 0).first->second;
+        if (let_in != (fence >= latest)) judge_.violation("register", path + ": lets in whom it must not");
+        latest = std::max(latest, fence);
     });
 }
 

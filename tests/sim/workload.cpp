@@ -58,6 +58,10 @@ std::vector<std::string> Workload::lock_paths(const Plan& plan) {
 void Workload::run() {
     Nemesis nemesis(world_, ensemble_, plan_, processes_, directories_, judge_, result_);
     ensemble_.on_operator_txn = [this](const Txn& txn) { judge_.operator_acts(txn); };
+    ensemble_.on_told_gone = [this](const std::string& node, std::int64_t zxid, SimTime asked) {
+        judge_.told_gone(node, zxid, asked);
+    };
+    ensemble_.on_told_over = [this](SessionId session) { judge_.told_over(session); };
     judge_.last_change_of = [this](SessionId session) { return ensemble_.last_change_of(session); };
     for (auto& worker : workers_) {
         ++busy_workers_;
@@ -317,7 +321,6 @@ void Workload::hold(Worker& worker, Grant grant, const std::vector<Claim>& claim
         std::vector<Judge::Ticket>& tickets;
         void now() {
             for (const auto& ticket : std::exchange(tickets, {})) {
-                judge.given_back(ticket);
                 judge.ended(ticket);
             }
         }
