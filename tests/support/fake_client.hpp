@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,6 +16,9 @@
 namespace zkrecipes::testing {
 
 using namespace internal;  // NOLINT: for tests only
+
+/// Their ids are as ZooKeeper makes them (made_by_zookeeper).
+inline constexpr std::int64_t kFirstSession = 0x100000000000001, kNextSession = 0x100000000000002;
 
 /// What a request is answered with; which parts count depends on the request.
 struct Reply {

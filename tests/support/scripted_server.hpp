@@ -25,7 +25,7 @@ namespace zkrecipes::test {
 class ScriptedServer {
 public:
     using Opcode = testenv::Opcode;
-    static constexpr std::int64_t kSession = 0x1234;
+    static constexpr std::int64_t kSession = 0x100000000001234;  // as ZooKeeper makes them
 
     /// The C client takes servers with the same address for the same, whatever their ports are.
     explicit ScriptedServer(std::string ip = "127.0.0.1")

@@ -85,7 +85,7 @@ protected:
         environment.settings = settings;
         core = SessionCore::open(options, environment);
     }
-    void open_connected(std::int64_t session_id = 0x100) {
+    void open_connected(std::int64_t session_id = kFirstSession) {
         open();
         client().connect(session_id);
         runtime->run();

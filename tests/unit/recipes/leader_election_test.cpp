@@ -39,7 +39,7 @@ protected:
     }
 
     std::optional<Session> session;
-    std::int64_t owner = 0x100;
+    std::int64_t owner = kFirstSession;
     std::int64_t zxid = 10;
     std::vector<std::string> created;
 };
@@ -64,14 +64,14 @@ TEST_F(LeadershipTest, OneThatIsLostBeforeLeadCouldBeginIsNotBegun) {  // H56
     ASSERT_EQ(created.size(), 1u);
     client().expire();
     runtime->run();
-    owner = 0x200;
+    owner = kNextSession;
     client().connect(owner);
     for (int i = 0; i < 20; ++i) {
         boost::this_fiber::yield();
         answer_all();
     }
     running.join();
-    EXPECT_EQ(led, std::vector<std::int64_t>{0x200});
+    EXPECT_EQ(led, std::vector<std::int64_t>{kNextSession});
     EXPECT_EQ(created.size(), 2u);
 }
 

@@ -27,7 +27,7 @@ protected:
         const Request create = client().take("create");
         Reply made, parent;
         node = made.text = create.path + "0000000007";
-        made.stat.ephemeral_owner = 0x100;
+        made.stat.ephemeral_owner = kFirstSession;
         made.stat.czxid = parent.stat.pzxid = 20;
         create.answer(made);
         parent.stat.num_children = 1;
@@ -128,7 +128,7 @@ TEST_F(DelayedMutexTest, ASessionThatEndsDuringTheDelayEndsTheDelayToo) {
     runtime->run();
     client().expire();
     runtime->run();
-    client().connect(0x200);
+    client().connect(kNextSession);
     runtime->advance(std::chrono::seconds(1));
     EXPECT_NE(client().take("create").path, "") << "in the queue of the new session, before the delay is over";
     EXPECT_TRUE(results.empty());

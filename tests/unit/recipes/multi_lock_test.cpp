@@ -51,7 +51,7 @@ protected:
         answer_create(members, false, czxid, "0000000000");
         Reply own;
         own.stat.czxid = czxid;
-        own.stat.ephemeral_owner = 0x100;
+        own.stat.ephemeral_owner = kFirstSession;
         answer("exists", own);
     }
     void answer_create(std::size_t members, bool marked, std::int64_t czxid, const std::string& number) {
@@ -63,7 +63,7 @@ protected:
         if (marked) {
             NodeStat& marker = created.results[members + 1].stat;
             marker.czxid = marker.mzxid = czxid;
-            marker.ephemeral_owner = 0x100;
+            marker.ephemeral_owner = kFirstSession;
         }
         create.answer(created);
         Reply parent;

@@ -31,14 +31,14 @@ protected:
             Reply reply;
             if (request.op == "create" && request.mode == CreateMode::ephemeral_sequential) {
                 reply.text = request.path + "0000000000";
-                reply.stat.ephemeral_owner = 0x100;
+                reply.stat.ephemeral_owner = kFirstSession;
                 reply.stat.czxid = ++zxid;
                 ++nodes;
             }
             if (request.op == "exists") {
                 reply.stat.num_children = nodes;
                 reply.stat.pzxid = reply.stat.czxid = zxid;
-                reply.stat.ephemeral_owner = 0x100;
+                reply.stat.ephemeral_owner = kFirstSession;
             }
             const bool lease = request.path.find("/leases/") != std::string::npos;
             if (request.op == "remove" && !lease) --nodes;
@@ -47,7 +47,7 @@ protected:
                 if (request.ops[op].kind == MultiOp::Kind::remove) --nodes;
                 if (request.ops[op].kind != MultiOp::Kind::set) continue;
                 reply.results[op].stat.czxid = reply.results[op].stat.mzxid = ++zxid;
-                reply.results[op].stat.ephemeral_owner = 0x100;
+                reply.results[op].stat.ephemeral_owner = kFirstSession;
             }
             request.answer(reply);
         }

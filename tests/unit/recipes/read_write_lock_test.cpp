@@ -37,7 +37,7 @@ protected:
     void answer_create(const std::string& name, std::int64_t czxid) {
         Reply reply;
         reply.text = "/l/" + name;
-        reply.stat.ephemeral_owner = 0x100;
+        reply.stat.ephemeral_owner = kFirstSession;
         reply.stat.czxid = czxid;
         answer("create", reply);
     }
@@ -102,7 +102,7 @@ TEST_F(ReadWriteLockUnitTest, AShareOfWhoeverHoldsAloneIsMadeBesideItsOwnNodeAnd
             reply.results.resize(made.ops.size());
             made.answer(reply);
             Reply own;
-            own.stat.ephemeral_owner = 0x100;
+            own.stat.ephemeral_owner = kFirstSession;
             own.stat.czxid = 25;
             answer("exists", own);
         });

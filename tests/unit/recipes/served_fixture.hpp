@@ -204,7 +204,7 @@ protected:
     }
 
     std::optional<Session> session;
-    std::int64_t owner = 0x100;
+    std::int64_t owner = kFirstSession;
     std::int64_t zxid = 10;
     std::map<std::string, Node> nodes{{"/", {}}};
     std::map<std::string, Rc> refusals;  // "op path": what it is answered

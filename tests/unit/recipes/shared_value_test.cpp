@@ -49,7 +49,7 @@ TEST_F(SharedValueUnitTest, AServerThatIsBehindTellsNothingOlderThanWhatWasWritt
     boost::fibers::fiber writing(boost::fibers::launch::dispatch, [&] { value.set("new"); });
     answer_all("", 5);
     writing.join();
-    next_session(0x200);
+    next_session(kNextSession);
 
     std::vector<VersionedValue> seen;
     const auto look = [&] { seen.push_back(value.get()); };

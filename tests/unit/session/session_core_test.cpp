@@ -212,7 +212,7 @@ TEST_F(SessionCoreTest, CloseGoesOnCleaningUpWhenTheConnectionComesBack) {
     bool gone = false;
     inside([&] { core->delete_node("/lock/n", [&](bool is) { gone = is; }); });
     runtime->at(now() + 200ms, [&] {
-        client().connect(0x100);
+        client().connect(kFirstSession);
         if (const Request request = client().take("remove"); request.answer) request.answer({});
     });
     runtime->while_running([&] { core->close(); });

@@ -82,7 +82,7 @@ protected:
         const Request& request = *std::ranges::find(client().open, "create", &Request::op);
         out.text = request.path + "0000000005";
         own = out.text.substr(kDirectory.size() + 1);
-        out.stat.ephemeral_owner = 0x100;
+        out.stat.ephemeral_owner = kFirstSession;
         out.stat.czxid = 9;
         return out;
     }
@@ -257,7 +257,7 @@ TEST_F(StepFailureTest, ItIsConnectedAgainAndTheRetryTimerFires) {
     fail_everywhere([this] {
         wait_in([this] { grant = ExclusiveMutex(*session, kDirectory).acquire(); });
         client().disconnect();  // whether there is a node is not known
-        client().connect(0x100);
+        client().connect(kFirstSession);
         runtime->freeze_for(20ms);
         return [this] { runtime->run(); };
     });

@@ -43,7 +43,7 @@ protected:
         boost::fibers::fiber fiber(boost::fibers::launch::dispatch, [&] { out = mutex.acquire(); });
         const Request create = client().take("create");
         Reply created{Rc::ok, held_node = create.path + "0000000000", {}, {}, {}};
-        created.stat.ephemeral_owner = 0x100;
+        created.stat.ephemeral_owner = kFirstSession;
         created.stat.czxid = 7;
         create.answer(created);
         Reply alone;
@@ -114,7 +114,7 @@ TEST_F(CallsFromAPolicyTest, ACallThatEntersTheSessionIsRefusedWithTheRemedy) {
         SCOPED_TRACE(name);
         asked = 0;
         EXPECT_THAT(asked_while(call), AllOf(HasSubstr("would deadlock"), HasSubstr("on a thread of your own")));
-        client().connect(0x100);
+        client().connect(kFirstSession);
         runtime->run();
         commit_heartbeats();
     }
@@ -128,7 +128,7 @@ TEST_F(CallsFromAPolicyTest, TheSameGoesForCallsIntoAnotherSession) {
     const auto its_clients = std::make_shared<FakeClientFactory>(its_runtime);
     auto second =
         std::make_optional(SessionAccess::make(SessionCore::open(options, {its_runtime, its_clients, nullptr})));
-    its_clients->last().connect(0x200);
+    its_clients->last().connect(kNextSession);
     its_runtime->run();
     auto other = std::make_optional<ExclusiveMutex>(*second, "/other");
     EXPECT_THAT(asked_while([&] { (void)other->try_acquire(); }), HasSubstr("would deadlock"));
@@ -146,7 +146,7 @@ TEST_F(CallsFromAPolicyTest, FactsAreAnswered) {
     SessionState state{};
     asked_while([&] {
         state = session->state();
-        held = session->info().session_id == 0x100 && grant.held() && grant.token() == 7;
+        held = session->info().session_id == kFirstSession && grant.held() && grant.token() == 7;
     });
     EXPECT_EQ(state, SessionState::suspended);
     EXPECT_TRUE(held);
@@ -156,7 +156,7 @@ TEST_F(CallsFromAPolicyTest, AGrantThatIsReleasedIsGivenBackSoonAfterwards) {
     connect();
     std::optional<Grant> grant(granted());
     EXPECT_THAT(asked_while([&] { grant->release(); }), HasSubstr("gave up"));
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     EXPECT_EQ(client().take("remove").path, held_node);
 }
@@ -170,7 +170,7 @@ TEST_F(CallsFromAPolicyTest, AGrantThatIsDestroyedIsGivenBackSoonAfterwards) {
                     EXPECT_FALSE(hold.expired()) << "it is given back later, and must live until then";
                 }),
                 HasSubstr("gave up"));
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     EXPECT_EQ(client().take("remove").path, held_node);
 }
@@ -179,7 +179,7 @@ TEST_F(CallsFromAPolicyTest, AReleaseThatWaitsReleasesAndIsRefusedToWait) {
     connect();
     Grant grant = granted();
     EXPECT_THAT(asked_while([&] { (void)grant.release_and_wait(Deadline::never()); }), HasSubstr("would deadlock"));
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     EXPECT_EQ(client().take("remove").path, held_node);
 }

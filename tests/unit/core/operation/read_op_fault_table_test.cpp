@@ -250,7 +250,7 @@ private:
     void come_back() {
         if (closed_ || client().closed) return runtime->advance(std::chrono::milliseconds(100));
         if (outage_.stay_away-- > 0) return runtime->advance(std::chrono::milliseconds(100));
-        client().connect(0x100 + static_cast<std::int64_t>(clients->clients.size()));
+        client().connect(kFirstSession + static_cast<std::int64_t>(clients->clients.size()));
     }
 
     /// While the call waits for the lock to become free.

@@ -127,7 +127,7 @@ TEST_F(SettingsCheckTest, AServerIsAskedOnceASixthOfTheTimeoutAfterTheConnect) {
     answer(conf(3000));
     EXPECT_THAT(log, IsEmpty()) << "two of its ticks fit into the timeout";
     client().disconnect();
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->advance(2s);
     EXPECT_EQ(fake->asked.size(), 1u);
 }
@@ -157,7 +157,7 @@ TEST_F(SettingsCheckTest, ALongTickIsSaidOnceAndTheLeaseDoesNotRestOnAShorterOne
     EXPECT_THAT(log.back(), HasSubstr("lost /n"));
     log.clear();
     client().disconnect();
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->advance(2s);
     EXPECT_THAT(log, ElementsAre(HasSubstr("connection lost"))) << "not again for each connect";
 }

@@ -236,7 +236,7 @@ TEST_F(SessionLeaseTest, AShortDisconnectIsSurvivedByAHeartbeatRightAfterIt) {
     runtime->advance(900ms);
     client().disconnect();
     runtime->advance(2s);
-    client().connect(0x100);
+    client().connect(kFirstSession);
     EXPECT_EQ(commit_heartbeats(), 1);
     runtime->advance(3s);
     EXPECT_TRUE(held->held());
@@ -257,7 +257,7 @@ TEST_F(SessionLeaseTest, TheFirstRequestAfterAReconnectIsTheHeartbeat) {
         core->delete_node("/l/deleted");  // likewise
     });
     const std::size_t sent = client().sent.size();
-    client().connect(0x100);
+    client().connect(kFirstSession);
     EXPECT_THAT(std::vector(client().sent.begin() + static_cast<std::ptrdiff_t>(sent), client().sent.end()),
                 ElementsAre("multi", "remove_watches", "remove", "get", "children"));
     const Request first = client().take();
@@ -278,7 +278,7 @@ TEST_F(SessionLeaseTest, ATimeoutThatShrankEndsTheLeaseEarlier) {
     const auto held = hold("/l/n");
     runtime->advance(900ms);
     client().disconnect();
-    client().connect(0x100, 4500ms);
+    client().connect(kFirstSession, 4500ms);
     runtime->advance(2100ms - 1ms);
     EXPECT_TRUE(held->held());
     runtime->advance(1ms);
@@ -292,7 +292,7 @@ TEST_F(SessionLeaseTest, AnExpiredSessionEndsEveryHoldAtOnceAndANewLeaseDoesNotS
     EXPECT_FALSE(held->held());
     runtime->run();
     EXPECT_TRUE(held->lost().stop_requested());
-    client().connect(0x200);
+    client().connect(kNextSession);
     const auto fresh = hold("/l/m");
     EXPECT_TRUE(fresh->held());
     EXPECT_FALSE(held->held());
@@ -440,7 +440,7 @@ class SessionFirstLeaseTest : public SessionTest {};
 TEST_F(SessionFirstLeaseTest, ASlowConnectCountsFromTheOpeningOfTheHandle) {
     open();
     runtime->advance(5400ms);
-    client().connect(0x100);
+    client().connect(kFirstSession);
     EXPECT_EQ(hold("/l/n"), nullptr) << "the connect request may have gone out 0.9 T ago";
 }
 
@@ -448,7 +448,7 @@ TEST_F(SessionLeaseTest, AWatchThatCouldNotBeSetIsSetWhenConnectedAgain) {
     const auto held = hold("/l/n");
     runtime->advance(500ms);
     client().disconnect();
-    client().connect(0x100);
+    client().connect(kFirstSession);
     EXPECT_EQ(client().count("get"), 2u);
     EXPECT_TRUE(held->held());
 }
@@ -515,7 +515,7 @@ TEST_F(SessionLeaseTest, TheEphemeralBudgetIsGivenBackByTheEndOfTheSession) {
         EXPECT_TRUE(core->reserve_ephemeral(890'000));
     });
     client().expire();
-    client().connect(0x200);
+    client().connect(kNextSession);
     inside([&] { EXPECT_TRUE(core->reserve_ephemeral(890'000)); });
 }
 

@@ -35,7 +35,7 @@ protected:
     }
     void reconnect() {
         client().disconnect();
-        client().connect(0x100);
+        client().connect(kFirstSession);
         runtime->run();
     }
     std::vector<std::string> told;
@@ -106,7 +106,7 @@ TEST_F(RequestsTest, AReadThatWentOutBeforeTheReconnectWasKnownIsLost) {
     remove("/node");
     Request read = client().take("get"), write = client().take("remove");
     client().say(ClientState::connecting);  // both are queued in the client, and sent on the next connection
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     read.answer(Reply{});
     write.answer(Reply{});
@@ -122,7 +122,7 @@ TEST_F(RequestsTest, ThatReadDoesNotEndTheDoubt) {
     get("/data");
     Request read = client().take("get");
     client().say(ClientState::connecting);
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     read.answer(Reply{});
     reconnect();
@@ -133,7 +133,7 @@ TEST_F(RequestsTest, WithoutAnEventSuchAReadIsAnsweredAsItIs) {
     get("/data");
     Request read = client().take("get");
     client().say(ClientState::connecting);
-    client().connect(0x100);
+    client().connect(kFirstSession);
     runtime->run();
     read.answer(Reply{});
     EXPECT_THAT(told, ElementsAre("/data: ok"));
