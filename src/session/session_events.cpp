@@ -89,6 +89,12 @@ void SessionCore::on_connected(bool same_session) {
     log().info("session {:#x}: {} to {}, timeout {} ms", printable_id(), same_session ? "connected again" : "connected",
                fsm().server(), incarnation().timeout.count());
     settings_.connected();
+    if (!same_session && !made_by_zookeeper(incarnation().session_id)) {
+        log().warn(
+            "session {:#x}: the servers are not ZooKeeper's, to judge by this id: not supported, two clients may "
+            "hold one lock. Use ZooKeeper",
+            printable_id());
+    }
     if (!same_session) tell_of_unattainable_leases();
     catch_up();
     // First of all requests but that: little may be left of the lease, and what follows may be much.

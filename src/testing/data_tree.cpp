@@ -39,7 +39,7 @@ const std::string& first_in_queue(const std::set<std::string>& names) {
 
 std::vector<Acl> open_acl() { return {Acl{}}; }
 
-DataTree::DataTree() {
+DataTree::DataTree(bool keeper) : keeper_(keeper) {
     const auto open = std::make_shared<const std::vector<Acl>>(open_acl());
     for (const char* path : {"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"}) nodes_[path].acl = open;
     nodes_["/"].children = {"zookeeper"};
@@ -90,7 +90,7 @@ void DataTree::remove(const std::string& path, const Txn& txn, std::vector<Watch
     const std::string parent_path = parent_of(path);
     if (const auto parent = nodes_.find(parent_path); parent != nodes_.end()) {
         parent->second.children.erase(name_of(path));
-        parent->second.pzxid = std::max(parent->second.pzxid, txn.zxid);
+        if (!keeper_) parent->second.pzxid = std::max(parent->second.pzxid, txn.zxid);
     }
     events.push_back({WatchEventType::deleted, path});
     events.push_back({WatchEventType::children_changed, parent_path});

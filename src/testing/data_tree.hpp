@@ -80,7 +80,7 @@ const std::string& first_in_queue(const std::set<std::string>& names);
 /// The state of one server: a function of the transactions that it has applied.
 class DataTree {
 public:
-    DataTree();
+    explicit DataTree(bool keeper);  // EnsembleOptions::keeper
 
     const Node* find(const std::string& path) const;
     /// Applies in order; appends what watchers of this server would see.
@@ -108,6 +108,7 @@ private:
     void create(const Effect& effect, const Txn& txn, std::vector<WatchEvent>& events);
     void remove(const std::string& path, const Txn& txn, std::vector<WatchEvent>& events);
 
+    bool keeper_;
     std::unordered_map<std::string, Node> nodes_;  // looked up only; never walked in an order that matters
     std::map<SessionId, std::int64_t> sessions_;
     std::map<SessionId, std::set<std::string>> ephemerals_;

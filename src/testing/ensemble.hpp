@@ -19,6 +19,10 @@ struct EnsembleOptions {
     int sync_limit = 5;
     std::int64_t most_ticks = 20;  // that a session may have as its timeout
     std::int64_t container_check_ms = 60'000;
+    bool containers = true;  // false: refused, as by servers before ZooKeeper 3.5 and Keeper 26.7
+    /// As ClickHouse Keeper: it counts sessions, makes a new one at each connect, and leaves the pzxid of a directory
+    /// as it is when a child ends.
+    bool keeper = false;
     std::int64_t server_rate_ppm = 0;
     std::int64_t clock_ahead_ms = 0;  // of the servers, beside what their actors' clocks say
     SimTime peer_delay_least = 100 * kMicro;

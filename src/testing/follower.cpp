@@ -10,7 +10,8 @@ SimServer::SimServer(SimEnsemble& ensemble, int id)
       world_(ensemble.world()),
       id_(id),
       actor_(ensemble.world(), "zk" + std::to_string(id + 1), ensemble.options().server_rate_ppm),
-      rng_(ensemble.world().fork("server " + std::to_string(id))) {}
+      rng_(ensemble.world().fork("server " + std::to_string(id))),
+      tree_(ensemble.options().keeper) {}
 
 std::size_t SimServer::watch_count() const noexcept {
     std::size_t count = 0;
@@ -303,26 +304,25 @@ void SimServer::on_connect(Connection& connection, const Request& request) {
     }
     const std::int64_t tick = ensemble_.options().tick_ms;
     const std::int64_t timeout = std::clamp(request.timeout_ms, 2 * tick, ensemble_.options().most_ticks * tick);
-    if (request.session != 0) {
-        // An older connection of the same session here is closed before the new one is served.
-        if (const auto old = by_session_.find(request.session); old != by_session_.end()) drop_client(old->second);
-    }
+    const SessionId session = ensemble_.options().keeper ? 0 : request.session;
+    // An older connection of the same session here is closed before the new one is served.
+    if (const auto old = by_session_.find(session); old != by_session_.end()) drop_client(old->second);
     Client& client = clients_[connection.id()];
     client.connection = connection.shared_from_this();
     client.timeout_ms = timeout;
-    client.session = request.session;
-    if (request.session == 0) {
+    client.session = session;
+    if (session == 0) {
         Request create = request;
         create.timeout_ms = timeout;
         return forward({id_, connection.id(), 0, std::move(create), {}});
     }
-    by_session_[request.session] = connection.id();
+    by_session_[session] = connection.id();
     if (role_ == Role::leader) {
-        on_revalidate(id_, connection.id(), request.session, timeout);
+        on_revalidate(id_, connection.id(), session, timeout);
     } else {
         // The answer does not wait for proposals that are still under way: what this session asked for over its former
         // connection may be committed only later.
-        to_server(leader_, [id = id_, number = connection.id(), session = request.session, timeout](SimServer& to) {
+        to_server(leader_, [id = id_, number = connection.id(), session, timeout](SimServer& to) {
             to.on_revalidate(id, number, session, timeout);
         });
     }

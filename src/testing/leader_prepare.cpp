@@ -99,6 +99,8 @@ Rc SimServer::fix_acl(const std::vector<Acl>& acl, const std::vector<std::string
 
 Rc SimServer::prepare_create(const MultiOp& op, const Forwarded& request, std::int64_t zxid, Effect& effect) {
     effect.kind = Effect::Kind::create;
+    effect.container = op.mode == CreateMode::container;
+    if (effect.container && !ensemble_.options().containers) return Rc::bad_arguments;
     const Rc acl_rc = fix_acl(op.acl, request.identities, effect.acl);
     if (acl_rc != Rc::ok) return acl_rc;
     const RecordPtr parent = record_of(parent_of(op.path));
@@ -114,7 +116,6 @@ Rc SimServer::prepare_create(const MultiOp& op, const Forwarded& request, std::i
     effect.parent_cversion = changed.cversion;
     effect.data = op.data;
     effect.owner = is_ephemeral(op.mode) ? request.session : 0;
-    effect.container = op.mode == CreateMode::container;
     add_record(std::move(changed));
     Record made;
     made.path = effect.path;
@@ -211,7 +212,8 @@ Txn SimServer::prepare(const Forwarded& request) {
     txn.multi = asked.op == Op::multi;
     if (asked.op == Op::connect) {
         txn.kind = Txn::Kind::create_session;
-        txn.session = (static_cast<SessionId>(id_ + 1) << 56) | (term_ << 24) | static_cast<SessionId>(next_session_++);
+        txn.session = (term_ << 24) | static_cast<SessionId>(next_session_++);
+        if (!ensemble_.options().keeper) txn.session |= static_cast<SessionId>(id_ + 1) << 56;
         txn.timeout_ms = asked.timeout_ms;
         timers_[txn.session];
         touch_timer(txn.session, txn.timeout_ms);

@@ -124,7 +124,8 @@ void SimClient::on_connected_to(std::shared_ptr<Connection> connection) {
 }
 
 void SimClient::on_session(const Reply& reply) {
-    if (reply.session == 0) return die(ClientState::expired, Rc::session_expired);
+    const bool another = session_ != 0 && reply.session != session_;
+    if (reply.session == 0 || another) return die(ClientState::expired, Rc::session_expired);
     phase_ = Phase::connected;
     session_ = reply.session;
     timeout_ms_ = reply.timeout_ms;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "session/common/incarnation.hpp"
 #include "sim/sim_world.hpp"
 #include "sim/support.hpp"
 
@@ -63,6 +64,35 @@ TEST_F(SimEnsembleTest, SequencesCountCreatesAndOneMultiHasOneZxid) {
     EXPECT_EQ(made.results[1].path, "/l/n-0000000003");
     EXPECT_EQ(p.exists(made.results[0].path).stat.czxid, p.exists(made.results[1].path).stat.czxid);
     EXPECT_EQ(p.exists("/l").stat.cversion, 5);  // four creates and a delete
+}
+
+TEST_F(SimEnsembleTest, AKeeperResumesNoSessionAndItsPzxidTellsOfNoDeletion) {
+    EnsembleOptions options;
+    options.keeper = true;
+    make(options);
+    Process& p = client();
+    ASSERT_EQ(p.create("/l", CreateMode::persistent).rc, Rc::ok);
+    ASSERT_EQ(p.create("/l/a", CreateMode::ephemeral).rc, Rc::ok);
+    ASSERT_EQ(p.create("/l/b", CreateMode::ephemeral).rc, Rc::ok);
+    const std::int64_t made = p.exists("/l/b").stat.czxid;
+    ASSERT_EQ(p.remove("/l/b").rc, Rc::ok);
+    EXPECT_EQ(p.exists("/l").stat.pzxid, made);
+    EXPECT_EQ(p.exists("/l").stat.num_children, 1);
+    EXPECT_FALSE(internal::made_by_zookeeper(p.client->status().session_id));
+    ensemble->network().reset(p.actor, -1);
+    EXPECT_TRUE(until([&] { return p.state() == ClientState::expired; }));
+    EXPECT_TRUE(there("/l/a"));
+    EXPECT_TRUE(until([&] { return !there("/l/a"); }));
+}
+
+TEST_F(SimEnsembleTest, ContainersMayBeRefused) {
+    EnsembleOptions options;
+    options.containers = false;
+    make(options);
+    Process& p = client();
+    EXPECT_EQ(p.create("/l", CreateMode::container).rc, Rc::bad_arguments);
+    EXPECT_EQ(p.create("/l", CreateMode::persistent).rc, Rc::ok);
+    EXPECT_TRUE(internal::made_by_zookeeper(p.client->status().session_id));
 }
 
 TEST_F(SimEnsembleTest, AMultiIsAllOrNothing) {

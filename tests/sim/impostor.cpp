@@ -150,9 +150,13 @@ void Impostor::strike(const AttackPtr& attack) {
         ops.push_back(deletion_of(node));
         if (attack->when != When::unseen) ops.push_back(creation_of(node, CreateMode::ephemeral));
     }
-    if (attack->when == When::unseen && !is_lease(attack->struck.front())) {
+    // Where somebody else is there already, the directory has one child without another one's help, too.
+    const std::string directory = parent_of(attack->struck.front());
+    const Node* const there = ensemble_.committed().find(directory);
+    const bool alone = there != nullptr && there->children.size() == 1;
+    if (attack->when == When::unseen && alone && !is_lease(attack->struck.front())) {
         const std::string other = "/_c_00000000-0000-4000-8000-000000000000-lock-";
-        ops.push_back(creation_of(parent_of(attack->struck.front()) + other, CreateMode::ephemeral_sequential));
+        ops.push_back(creation_of(directory + other, CreateMode::ephemeral_sequential));
     }
     world_.note(attack->victim, "an impostor takes its place", static_cast<std::uint64_t>(attack->when));
     send(std::move(ops), attack);

@@ -18,7 +18,8 @@ namespace zkrecipes::sim {
 /// session of its own and goes away some time later. It strikes where whoever owned the node cannot see it:
 ///
 /// in_doubt: the create has happened, its answer gets lost, and what is found by its name afterwards is not ours;
-/// unseen: between the create and the first look at the directory, where another node is then the only child;
+/// unseen: between the create and the first look at the directory, where another node is then the only child, made with
+///     the deletion or there before;
 /// held: while the holder reaches nobody, and finds a node of that name when it is back.
 class Impostor {
 public:

@@ -32,6 +32,9 @@ struct Options {
     int most_failures = 10;
     bool trace = false;
     bool twice = false;
+    bool keeper = false;
+
+    Plan plan(std::uint64_t seed, const std::string& workload) const { return make_plan(seed, workload, keeper); }
 };
 
 struct Totals {
@@ -42,6 +45,7 @@ struct Totals {
 [[noreturn]] void usage(int code) {
     std::fputs(
         "usage: zkrecipes_sim [--seeds N] [--first S] [--workload W] [--jobs J]   many seeds, one table\n"
+        "                     [--profile keeper]                                  on ClickHouse Keeper\n"
         "                     [--twice]      each of them again, in another process; to the last event it must be the "
         "same\n"
         "       zkrecipes_sim --seed S [--workload W] [--trace]                   one seed, shrunk when it fails\n"
@@ -90,6 +94,12 @@ Options parse(int argc, char** argv) {
                 return std::exit(2), options;
             }
             options.workloads = {name};
+        } else if (arg == "--profile") {
+            if (value() != "keeper") {
+                std::fputs("zkrecipes_sim: the only profile is keeper; without one, ZooKeeper is simulated\n", stderr);
+                return std::exit(2), options;
+            }
+            options.keeper = true;
         } else if (arg == "--mutations") {
             options.mutations = true;
         } else if (arg == "--mutation") {
@@ -118,7 +128,7 @@ void run_share(const Options& options, const std::string& workload, int job, FIL
         const std::uint64_t seed = options.first + i;
         std::fprintf(out, "begin %llu\n", static_cast<unsigned long long>(seed));
         std::fflush(out);
-        const RunResult result = run_plan(make_plan(seed, workload), false);
+        const RunResult result = run_plan(options.plan(seed, workload), false);
         std::fprintf(out, "hash %llu %llx\n", static_cast<unsigned long long>(seed),
                      static_cast<unsigned long long>(result.hash));
         std::fprintf(out, "end %llu %llu %llu %llu %llu %llu %llu %lld %d\n", static_cast<unsigned long long>(seed),
@@ -218,7 +228,7 @@ void replay(Options options, const std::string& workload, Outcome& first) {
 int run_one(const Options& options) {
     int violated = 0;
     for (const std::string& workload : options.workloads) {
-        const Plan plan = make_plan(options.first, workload);
+        const Plan plan = options.plan(options.first, workload);
         std::printf("%s\n", plan.describe().c_str());
         std::fflush(stdout);
         const RunResult result = run_plan(plan, options.trace);
@@ -260,8 +270,9 @@ int run_all(const Options& options) {
         int shown = 0;
         for (const auto& [seed, text] : outcome.failures) {
             if (shown++ == options.most_failures) break;
-            std::printf("VIOLATION seed %s\n  replay: scripts/sim --workload %s --seed %llu\n", text.c_str(),
-                        workload.c_str(), static_cast<unsigned long long>(seed));
+            std::printf("VIOLATION seed %s\n  replay: scripts/sim %s--workload %s --seed %llu\n", text.c_str(),
+                        options.keeper ? "--profile keeper " : "", workload.c_str(),
+                        static_cast<unsigned long long>(seed));
         }
     }
     std::printf("%-10s %8s %10s %10s %9s %9s %9s %8s %8s %9s\n%s", "workload", "seeds", "seeds/min", "sim hours",

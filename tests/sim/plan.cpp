@@ -1,6 +1,7 @@
 #include "sim/plan.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace zkrecipes::sim {
 
@@ -44,7 +45,8 @@ std::string Plan::describe() const {
     std::string text = "workload " + workload + " seed " + std::to_string(seed) + ": " + std::to_string(servers) +
                        " servers, tick " + std::to_string(tick_ms) + " ms, session timeout " +
                        std::to_string(timeout_ms) + " ms, " + std::to_string(processes) + " processes x " +
-                       std::to_string(fibers) + " fibers, " + std::to_string(paths) + " paths, faults:";
+                       std::to_string(fibers) + " fibers, " + std::to_string(paths) + " paths, " +
+                       (keeper ? "Keeper, " : "") + (containers ? "" : "no containers, ") + "faults:";
     for (unsigned i = 0; i < kFaults; ++i) {
         if (has(static_cast<Fault>(i))) text += std::string(" ") + to_string(static_cast<Fault>(i));
     }
@@ -162,9 +164,17 @@ void let_callers_fail(Plan& plan, Rng& rng, Fault often) {
     if (plan.faults != 0 && rng.one_in(2)) plan.faults |= 1U << static_cast<unsigned>(often);
 }
 
+/// Keeper before version 26.7 has no containers, so nobody can make the directory of a lock again.
+void meet_keeper(Plan& plan, Rng& rng) {
+    static constexpr std::string_view kPlain[] = {"mutex", "lease", "local", "limits"};
+    plan.keeper = true;
+    plan.containers = std::ranges::find(kPlain, plan.workload) == std::end(kPlain) || rng.one_in(2);
+    if (!plan.containers) plan.faults &= ~(1U << static_cast<unsigned>(Fault::delete_all));
+}
+
 }  // namespace
 
-Plan make_plan(std::uint64_t seed, const std::string& workload) {
+Plan make_plan(std::uint64_t seed, const std::string& workload, bool keeper) {
     Rng rng = Rng(seed).fork("plan " + workload);
     Plan plan;
     plan.seed = seed;
@@ -200,7 +210,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     if (workload == "lease") aim_at_leases(plan, rng);
     if (workload == "local") stay_local(plan, rng);
     if (workload == "limits") end_by_time(plan, rng);
-    if (workload == "strangers") aim_with_strangers(plan, rng);
+    if (workload == "strangers" || workload == "keeper") aim_with_strangers(plan, rng);
     if (workload == "misuse") let_callers_fail(plan, rng, Fault::silent_all);
     if (workload == "misuse" && rng.one_in(8)) leave_answers(plan);
     if (workload == "terms") let_callers_fail(plan, rng, Fault::delete_node);
@@ -214,6 +224,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload) {
     }
     if (workload == "numbers" || workload == "kazoo") plan.faults |= 1U << static_cast<unsigned>(Fault::contenders);
     if (workload != "local" && workload != "limits") add_local_options(plan);
+    if (keeper || workload == "keeper") meet_keeper(plan, rng);
     // All of them may want one lock when the trouble ends, and hold it one after the other (Workload::hold_time).
     const SimTime longest_hold = (plan.long_holds ? 5 : 2) * plan.timeout_ms * kMilli;
     plan.patience = std::max(plan.patience, (plan.processes * plan.fibers + 1) * longest_hold);

@@ -66,6 +66,8 @@ struct Plan {
     bool probe = true;
     bool tick_known = true;   // to the clients
     bool long_holds = false;  // longer than a session lives
+    bool keeper = false;      // EnsembleOptions::keeper
+    bool containers = true;   // false: refused, and the directories of the locks are there
     LockOptions locks;        // how locks are handed over, kept, joined and ended within a process
 
     /// LockOptions::max_hold of this process: some have none.
@@ -79,7 +81,8 @@ struct Plan {
     bool has(Fault fault) const noexcept { return (faults >> static_cast<unsigned>(fault) & 1U) != 0; }
     std::string describe() const;
 };
-Plan make_plan(std::uint64_t seed, const std::string& workload);
+/// `keeper`: of ClickHouse Keeper.
+Plan make_plan(std::uint64_t seed, const std::string& workload, bool keeper = false);
 
 struct Violation {
     std::string check;  // name of the check that saw it

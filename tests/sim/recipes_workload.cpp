@@ -26,7 +26,8 @@ auto usual_ways(Lock& lock, Count... count) {
 }
 
 bool has_all_kinds(const Plan& plan) {
-    return plan.workload == "mixed" || plan.workload == "strangers" || plan.workload == "numbers";
+    return plan.workload == "mixed" || plan.workload == "strangers" || plan.workload == "keeper" ||
+           plan.workload == "numbers";
 }
 
 /// As kazoo names it: `<uuid, 32 digits>__lock__<sequence>`, or `__rlock__`.

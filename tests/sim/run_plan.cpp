@@ -28,7 +28,7 @@ Workload* make_workload(SimWorld& world, const Plan& plan, RunResult& result) {
 const std::vector<std::string>& workload_names() {
     static const std::vector<std::string> names{"mutex", "lease",  "read_write", "semaphore", "multi",     "election",
                                                 "mixed", "values", "nodes",      "delay",     "strangers", "numbers",
-                                                "kazoo", "misuse", "terms",      "local",     "limits"};
+                                                "kazoo", "misuse", "terms",      "local",     "limits",    "keeper"};
     return names;
 }
 

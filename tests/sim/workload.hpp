@@ -137,6 +137,7 @@ protected:
     std::vector<std::unique_ptr<Worker>> workers_;
 
 private:
+    void make_directories();
     void work(Worker& worker);
     bool calm() const;
     void check_fresh(const Worker& worker, const Grant& grant);

@@ -70,6 +70,9 @@ public:
     void end_session() {  // whoever connects is told that the session is over
         set([&] { session_over_ = true; });
     }
+    void make_another_session() {  // for whoever connects
+        set([&] { ++session_; });
+    }
     void cut() {
         set([&] { cut_ = true; });
     }
@@ -147,7 +150,7 @@ private:
         while (const auto frame = connection.frames.next()) {
             if (!std::exchange(connection.open, true)) {
                 Writer reply;
-                reply.int32(0).int32(session_over_ ? 0 : 20'000).int64(session_over_ ? 0 : kSession);
+                reply.int32(0).int32(session_over_ ? 0 : 20'000).int64(session_over_ ? 0 : session_);
                 reply.text(std::string(16, 'p')).byte(0);
                 if (!send(connection, reply.frame())) return false;
             } else if (const auto request = testenv::wire::parse_request(testenv::wire::body(*frame))) {
@@ -226,6 +229,7 @@ private:
     std::map<Opcode, std::int32_t> errors_;
     std::vector<std::string> children_, seen_;
     std::string events_;
+    std::int64_t session_ = kSession;
     bool held_ = false, refusing_ = false, session_over_ = false, cut_ = false;
 };
 

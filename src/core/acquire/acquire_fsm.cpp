@@ -94,7 +94,9 @@ void AcquireFsm::send_create() {
     node_session_ = port_.session_id();
     step_ = Step::creating;
     fast_grant_ = true;
-    read_behind_ = spec_.fast_handover && !once() && port_.met_queue() ? ReadBehind::names : ReadBehind::stat;
+    // ClickHouse Keeper does not change a directory's pzxid when a child is deleted, as on_parent() takes for granted.
+    const bool names = !port_.zookeeper_serves() || (spec_.fast_handover && !once() && port_.met_queue());
+    read_behind_ = names ? ReadBehind::names : ReadBehind::stat;
     send_create_request(prefix);
 }
 
@@ -301,7 +303,7 @@ void AcquireFsm::send_watch() {
     was_away_ = behind_event_ = false;
     ahead_ = Ahead::none;
     port_.watch(next_ticket(), predecessor_);
-    if (!spec_.fast_handover || second_.empty()) return;
+    if (!grants_on_event() || second_.empty()) return;
     ahead_ = Ahead::second;
     port_.watch_second(ticket_, second_);
 }
@@ -333,7 +335,7 @@ void AcquireFsm::on_watch_fired(Ticket ticket, WatchEventType type) {
 void AcquireFsm::prepare(std::int64_t owner) {
     const bool other_session = owner != node_session_;
     if (!other_session) ahead_ = Ahead::none;
-    if (spec_.fast_handover && other_session && only_predecessor_) send_own_watch();
+    if (grants_on_event() && other_session && only_predecessor_) send_own_watch();
 }
 
 void AcquireFsm::on_second(Ticket ticket, Rc rc) {

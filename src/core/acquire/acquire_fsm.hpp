@@ -196,6 +196,7 @@ private:
     void predecessor_gone();
     void away();
     bool granted_at_once();
+    bool grants_on_event() const { return spec_.fast_handover && port_.zookeeper_serves(); }
     void prepare(std::int64_t owner);
     void send_look_ahead();
     void send_own_watch();

@@ -61,7 +61,7 @@ void MultiAcquireFsm::send_create() {
     }
     node_incarnation_ = port_.incarnation();
     node_session_ = port_.session_id();
-    fast_grant_ = true;
+    fast_grant_ = port_.zookeeper_serves();  // whose pzxid tells of deletions, too
     missing_.clear();
     const bool marked = port_.may_mark();
     port_.create(begin(Step::creating, size()), identity_, marked);

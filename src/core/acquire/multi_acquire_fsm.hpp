@@ -111,6 +111,7 @@ enum class MultiAcquireStep : std::uint8_t {
 /// data and deletes it. Why the grant is right:
 ///   - The mzxid of the marker is the zxid Z of the transaction, and so the czxid of all own nodes. Their owner is the
 ///     marker's, because one session sends one transaction.
+///   - The servers are ZooKeeper's. (ClickHouse Keeper leaves a directory's pzxid as it is when a child is deleted.)
 ///   - The reads of the directories were sent behind the transaction, so their answers show a state at or after Z. A
 ///     directory whose pzxid is Z has not gained or lost a child after Z. At Z it gained our node, and the marker came
 ///     and went. So if it has one child, this is our node, and it was the only one at Z.

@@ -237,6 +237,14 @@ TEST_F(ClientHandleTest, TheEndOfTheSessionIsTheAnswerToEverything) {
     EXPECT_EQ(h().events->times(ClientState::expired), 1U);
 }
 
+TEST_F(ClientHandleTest, AnotherSessionInPlaceOfOursIsTheEndOfOurs) {  // as ClickHouse Keeper answers
+    server_.make_another_session();
+    server_.cut();
+    ASSERT_TRUE(h().wait_for(ClientState::expired));
+    EXPECT_EQ(h().async_exists("/late").wait().rc, Rc::session_expired);
+    h().close();
+}
+
 // ---- credentials --------------------------------------------------------------------------------------------------
 
 TEST_F(ClientHandleTest, CredentialsGoOneAtATime) {

@@ -2,6 +2,7 @@
 
 #include "session/common/backoff.hpp"
 #include "session/common/budget.hpp"
+#include "session/common/incarnation.hpp"
 #include "session/connection/stalled_reply_probe.hpp"
 
 namespace zkrecipes::internal {
@@ -112,6 +113,13 @@ TEST(PaceTest, DoublesUpToTheLongestAndNeverAnswersZero) {
     EXPECT_EQ(pace.next(0), 500ms);
     pace.reset();
     EXPECT_EQ(pace.next(0), 50ms);
+}
+
+TEST(IncarnationTest, ZooKeepersIdsBeginWithTheNumberOfTheServer) {
+    EXPECT_TRUE(made_by_zookeeper(0x0100a1b2c3d40000));
+    EXPECT_TRUE(made_by_zookeeper(static_cast<std::int64_t>(0xff00a1b2c3d40000)));
+    EXPECT_FALSE(made_by_zookeeper(1));
+    EXPECT_FALSE(made_by_zookeeper(0x00ffffffffffffff));
 }
 
 TEST(BudgetTest, CountsEachPathWithItsLength) {

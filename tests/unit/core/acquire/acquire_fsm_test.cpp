@@ -295,6 +295,27 @@ TEST(AcquireFsmTest, AnotherNodeInPlaceOfOursIsNotMistakenForOurs) {
     EXPECT_THAT(w.holds, IsEmpty());
 }
 
+TEST(AcquireFsmTest, WhereADeletionLeavesNoTraceInThePzxidTheNamesDecide) {
+    AcquireWorld w;
+    w.keeper = true;
+    w.other_enters();  // holds
+    w.fsm.start();
+    EXPECT_THAT(w.trace, ElementsAre("create", "list"));
+    w.pump();                  // our create
+    w.remove(w.mine().at(0));  // deleted before the read came to the server, which sees one child and our create
+    w.run();
+    EXPECT_TRUE(w.fsm.is_waiting());
+    EXPECT_THAT(w.holds, IsEmpty());
+
+    AcquireWorld alone;  // no further request
+    alone.keeper = true;
+    alone.fsm.start();
+    alone.run();
+    EXPECT_THAT(alone.trace, ElementsAre("create", "list"));
+    EXPECT_EQ(alone.ended, Ended::granted);
+    expect_clean(alone);
+}
+
 TEST(AcquireFsmTest, NoPermissionIsFinalAndTakesTheNodeAway) {  // H13
     AcquireWorld w;
     w.create_answer = Rc::no_auth;

@@ -47,6 +47,16 @@ TEST_F(AcquireHandover, TheSecondInTheQueueIsGrantedWithoutAnotherRequest) {
     expect_granted(1);
 }
 
+TEST_F(AcquireHandover, OnlyZooKeepersEventsAreGrants) {
+    w.keeper = true;
+    const auto holder = enter('a');
+    w.fsm.start();
+    settle();
+    EXPECT_THAT(w.trace, ElementsAre("create", "list", "watch"));
+    EXPECT_THAT(end_of(holder), ElementsAre("renew"));
+    expect_granted(0);
+}
+
 TEST_F(AcquireHandover, ALaterOneLearnsThatItIsNextWhenTheSecondBeforeItGoes) {
     const auto first = enter('a'), second = enter('b'), third = enter('c');
     w.fsm.start();

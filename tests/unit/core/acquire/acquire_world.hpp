@@ -76,7 +76,8 @@ public:
     }
     void remove(const std::string& name) {
         if (children.erase(name) == 0) return;
-        pzxid = ++zxid;
+        ++zxid;
+        if (!keeper) pzxid = zxid;
         if (watched == name) {
             const Ticket ticket = watch_ticket;
             watched.clear();

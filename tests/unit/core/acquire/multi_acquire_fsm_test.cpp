@@ -99,6 +99,21 @@ TEST(MultiAcquireFsmTest, AnOnlyChildThatIsNotOursIsNoGrant) {
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, WhereADeletionLeavesNoTraceInThePzxidACheckDecides) {
+    World w({"lock-", "lock-"});
+    w.keeper = true;
+    w.other_enters(1);  // holds
+    w.before_parents = [&] { w.remove(1, w.fsm.nodes()[1]); };
+    w.script = {[&] { w.others_leave('a'); }};
+    w.fsm.start();
+    w.run();
+    ASSERT_GE(w.trace.size(), 5U);
+    EXPECT_EQ(w.trace[3], "check");
+    EXPECT_EQ(w.trace[4], "multi");
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, EveryQueueIsWatchedAtOnceAndOneCheckIsTheHandOver) {
     World w;
     w.others_enter({0, 1, 2});

@@ -274,7 +274,7 @@ public:
     void erase(std::size_t member, const std::string& name) {
         Directory& dir = dirs[member];
         if (dir.children.erase(name) == 0) return;
-        dir.pzxid = zxid;
+        if (!keeper) dir.pzxid = zxid;
         if (dir.watched != name) return;
         dir.watched.clear();
         if (is_connected) {

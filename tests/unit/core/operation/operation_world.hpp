@@ -15,6 +15,7 @@ public:
     bool connected() const override { return is_connected; }
     std::uint64_t incarnation() const override { return never_connected ? 0 : static_cast<std::uint64_t>(session); }
     std::int64_t session_id() const override { return session; }
+    bool zookeeper_serves() const override { return !keeper; }
     Instant now() const override { return Instant(clock); }
     std::uint64_t random() override { return 0; }
     std::string new_uuid() override {
@@ -35,7 +36,8 @@ public:
 
     bool is_connected = true, is_closed = false, never_connected = false;
     std::int64_t session = 1;
-    int stay_away = 0;  // timers that fire before the connection is back
+    bool keeper = false;  // ClickHouse Keeper: the end of a child leaves its directory's pzxid as it is
+    int stay_away = 0;    // timers that fire before the connection is back
     int attempts_allowed = 1'000'000;
     Nanoseconds clock{1'000'000'000};
     bool timer = false;
