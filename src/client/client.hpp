@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <zkrecipes/session_options.hpp>
@@ -53,7 +54,18 @@ struct ClientStatus {
     std::int64_t session_id = 0;           // valid when connected, and after
     std::chrono::milliseconds timeout{0};  // as negotiated by this connect
     std::string server;
+    bool by_zookeeper = true;  // made_by_zookeeper(), of the session
 };
+
+/// Whether a server of Apache ZooKeeper made a session, to judge by its id and password. ZooKeeper puts the number of
+/// the server that made the session, 1 to 255, into the first byte of the id, and makes a random password. ClickHouse
+/// Keeper counts its sessions, from 1 or from the last id of the ZooKeeper whose data it has taken over, and writes
+/// zeros for the password. Where false, the library takes no shortcut that rests on more than the protocol says
+/// (docs/guarantees.md#clickhouse-keeper). A ZooKeeper server with the number 0 loses nothing but the shortcuts.
+inline bool made_by_zookeeper(std::int64_t session_id, std::string_view password) {
+    const bool numbered = static_cast<std::uint64_t>(session_id) >> 56U != 0;
+    return numbered && password.find_first_not_of('\0') != password.npos;
+}
 
 /// Told what a Client sees. Called from the client's own thread, one call at a time, in the order in which things
 /// happened, in one order with the replies; never from inside a call into the Client, and not after the close

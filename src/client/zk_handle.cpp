@@ -69,7 +69,7 @@ void ZkHandle::on_session_event(zhandle_t* zh, int state) noexcept {
 
 void ZkHandle::connected(zhandle_t* zh) {
     // What the C client shows now may change at any time: it is read once, here, and told from this copy.
-    const std::int64_t session_id = zoo_client_id(zh)->client_id;
+    const clientid_t session = *zoo_client_id(zh);
     const int timeout_ms = zoo_recv_timeout(zh);
     std::shared_ptr<ZkRelay> relay;
     {
@@ -90,7 +90,10 @@ void ZkHandle::connected(zhandle_t* zh) {
         if (final_rc_ != Rc::ok) return;
         adopt(zh);
         status_.state = ClientState::connected;
-        if (status_.session_id == 0) status_.session_id = session_id;  // never changes while a handle lives
+        if (status_.session_id == 0) {  // never changes while a handle lives
+            status_.session_id = session.client_id;
+            status_.by_zookeeper = made_by_zookeeper(session.client_id, {session.passwd, sizeof(session.passwd)});
+        }
         if (timeout_ms > 0) status_.timeout = std::chrono::milliseconds(timeout_ms);
         status_.server = server;
         status = status_;

@@ -89,9 +89,9 @@ void SessionCore::on_connected(bool same_session) {
     log().info("session {:#x}: {} to {}, timeout {} ms", printable_id(), same_session ? "connected again" : "connected",
                fsm().server(), incarnation().timeout.count());
     settings_.connected();
-    if (!same_session && !made_by_zookeeper(incarnation().session_id)) {
+    if (!same_session && !incarnation().by_zookeeper) {
         log().warn(
-            "session {:#x}: the servers are not ZooKeeper's, to judge by this id: not supported, two clients may "
+            "session {:#x}: the servers are not ZooKeeper's, to judge by its id and password: not supported, two clients may "
             "hold one lock. Use ZooKeeper",
             printable_id());
     }

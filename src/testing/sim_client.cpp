@@ -67,6 +67,7 @@ void SimClient::tell_status(ClientState state) {
     ClientStatus status;
     status.state = state;
     status.session_id = session_;
+    status.by_zookeeper = !ensemble_.options().keeper;
     status.timeout = std::chrono::milliseconds(timeout_ms_);
     if (connection_ != nullptr && state == ClientState::connected) {
         status.server = ensemble_.hosts()[static_cast<std::size_t>(connection_->server().id())];

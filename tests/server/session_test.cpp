@@ -108,6 +108,14 @@ protected:
     std::shared_ptr<SessionCore> core_;
 };
 
+TEST_F(SessionServerTest, ItsSessionsAreKnownAsZooKeepers) {  // H127
+    for (int i = 0; i < 3; ++i) {
+        open_connected();
+        EXPECT_TRUE(core().incarnation().by_zookeeper);
+        core().close();
+    }
+}
+
 TEST_F(SessionServerTest, ConnectsAndSaysWhatWasNegotiated) {
     open_connected();
     const auto info = core().info();

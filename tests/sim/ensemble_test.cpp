@@ -78,7 +78,7 @@ TEST_F(SimEnsembleTest, AKeeperResumesNoSessionAndItsPzxidTellsOfNoDeletion) {
     ASSERT_EQ(p.remove("/l/b").rc, Rc::ok);
     EXPECT_EQ(p.exists("/l").stat.pzxid, made);
     EXPECT_EQ(p.exists("/l").stat.num_children, 1);
-    EXPECT_FALSE(internal::made_by_zookeeper(p.client->status().session_id));
+    EXPECT_FALSE(p.client->status().by_zookeeper);
     ensemble->network().reset(p.actor, -1);
     EXPECT_TRUE(until([&] { return p.state() == ClientState::expired; }));
     EXPECT_TRUE(there("/l/a"));
@@ -92,7 +92,7 @@ TEST_F(SimEnsembleTest, ContainersMayBeRefused) {
     Process& p = client();
     EXPECT_EQ(p.create("/l", CreateMode::container).rc, Rc::bad_arguments);
     EXPECT_EQ(p.create("/l", CreateMode::persistent).rc, Rc::ok);
-    EXPECT_TRUE(internal::made_by_zookeeper(p.client->status().session_id));
+    EXPECT_TRUE(p.client->status().by_zookeeper);
 }
 
 TEST_F(SimEnsembleTest, AMultiIsAllOrNothing) {

@@ -38,7 +38,7 @@ protected:
     bool connected() const override { return core_->connected(); }
     std::uint64_t incarnation() const override { return core_->incarnation().number; }
     std::int64_t session_id() const override { return core_->incarnation().session_id; }
-    bool zookeeper_serves() const override { return made_by_zookeeper(session_id()); }
+    bool zookeeper_serves() const override { return core_->incarnation().by_zookeeper; }
     Instant now() const override;
     std::uint64_t random() override;
     std::string new_uuid() override;

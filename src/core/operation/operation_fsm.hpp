@@ -21,7 +21,7 @@ public:
     virtual bool connected() const = 0;
     virtual std::uint64_t incarnation() const = 0;  // of the session; 0: there was none yet
     virtual std::int64_t session_id() const = 0;
-    virtual bool zookeeper_serves() const = 0;  // made_by_zookeeper(session_id())
+    virtual bool zookeeper_serves() const = 0;  // made_by_zookeeper()
     virtual Instant now() const = 0;
     virtual std::uint64_t random() = 0;
     virtual std::string new_uuid() = 0;

@@ -116,6 +116,7 @@ void SessionFsm::become_usable(SessionActions& out) {
         session_alive_ = true;
         ++incarnation_.number;
         incarnation_.session_id = pending_.session_id;
+        incarnation_.by_zookeeper = pending_.by_zookeeper;
     }
     incarnation_.timeout = pending_.timeout;
     if (closing_) {

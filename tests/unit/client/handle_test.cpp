@@ -206,6 +206,7 @@ TEST_F(ClientHandleTest, ABreakIsToldBeforeItsAnswersAndWhatWasNotSentNeverWas) 
     EXPECT_EQ(h().client->status().state, ClientState::connecting);
     EXPECT_EQ(h().client->status().server, "");
     EXPECT_EQ(h().client->status().session_id, test::ScriptedServer::kSession);
+    EXPECT_TRUE(h().client->status().by_zookeeper);
     EXPECT_EQ(h().async_exists("/late").wait().rc, Rc::not_connected);
     server_.hold(false);
     server_.refuse(false);

@@ -115,11 +115,13 @@ TEST(PaceTest, DoublesUpToTheLongestAndNeverAnswersZero) {
     EXPECT_EQ(pace.next(0), 50ms);
 }
 
-TEST(IncarnationTest, ZooKeepersIdsBeginWithTheNumberOfTheServer) {
-    EXPECT_TRUE(made_by_zookeeper(0x0100a1b2c3d40000));
-    EXPECT_TRUE(made_by_zookeeper(static_cast<std::int64_t>(0xff00a1b2c3d40000)));
-    EXPECT_FALSE(made_by_zookeeper(1));
-    EXPECT_FALSE(made_by_zookeeper(0x00ffffffffffffff));
+TEST(IncarnationTest, ZooKeepersSessionsHaveTheNumberOfTheServerAndAPassword) {
+    const std::string random("\0\1random bytes\0\0", 16), zeros(16, '\0');
+    EXPECT_TRUE(made_by_zookeeper(0x0100a1b2c3d40000, random));
+    EXPECT_TRUE(made_by_zookeeper(static_cast<std::int64_t>(0xff00a1b2c3d40000), random));
+    EXPECT_FALSE(made_by_zookeeper(1, random));
+    EXPECT_FALSE(made_by_zookeeper(0x00ffffffffffffff, random));
+    EXPECT_FALSE(made_by_zookeeper(0x0100a1b2c3d40001, zeros)) << "Keeper with the data of a ZooKeeper";
 }
 
 TEST(BudgetTest, CountsEachPathWithItsLength) {
