@@ -64,11 +64,11 @@ struct SessionOptions {
     /// If set, the session authenticates by SASL. See SaslOptions.
     std::optional<SaslOptions> sasl{};
     /// The servers' tickTime. Zero means unknown: the library then assumes half of the negotiated timeout, the largest
-    /// tick that servers allow by default, or a longer one that a server tells (docs/session.md). Set it if an administrator lowered minSessionTimeout below two ticks.
-    /// Otherwise you need not set it; if you do, leases become a little longer, and the number of heartbeats is halved.
-    /// If the client may connect to an observer behind an observer master (observerMasterPort), set twice the tickTime,
-    /// or leave it zero and use a timeout of at least four ticks. If the value is too small, held() may be true
-    /// although another client holds the lock.
+    /// tick that servers allow by default, or a longer one that a server tells (docs/session.md). Set it if an
+    /// administrator lowered minSessionTimeout below two ticks. Otherwise you need not set it; if you do, leases become
+    /// a little longer, and the number of heartbeats is halved. If the client may connect to an observer behind an
+    /// observer master (observerMasterPort), set twice the tickTime, or leave it zero and use a timeout of at least
+    /// four ticks. If the value is too small, held() may be true although another client holds the lock.
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take. The destructor may take up to one second more.
     std::chrono::milliseconds close_timeout{3'000};

@@ -24,8 +24,8 @@ struct ConnectString {
     std::vector<std::string> hosts() const;
 };
 
-/// Reads "host:port,host:port/chroot"; the chroot has no comma, semicolon, colon, | or blank. Throws Error bad_connect_string, or bad_path for the chroot, saying which entry
-/// is wrong and how to write it.
+/// Reads "host:port,host:port/chroot"; the chroot has no comma, semicolon, colon, | or blank. Throws Error
+/// bad_connect_string, or bad_path for the chroot, saying which entry is wrong and how to write it.
 ConnectString parse_connect_string(std::string_view text);
 /// Reads one "host:port". Throws as parse_connect_string.
 HostPort parse_host_port(std::string_view entry);
