@@ -23,11 +23,11 @@ namespace zkrecipes {
 /// needed only if the lock has LockOptions::local_handovers or keep_for.
 struct Fence {
     /// A token converts to it.
-    Fence(FencingToken token_of_grant, std::uint32_t handovers_of_grant = 0)  // NOLINT: most have but a token
+    Fence(FencingToken token_of_grant, std::uint64_t handovers_of_grant = 0)  // NOLINT: most have but a token
         : token(token_of_grant), handovers(handovers_of_grant) {}
     auto operator<=>(const Fence&) const = default;
     FencingToken token;       ///< Grant::token()
-    std::uint32_t handovers;  ///< Grant::handovers()
+    std::uint64_t handovers;  ///< Grant::handovers()
 };
 
 /// Remembers the largest fencing tokens that a server has seen, for each of its resources. It admits the present holder
@@ -95,11 +95,11 @@ public:
         Highest() = default;
         /// Needs all three numbers: without the hand-overs, the register would admit earlier holders that had the same
         /// lock node, and so the same token.
-        Highest(FencingToken of_exclusive, FencingToken of_shared, std::uint32_t with_exclusive)
+        Highest(FencingToken of_exclusive, FencingToken of_shared, std::uint64_t with_exclusive)
             : exclusive(of_exclusive), shared(of_shared), handovers(with_exclusive) {}
         FencingToken exclusive = 0;   ///< 0: none
         FencingToken shared = 0;      ///< 0: none
-        std::uint32_t handovers = 0;  ///< of the holder with the token `exclusive`
+        std::uint64_t handovers = 0;  ///< of the holder with the token `exclusive`
     };
     /// The largest tokens that were admitted.
     Highest highest(std::string_view resource) const {

@@ -92,7 +92,7 @@ public:
     /// Tells exclusive holds with the same lock node, and so with the same token, apart (LockOptions::local_handovers,
     /// keep_for). It is 0 for the first of them, and larger for each later one. So the pair of token and this number
     /// grows with every exclusive holder. 0 for a shared hold.
-    std::uint32_t handovers() const noexcept;
+    std::uint64_t handovers() const noexcept;
     std::string node() const;  ///< absolute path of the lock node as the servers see it; "": empty
     /// All nodes of the hold: one for each member of a MultiLock, in the order of its members, or one for each lease.
     std::vector<std::string> nodes() const;

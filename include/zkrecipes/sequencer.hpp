@@ -55,7 +55,7 @@ public:
 
     std::string text() const;                                        ///< the string to send
     FencingToken token() const noexcept { return token_; }           ///< as Grant::token()
-    std::uint32_t handovers() const noexcept { return handovers_; }  ///< as Grant::handovers()
+    std::uint64_t handovers() const noexcept { return handovers_; }  ///< as Grant::handovers()
     /// `lease` if all nodes are leases, `shared` if all are shared, otherwise `exclusive`.
     HoldMode mode() const noexcept;
     Bearer bearer() const noexcept { return bearer_; }
@@ -70,7 +70,7 @@ private:
     Sequencer() = default;
 
     FencingToken token_ = 0;
-    std::uint32_t handovers_ = 0;
+    std::uint64_t handovers_ = 0;
     Bearer bearer_ = Bearer::may_check;
     std::vector<Node> nodes_;
 };

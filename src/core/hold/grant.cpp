@@ -48,7 +48,7 @@ std::chrono::milliseconds Grant::remaining_lease() const noexcept {
                   : std::chrono::milliseconds(0);
 }
 FencingToken Grant::token() const noexcept { return token_of(share_); }
-std::uint32_t Grant::handovers() const noexcept { return share_ ? share_->handovers() : 0; }
+std::uint64_t Grant::handovers() const noexcept { return share_ ? share_->handovers() : 0; }
 std::string Grant::node() const { return share_ ? share_->hold().node() : std::string(); }
 std::vector<std::string> Grant::nodes() const { return share_ ? share_->hold().nodes() : std::vector<std::string>(); }
 std::int64_t Grant::session_id() const noexcept { return share_ ? share_->hold().session_id() : 0; }

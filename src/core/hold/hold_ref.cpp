@@ -7,7 +7,7 @@
 namespace zkrecipes::internal {
 
 HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
-                 std::int64_t token, std::uint32_t handovers)
+                 std::int64_t token, std::uint64_t handovers)
     : core_(std::move(core)),
       hold_(std::move(hold)),
       reserved_bytes_(reserved_bytes),

@@ -49,7 +49,7 @@ public:
     /// Entered once. `reserved_bytes` of the session's budget for ephemeral nodes go back with the node. `token`: the
     /// fencing token where it is not the czxid of the node.
     HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, std::size_t reserved_bytes,
-            std::int64_t token = 0, std::uint32_t handovers = 0);
+            std::int64_t token = 0, std::uint64_t handovers = 0);
     HoldRef(const HoldRef&) = delete;
     HoldRef& operator=(const HoldRef&) = delete;
 
@@ -57,7 +57,7 @@ public:
     std::shared_ptr<const Hold> shared_hold() const noexcept { return hold_; }
     const std::shared_ptr<SessionCore>& core() const noexcept { return core_; }
     std::int64_t token() const noexcept { return token_; }
-    std::uint32_t handovers() const noexcept { return handovers_; }
+    std::uint64_t handovers() const noexcept { return handovers_; }
 
     /// What the nodes say of their owner. Null: his id alone. To be set as before_delete.
     void describe(std::shared_ptr<const LockOptions> options) { options_ = std::move(options); }
@@ -110,7 +110,7 @@ private:
     const std::shared_ptr<Hold> hold_;
     const std::size_t reserved_bytes_;
     const std::int64_t token_;
-    const std::uint32_t handovers_;  // of the node, before this hold
+    const std::uint64_t handovers_;  // of the node, before this hold
     std::atomic<int> inside_{1};
     std::atomic<bool> watches_revocation_{false};
     // Under the session lock.

@@ -125,7 +125,7 @@ std::string write_sequencer(const SequencerText& what) {
     std::string out(kBegin);
     if (what.may_release) out.push_back(kMayRelease);
     out.append(":").append(hex_of(what.token));
-    if (what.handovers != 0) out.append(".").append(hex_of(what.handovers));
+    if (what.handovers != 0) out.append(".").append(hex_of(static_cast<std::int64_t>(what.handovers)));
     char separator = ':';
     for (const auto& node : what.nodes) {
         out.push_back(std::exchange(separator, ','));
@@ -148,11 +148,8 @@ std::variant<SequencerText, SequencerProblem> parse_sequencer(std::string_view t
     out.token = reader.token();
     if (out.token == 0) return problem("not a token: hexadecimal, in small letters, above 0, without leading zeros");
     if (reader.take('.')) {
-        const std::int64_t handovers = reader.token();
-        out.handovers = static_cast<std::uint32_t>(handovers);
-        if (handovers == 0 || out.handovers != handovers) {
-            return problem("not a number of hand-overs: hexadecimal, as the token, and below 2^32");
-        }
+        out.handovers = static_cast<std::uint64_t>(reader.token());
+        if (out.handovers == 0) return problem("not a number of hand-overs: hexadecimal, as the token");
     }
     if (!reader.take(':')) return problem("a colon is missing");
     do {

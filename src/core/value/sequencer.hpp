@@ -13,7 +13,7 @@ namespace zkrecipes::internal {
 /// What the text of a sequencer says.
 struct SequencerText {
     std::int64_t token = 0;
-    std::uint32_t handovers = 0;
+    std::uint64_t handovers = 0;
     bool may_release = false;
     std::vector<Sequencer::Node> nodes;
 };

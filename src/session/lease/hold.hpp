@@ -89,7 +89,7 @@ private:
     std::int64_t limit_ns_ = std::numeric_limits<std::int64_t>::max();  // BootTime since its epoch
     mutable std::atomic<bool> over_{false};                             // held() is false for ever
     std::atomic<bool> loss_reported_{false};
-    mutable std::atomic<int> bonds_{0};
+    mutable std::atomic<std::int64_t> bonds_{0};
     std::shared_ptr<Tenure> tenure_;
     HoldRecord record_;
     std::stop_source lost_source_;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/local/local_queue.hpp"
 #include "unit/core/local/local_queue_fixture.hpp"
 
 namespace zkrecipes::testing {
@@ -149,6 +150,21 @@ TEST_F(LocalQueueTest, AHundredThousandHandOversLeaveNothing) {
     }
     EXPECT_EQ(held, 150'000);
     EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(LocalQueueTest, TheNumberOfHandOversDoesNotStartAgain) {
+    make_mutex(handing_over(9));
+    ask(2);
+    const auto first = GrantAccess::share(grants.front());
+    const auto late = std::make_shared<HoldRef>(core, first->own_hold(), 0, first->token(), 0xffff'ffff);
+    const LockOptions same = handing_over(9);
+    late->set_heir(LocalQueue::of(
+        core, make_queue(*core, "/l", same, {"lock-", "__lock__", true, true}, rule_exclusive(same.dialect), "test")));
+    late->leave();  // as if the node had been handed over so often
+    serve();
+    ASSERT_EQ(grants.size(), 2u);
+    EXPECT_EQ(grants.back().token(), first->token());
+    EXPECT_EQ(grants.back().handovers(), 0x1'0000'0000);
 }
 
 TEST_F(LocalQueueTest, TheFormerHolderHasNothingAnyMore) {

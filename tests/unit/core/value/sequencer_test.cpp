@@ -100,8 +100,8 @@ TEST(SequencerTest, TheNumberOfHandOversStandsBehindTheToken) {
     EXPECT_EQ(sequencer.token(), 0x10000002b);
     EXPECT_EQ(sequencer.handovers(), 31u);
     EXPECT_EQ(sequencer.text(), "zkr1:10000002b.1f" + node);
-    EXPECT_EQ(Sequencer::parse("zkr1:10000002b.ffffffff" + node).handovers(), 0xffffffffu);
-    for (const char* number : {".0", ".", ".01", ".1F", ".100000000", ".-1", "."}) {
+    EXPECT_EQ(Sequencer::parse("zkr1:10000002b.7fffffffffffffff" + node).handovers(), 0x7fff'ffff'ffff'ffffu);
+    for (const char* number : {".0", ".", ".01", ".1F", ".8000000000000000", ".-1"}) {
         EXPECT_TRUE(std::holds_alternative<SequencerProblem>(parse_sequencer("zkr1:10000002b" + (number + node))))
             << number;
     }
@@ -157,6 +157,9 @@ TEST(FencedRegisterTest, HoldersOfOneNodeAreToldApartByTheirHandovers) {
     EXPECT_FALSE(restarted.admit_exclusive("a", {5, 1}));
     EXPECT_FALSE(restarted.admit_shared("a", 5));
     EXPECT_TRUE(restarted.admit_exclusive("a", 6));
+    EXPECT_TRUE(restarted.admit_exclusive("b", {5, 0xffff'ffff}));
+    EXPECT_TRUE(restarted.admit_exclusive("b", {5, 0x1'0000'0000}));
+    EXPECT_FALSE(restarted.admit_exclusive("b", {5, 0xffff'ffff}));
 }
 
 TEST(FencedRegisterTest, SharesGoBesideEachOtherAndBetweenWhoIsAlone) {
