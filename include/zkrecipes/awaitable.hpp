@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -27,7 +28,8 @@ namespace zkrecipes {
 /// The coroutine continues on the session's notifier thread, which all callbacks of the session share. So before it
 /// blocks or computes for long, it must move to a thread of its own event loop or thread pool. An exception that leaves
 /// resume() is logged.
-/// There is one exception: release_and_wait_async() of an empty grant answers at once, on the thread of the caller.
+/// There is one exception: if the call answers at once, as release_and_wait_async() of an empty grant does, the
+/// coroutine is not suspended.
 ///
 /// To cancel the call, request a stop on the token that was passed to it. If the coroutine is destroyed while it is
 /// suspended here, the result is dropped: a grant is released. It must not be destroyed while the notifier thread is
@@ -48,12 +50,14 @@ public:
     /// For the compiler: what `co_await` calls.
     bool await_ready() const noexcept { return false; }
     /// For the compiler, as above. Throws if the call cannot be started.
-    void await_suspend(std::coroutine_handle<> coroutine) {
-        call_ = std::make_shared<Call>();
-        call_->coroutine = coroutine;
+    bool await_suspend(std::coroutine_handle<> coroutine) {
+        const auto call = call_ = std::make_shared<Call>();
+        call->coroutine = coroutine;
+        call->starter = std::this_thread::get_id();
         // The coroutine may go on, and this object be gone, before `start` returns.
         auto start = std::move(start_);
-        start([call = call_](Result<T> result) { call->end(std::move(result)); });
+        start([call](Result<T> result) { call->end(std::move(result)); });
+        return call->is_to_come();
     }
     /// For the compiler, as above. Returns or throws what the call ended with.
     T await_resume() {
@@ -69,12 +73,23 @@ private:
             {
                 const std::lock_guard lock(mutex);
                 resumed = std::exchange(coroutine, nullptr);
-                if (resumed) result.emplace(std::move(ended));
+                if (!resumed) return;
+                result.emplace(std::move(ended));
+                // Not from within await_suspend: what the coroutine throws would be thrown into it a second time.
+                at_once = starter == std::this_thread::get_id();
+                if (at_once) return;
             }
-            if (resumed) resumed.resume();
+            resumed.resume();
+        }
+        bool is_to_come() {
+            const std::lock_guard lock(mutex);
+            starter = {};
+            return !at_once;
         }
         std::mutex mutex;
         std::coroutine_handle<> coroutine;  // null: resumed, or destroyed
+        std::thread::id starter;            // the thread that is in `start`
+        bool at_once = false;               // it was called there
         std::optional<Result<T>> result;
     };
 

@@ -230,6 +230,58 @@ TEST_F(AsyncFormsTest, ACoroutineMayGoOnBeforeTheCallReturns) {
     EXPECT_EQ(told.what, "true");
 }
 
+/// A coroutine that is begun by resume(), out of which its exceptions come.
+struct Throwing {
+    struct promise_type {
+        Throwing get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+        std::suspend_always initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() {
+            ++unhandled;
+            throw;
+        }
+        int unhandled = 0;
+    };
+    std::coroutine_handle<promise_type> handle;
+};
+
+TEST_F(AsyncFormsTest, ACoroutineThatWasAnsweredAtOnceIsEnteredOnce) {
+    connect();
+    const auto release = [](Told& told) -> Throwing {
+        told.what = text(
+            co_await awaitable<bool>([](auto done) { Grant().release_and_wait_async(Deadline::never(), {}, done); }));
+        ++told.times;
+        throw Error(Errc::protocol, "test", {}, {});
+    };
+    Told told;
+    const auto coroutine = release(told).handle;
+    EXPECT_THROW(coroutine.resume(), Error);
+    EXPECT_TRUE(coroutine.done());
+    EXPECT_EQ(coroutine.promise().unhandled, 1);
+    EXPECT_EQ(told.what, "true");
+    EXPECT_EQ(told.times, 1);
+    coroutine.destroy();
+}
+
+TEST_F(AsyncFormsTest, ACoroutineThatThrowsLaterIsEnteredOnce) {
+    connect();
+    const auto wait = [this](Told& told) -> Throwing {
+        const auto start = [this](auto done) { session->wait_connected_async(Deadline::never(), {}, done); };
+        told.what = text(co_await awaitable<bool>(start));
+        throw Error(Errc::protocol, "test", {}, {});
+    };
+    Told told;
+    const auto coroutine = wait(told).handle;
+    coroutine.resume();
+    EXPECT_FALSE(coroutine.done());
+    runtime->run();
+    EXPECT_EQ(told.what, "true");
+    EXPECT_TRUE(coroutine.done());
+    EXPECT_EQ(coroutine.promise().unhandled, 1);
+    coroutine.destroy();
+}
+
 /// What the function that starts the call has captured is destroyed once.
 TEST_F(AsyncFormsTest, ACoroutineMayCaptureWhatItAwaitsWith) {
     connect();
