@@ -74,7 +74,7 @@ struct SessionOptions {
     std::chrono::milliseconds close_timeout{3'000};
     /// Where log lines go. Null: the logger registered with spdlog as "zkrecipes", or standard error if there is none.
     /// Most lines are written while a mutex of the session is locked. So a sink must not call the library. A sink that
-    /// blocks delays the heartbeats; if it blocks for too long, holds are lost.
+    /// blocks delays the heartbeats; if it blocks for too long, holds are lost. If it throws, only the line is lost.
     std::shared_ptr<spdlog::logger> logger{};
     /// Gets the log lines of all levels in place of `logger`, one at a time, for programs without spdlog. The rules
     /// for a sink of `logger` apply to it, too. Not together with `logger`.

@@ -38,7 +38,7 @@ std::vector<::prometheus::MetricFamily> PrometheusCollector::Collect() const {
     for (const auto& [name, source] : sources) {
         try {
             if (auto stats = source()) sessions.emplace(name, *std::move(stats));
-        } catch (const std::exception&) {
+        } catch (...) {
             // What is thrown here would end the program: the exposer catches nothing.
         }
     }

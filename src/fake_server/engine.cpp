@@ -147,7 +147,7 @@ void Engine::leave() noexcept {
     try {
         run([this] { ensemble_->kill(0); });
         settle();
-    } catch (const std::exception&) {
+    } catch (...) {
         // A callback of the user waits for something: the thread ends when its session is closed.
     }
     std::thread ending;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/wait_event.hpp"
+#include "session/common/subscriber.hpp"
 #include "session/session_core.hpp"
 
 namespace zkrecipes::internal {
@@ -79,8 +80,8 @@ void SessionCore::close() noexcept {
         } else {
             wait_closed(true);
         }
-    } catch (const std::exception& error) {
-        log().critical("session: close failed: {}", error.what());
+    } catch (...) {
+        log_thrown(log(), "session: close failed");
     }
 }
 
@@ -104,8 +105,8 @@ void SessionCore::core_is_gone() noexcept {
         bool closed = false;
         run_internally([&] { closed = mark(); });
         if (closed) stop_lanes(!InternalThread::here() && !NotifierThread::here());
-    } catch (const std::exception& error) {
-        log().critical("session: shutdown failed: {}", error.what());
+    } catch (...) {
+        log_thrown(log(), "session: shutdown failed");
     }
 }
 
@@ -133,8 +134,8 @@ void SessionCore::stop_lanes(bool may_wait) noexcept {
             }
         }
         runtime().post(Lane::blocking, [runtime = shared_runtime()] { runtime->stop(); });
-    } catch (const std::exception& error) {
-        log().critical("session: cannot end the threads: {}", error.what());
+    } catch (...) {
+        log_thrown(log(), "session: cannot end the threads");
     }
 }
 

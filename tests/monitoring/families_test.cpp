@@ -169,6 +169,18 @@ TEST(PrometheusCollectorTest, CollectsWhatTheSourcesSay) {
     EXPECT_EQ(label(connects->metric[0], "session"), "s");
 }
 
+TEST(PrometheusCollectorTest, ASourceThatThrowsIsLeftOut) {
+    PrometheusCollector collector;
+    collector.add("bad", []() -> std::optional<SessionStats> { throw std::runtime_error("no"); });
+    collector.add("worse", []() -> std::optional<SessionStats> { throw 1; });
+    collector.add("good", [] { return std::optional(SessionStats{}); });
+    const auto families = collector.Collect();
+    const MetricFamily* connects = find(families, "zkrecipes_connects_total");
+    ASSERT_NE(connects, nullptr);
+    ASSERT_EQ(connects->metric.size(), 1U);
+    EXPECT_EQ(label(connects->metric[0], "session"), "good");
+}
+
 TEST(PrometheusCollectorTest, ASessionThatIsGoneHasNoMetrics) {
     PrometheusCollector collector;
     bool gone = false;

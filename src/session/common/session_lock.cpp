@@ -7,6 +7,7 @@
 #include <zkrecipes/error.hpp>
 
 #include "base/wait_event.hpp"
+#include "session/common/subscriber.hpp"
 
 namespace zkrecipes::internal {
 namespace {
@@ -91,8 +92,8 @@ void SessionLock::run_locked_or_post(std::function<void()> work) noexcept {
     if (inherited()) return;
     try {
         may_lock() ? run_locked(work) : post_locked(std::move(work));
-    } catch (const std::exception& error) {
-        logger_->critical("session: something could not be ended in order: {}", error.what());
+    } catch (...) {
+        log_thrown(*logger_, "session: something could not be ended in order");
     }
 }
 
@@ -101,10 +102,8 @@ void SessionLock::notify(std::function<void()> callback) {
         const NotifierThread mark;
         try {
             callback();
-        } catch (const std::exception& error) {
-            logger->error("a callback threw: {}", error.what());
         } catch (...) {
-            logger->error("a callback threw");
+            log_thrown(*logger, "a callback threw");
         }
         callback = nullptr;  // what it owns dies under the mark, too: it may be the last one to hold the session
     });

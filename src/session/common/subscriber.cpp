@@ -4,13 +4,13 @@
 
 namespace zkrecipes::internal {
 
-void log_thrown(spdlog::logger& logger, const char* what) noexcept {
+void log_thrown(spdlog::logger& logger, const char* what, const char* happened) noexcept {
     try {
         throw;
     } catch (const std::exception& error) {
-        logger.error("{} threw: {}", what, error.what());
+        logger.error("{}{}: {}", what, happened, error.what());
     } catch (...) {
-        logger.error("{} threw", what);
+        logger.error("{}{}: something that is not a std::exception", what, happened);
     }
 }
 

@@ -16,8 +16,8 @@ class logger;
 
 namespace zkrecipes::internal {
 
-/// Logs the exception that is being handled: `what` threw it.
-void log_thrown(spdlog::logger& logger, const char* what) noexcept;
+/// Logs the exception that is being handled, behind these words.
+void log_thrown(spdlog::logger& logger, const char* what, const char* happened = "") noexcept;
 
 /// One listener of the user, told on the notifier lane what `Pending` keeps of what happened while it was busy. Lives
 /// as long as its subscription, and as a call of it is under way.
@@ -75,7 +75,7 @@ private:
         try {
             listener_(value);
         } catch (...) {
-            log_thrown(*logger_, what_);
+            log_thrown(*logger_, what_, " threw");
         }
     }
 

@@ -2,9 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include <exception>
-
-#include "session/common/internal_thread.hpp"
+#include "session/common/subscriber.hpp"
 
 namespace zkrecipes::internal {
 
@@ -46,10 +44,8 @@ void EventQueue::tell() {
     for (Event& event : events) {
         try {
             event(*listener_);
-        } catch (const std::exception& error) {
-            logger_->warn("a function of SessionEvents threw: {}", error.what());
         } catch (...) {
-            logger_->warn("a function of SessionEvents threw");
+            log_thrown(*logger_, "a function of SessionEvents threw");
         }
         event = nullptr;
     }

@@ -49,10 +49,11 @@ spdlog::sink_ptr sink_of(Take take) {
 }  // namespace
 
 std::shared_ptr<spdlog::logger> logger_of(const SessionOptions& options, const std::shared_ptr<EventQueue>& events) {
-    std::shared_ptr<spdlog::logger> logger = options.logger ? options.logger : default_logger();
+    std::shared_ptr<spdlog::logger> logger = options.logger ? guarded(options.logger) : default_logger();
     if (options.log) {
-        logger = std::make_shared<spdlog::logger>("zkrecipes", sink_of(options.log));
-        logger->set_level(spdlog::level::trace);
+        auto own = std::make_shared<spdlog::logger>("zkrecipes", sink_of(options.log));
+        own->set_level(spdlog::level::trace);
+        logger = guarded(std::move(own));
     }
     if (!events) return logger;
     events->log_to(logger);
@@ -68,7 +69,6 @@ std::shared_ptr<spdlog::logger> logger_of(const SessionOptions& options, const s
     sinks.push_back(std::move(to_events));
     auto both = std::make_shared<spdlog::logger>(logger->name(), sinks.begin(), sinks.end());
     both->set_level(logger->level());
-    both->flush_on(logger->flush_level());
     return both;
 }
 
