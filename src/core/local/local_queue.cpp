@@ -10,6 +10,8 @@
 namespace zkrecipes::internal {
 namespace {
 
+constexpr Nanoseconds kLookForRoom = std::chrono::seconds(1);  // costs no request while there is none
+
 LocalQueueTerms terms_of(const LockOptions& options) {
     return {std::max<std::uint32_t>(options.local_handovers, 1), options.local_turn, options.keep_for};
 }
@@ -58,6 +60,7 @@ std::shared_ptr<LocalQueue> LocalQueue::of(const std::shared_ptr<SessionCore>& c
 void LocalQueue::close() {
     fsm_.on_doubt();
     cancel_timer();
+    stop_looking_for_room();
     stop_watching();
     if (!core_->shared(key_)) core_->share(key_, {});
 }
@@ -74,6 +77,7 @@ void LocalQueue::arrive(WaiterId id, LocalWaiter& waiter) {
 
 void LocalQueue::leave(WaiterId id) {
     if (waiters_.erase(id) != 0) fsm_.leave(id);
+    if (waiters_.empty()) stop_looking_for_room();
 }
 
 LocalWaiter& LocalQueue::take_waiter(WaiterId id) { return *waiters_.extract(id).mapped(); }
@@ -111,6 +115,7 @@ std::shared_ptr<Acquisition> LocalQueue::make_place(Patience patience, Acquisiti
 }
 
 void LocalQueue::open_place() {
+    stop_looking_for_room();
     queue_->waiting.store(fsm_.waiting() - 1, std::memory_order_relaxed);  // beyond the one whom it is for
     place_ = make_place(Patience::wait, [self = shared_from_this(), number = ++place_number_](AcquireAnswer answer) {
         self->on_place(number, std::move(answer));
@@ -164,6 +169,18 @@ void LocalQueue::drop(const std::shared_ptr<HoldRef>& share) {
     share->discard_inside();
 }
 
+void LocalQueue::look_for_room_later() {
+    if (room_at_ != 0) return;
+    room_at_ = core_->at(core_->runtime().now() + kLookForRoom, [this] {
+        room_at_ = 0;
+        fsm_.on_time_to_look();
+    });
+}
+
+void LocalQueue::stop_looking_for_room() {
+    if (room_at_ != 0) core_->cancel(std::exchange(room_at_, 0));
+}
+
 // ---- the hold -----------------------------------------------------------------------------------------------------
 
 void LocalQueue::held_by(const std::shared_ptr<HoldRef>& share) {
@@ -197,7 +214,6 @@ bool LocalQueue::take_over(HoldRef& share) {
 }
 
 void LocalQueue::given_back(HoldRef& share) {
-    fsm_.on_node_going();
     if (front_ != &share.hold()) return;
     front_ = nullptr;
     stop_watching();

@@ -73,6 +73,7 @@ private:
     bool keep(Instant until) override;
     MayTake may_take_kept() override;
     void give_up_kept() override;
+    void look_for_room_later() override;
 
     // SessionObserver
     void on_connected(bool) override {}
@@ -92,6 +93,7 @@ private:
     void watch_others();
     void cancel_timer();
     void stop_watching();
+    void stop_looking_for_room();
     void close();
 
     const std::shared_ptr<SessionCore> core_;
@@ -111,6 +113,7 @@ private:
     HoldRef* leaving_ = nullptr;  // within take_over()
     std::shared_ptr<HoldRef> kept_;
     TimerId kept_until_ = 0;
+    TimerId room_at_ = 0;
     SessionCore::WatchId watch_ = 0;
     bool others_known_ = false;  // the watch is set, and there was nobody else
 };

@@ -47,7 +47,9 @@ void LocalQueueFsm::on_nobody_else() {
 
 void LocalQueueFsm::end_try(bool granted) {
     trying_ = false;
-    if (granted) begin_turn();
+    if (!granted) return;
+    ++nodes_;
+    begin_turn();
 }
 
 // ---- the place ----------------------------------------------------------------------------------------------------
@@ -62,6 +64,7 @@ void LocalQueueFsm::go_on() {
 
 void LocalQueueFsm::on_granted() {
     open_ = starved_ = false;
+    ++nodes_;
     if (waiting_.empty()) return port_.discard();
     begin_turn();
     port_.grant(waiting_.extract(waiting_.begin()).value());
@@ -70,9 +73,9 @@ void LocalQueueFsm::on_granted() {
 
 void LocalQueueFsm::on_refused(bool no_room) {
     open_ = false;
-    if (no_room && (held_ || going_ > 0)) {
-        starved_ = true;  // there is room when that node is gone
-        return;
+    if (no_room && nodes_ > 0) {
+        starved_ = true;
+        return port_.look_for_room_later();  // a node may end otherwise than by being given back: with the session
     }
     // What was refused is what they had all asked for. Those who came later have not been asked for yet.
     while (!waiting_.empty() && *waiting_.begin() <= opened_for_) {
@@ -120,7 +123,11 @@ void LocalQueueFsm::on_given_back() {
 }
 
 void LocalQueueFsm::on_node_gone() {
-    --going_;
+    --nodes_;
+    on_time_to_look();
+}
+
+void LocalQueueFsm::on_time_to_look() {
     starved_ = false;
     go_on();
 }

@@ -35,6 +35,8 @@ public:
     enum class MayTake { yes, asked, no };
     virtual MayTake may_take_kept() = 0;
     virtual void give_up_kept() = 0;
+    /// on_time_to_look(), soon.
+    virtual void look_for_room_later() = 0;
 };
 
 /// Both bounds of time count from the first grant of a node.
@@ -74,13 +76,16 @@ public:
     /// `granted`: by a node of its own.
     void end_try(bool granted);
     std::size_t waiting() const noexcept { return waiting_.size(); }
-    bool held() const noexcept { return held_; }
+    /// Whoever waits, waits for somebody of this session.
+    bool held() const noexcept { return held_ || starved_; }
     std::uint64_t grants() const noexcept { return grants_; }
 
     // ---- the place ----
     void on_granted();
-    /// `no_room`: for one more node of this session.
+    /// `no_room`: for one more node of this session. While there are nodes of this queue there will be room: nobody
+    /// fails, also where the owner of one that was lost does not give it back.
     void on_refused(bool no_room);
+    void on_time_to_look();
 
     // ---- the hold ----
     /// Its owner gives it back. True: the node is somebody else's, or is kept.
@@ -89,8 +94,7 @@ public:
     void on_hold_over();
     /// Its owner has given it back, and the node is not passed on.
     void on_given_back();
-    /// A node of this queue is being deleted; it is gone, and there is room for another one. In any order.
-    void on_node_going() noexcept { ++going_; }
+    /// A node of this queue is gone, and there is room for another one.
     void on_node_gone();
     /// Another contender is there, the time is over, or nothing is certain of the node: it is given back, at once or
     /// after the hold.
@@ -110,7 +114,7 @@ private:
     bool open_ = false;
     WaiterId opened_for_ = 0;  // the last who had arrived by then
     bool starved_ = false;     // no room for a place while another node of this queue is there
-    int going_ = 0;            // nodes of this queue that are being deleted
+    int nodes_ = 0;            // that were granted, and are not known to be gone
     bool held_ = false;
     bool trying_ = false;
     bool kept_ = false;

@@ -38,13 +38,14 @@ struct LocalWorld final : LocalQueuePort {
     }
     MayTake may_take_kept() override { return may_take; }
     void give_up_kept() override { log("give up"); }
+    void look_for_room_later() override { log("look later"); }
 
     void log(std::string what) { did.push_back(std::move(what)); }
     std::vector<std::string> take() { return std::exchange(did, {}); }
     /// What an owner that gives back does. True: the node stays.
     bool release() {
         if (fsm.take_over()) return true;
-        fsm.on_hold_over();
+        fsm.on_given_back();
         return false;
     }
 
@@ -118,10 +119,12 @@ TEST(LocalQueueFsmTest, NoRoomForASecondNodeFailsNobodyWhileTheFirstIsHeld) {
     EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open"));
     w.fsm.on_refused(true);
     w.fsm.arrive(3);
-    EXPECT_THAT(w.take(), IsEmpty());
+    EXPECT_THAT(w.take(), ElementsAre("look later"));
     w.release();
+    EXPECT_THAT(w.take(), IsEmpty());
+    w.fsm.on_node_gone();
     EXPECT_THAT(w.take(), ElementsAre("open"));
-    w.fsm.on_refused(true);  // now nothing is held that could make room
+    w.fsm.on_refused(true);  // now there is nothing that could make room
     EXPECT_THAT(w.take(), ElementsAre("refuse 2", "refuse 3"));
 }
 
@@ -305,22 +308,44 @@ TEST(LocalQueueFsmTest, AsLongAsANodeIsBeingDeletedThereWillBeRoom) {
     LocalWorld w;
     w.fsm.arrive(1);
     w.fsm.on_granted();
-    w.fsm.on_node_going();
-    w.fsm.on_given_back();
+    w.release();
     w.fsm.arrive(2);
     w.fsm.on_refused(true);
-    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open"));
+    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open", "look later"));
     w.fsm.on_node_gone();
     EXPECT_THAT(w.take(), ElementsAre("open"));
     w.fsm.on_refused(true);
     EXPECT_THAT(w.take(), ElementsAre("refuse 2"));
 }
 
-TEST(LocalQueueFsmTest, ANodeMayBeGoneBeforeItIsSaidThatItGoes) {
+TEST(LocalQueueFsmTest, ThereWillBeRoomWhenALostHoldIsGivenBack) {
     LocalWorld w;
-    w.fsm.on_node_gone();
-    w.fsm.on_node_going();
     w.fsm.arrive(1);
+    w.fsm.on_granted();
+    w.fsm.on_hold_over();
+    w.fsm.arrive(2);
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("open", "grant 1", "open", "look later"));
+    EXPECT_TRUE(w.fsm.held()) << "it waits for that one";
+    w.fsm.on_time_to_look();
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("open", "look later"));
+    w.fsm.on_node_gone();
+    EXPECT_THAT(w.take(), ElementsAre("open"));
+    EXPECT_FALSE(w.fsm.held());
+    w.fsm.on_granted();
+    EXPECT_THAT(w.take(), ElementsAre("grant 2"));
+}
+
+TEST(LocalQueueFsmTest, ANodeThatATryHasLostMakesRoomToo) {
+    LocalWorld w;
+    w.fsm.begin_try();
+    w.fsm.end_try(true);
+    w.fsm.on_hold_over();
+    w.fsm.arrive(1);
+    w.fsm.on_refused(true);
+    EXPECT_THAT(w.take(), ElementsAre("open", "look later"));
+    w.fsm.on_node_gone();
     w.fsm.on_refused(true);
     EXPECT_THAT(w.take(), ElementsAre("open", "refuse 1"));
 }

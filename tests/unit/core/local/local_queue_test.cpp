@@ -373,6 +373,49 @@ TEST_F(LocalQueueTest, AWaiterThatFoundNoRoomLeavesNothingBehind) {
     EXPECT_EQ(grants.size(), 1u);
 }
 
+TEST_F(LocalQueueTest, BehindALostHoldTheNextWaiterWaitsForItsRelease) {
+    make_mutex();
+    leave_room_for_one_node();
+    ask(1);
+    erase(grants.front().node());
+    for (int i = 0; i < 10; ++i) {  // it is noticed by a heartbeat
+        runtime->advance(500ms);
+        serve();
+    }
+    ASSERT_FALSE(grants.front().held());
+    answers.clear();
+    ask(1);
+    ask(1, in(1s));
+    for (int i = 0; i < 10; ++i) {
+        runtime->advance(500ms);
+        serve();
+    }
+    EXPECT_THAT(answers, ElementsAre("not granted"));
+    release_first();
+    EXPECT_THAT(answers, ElementsAre("not granted", "granted"));
+    EXPECT_TRUE(grants.front().held());
+}
+
+TEST_F(LocalQueueTest, BehindALostHoldTheNextWaiterWaitsForTheEndOfTheSession) {
+    make_mutex();
+    leave_room_for_one_node();
+    ask(1);
+    erase(grants.front().node());
+    for (int i = 0; i < 10; ++i) {
+        runtime->advance(500ms);
+        serve();
+    }
+    answers.clear();
+    ask(1);
+    EXPECT_THAT(answers, IsEmpty());
+    next_session();
+    for (int i = 0; i < 10; ++i) {
+        runtime->advance(500ms);
+        serve();
+    }
+    EXPECT_THAT(answers, ElementsAre("granted"));
+}
+
 TEST_F(LocalQueueTest, WithoutAnyRoomItFails) {
     make_mutex();
     leave_room_for_one_node();
