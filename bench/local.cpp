@@ -1,14 +1,19 @@
 // One process uses one lock often: hand-overs inside it, and a lock that it keeps.
 #include <boost/fiber/all.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/read_write_lock.hpp>
 
 #include "bench/cases.hpp"
 #include "bench/floor.hpp"
 #include "bench/places.hpp"
+#include "bench/processor_time.hpp"
 #include "bench/table.hpp"
 
 namespace zkrecipes::bench {
@@ -143,6 +148,60 @@ void keep(benchmark::State& state) {
     add(state, Row{"requests", "a cycle of the kept lock", {}, {a_cycle}, {}});
 }
 
+/// Shares that join one node: what they cost the process, and what a heartbeat with them costs the servers.
+void join(benchmark::State& state, int shares) {
+    const std::string directory = "/bench/local/shared";
+    LockOptions options;
+    options.local_handovers = static_cast<std::uint32_t>(shares);
+    options.local_turn = minutes(10);
+    Place& place = Place::one_server();
+    FloorClient(place.hosts(0)).make_path(directory);
+    Session session = open_session(place.hosts(0, true));
+    ReadWriteLock lock(session, directory, options);
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Grant> grants;
+    const auto acquire_until = [&](int count) {
+        for (int i = static_cast<int>(grants.size()); i < count; ++i) {
+            lock.acquire_shared_async(Deadline::never(), {}, [&](AcquireResult result) {
+                const std::lock_guard guard(mutex);
+                grants.push_back(std::move(result.value));
+                changed.notify_one();
+            });
+        }
+        std::unique_lock guard(mutex);
+        changed.wait(guard, [&] { return static_cast<int>(grants.size()) == count; });
+    };
+    Row joins{"join", "us of processor time", {}, {}, {}};
+    Row releases{"release", "us of processor time", {}, {}, {}};
+    Row names{"names in a heartbeat", "", {}, {}, {}};
+    Row bytes{"heartbeat", "bytes", {}, {}, {}};
+    for (auto _ : state) {
+        const auto begin = Clock::now();
+        acquire_until(1);
+        double before = processor_microseconds();
+        acquire_until(shares);
+        joins.ours.push_back((processor_microseconds() - before) / shares);
+        place.reset_trace();
+        for (const testenv::Record* heartbeat = nullptr; heartbeat == nullptr;) {
+            const auto trace = place.trace();
+            for (const auto& record : trace) {
+                if (record.kind != testenv::Record::Kind::request || record.parts.empty()) continue;
+                heartbeat = &record;
+                names.ours.push_back(static_cast<double>(record.parts.size()));
+                bytes.ours.push_back(static_cast<double>(record.bytes));
+                break;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        before = processor_microseconds();
+        grants.clear();
+        releases.ours.push_back((processor_microseconds() - before) / shares);
+        state.SetIterationTime(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    for (Row* row : {&joins, &releases, &names, &bytes}) add(state, std::move(*row));
+}
+
 }  // namespace
 
 void register_local() {
@@ -151,6 +210,9 @@ void register_local() {
         ->UseManualTime()
         ->Iterations(paired_runs());
     benchmark::RegisterBenchmark("local/kept", keep)->UseManualTime()->Iterations(paired_runs());
+    benchmark::RegisterBenchmark("local/10000_shares", [](benchmark::State& state) { join(state, 10'000); })
+        ->UseManualTime()
+        ->Iterations(paired_runs());
 }
 
 }  // namespace zkrecipes::bench

@@ -23,7 +23,11 @@ using internal::TimerId;
 /// test's own thread.
 class FakeRuntime final : public internal::Runtime {
 public:
-    Instant now() const noexcept override { return now_; }
+    Instant now() const noexcept override {
+        ++looks_;
+        return now_;
+    }
+    std::size_t looks() const noexcept { return looks_; }  // how often somebody asked for the time
     Deadline::TimePoint steady_now() const noexcept override {
         return Deadline::TimePoint(std::chrono::hours(1) + now_.time_since_epoch());
     }
@@ -107,6 +111,7 @@ private:
         return true;
     }
 
+    mutable std::size_t looks_ = 0;
     Instant now_{std::chrono::hours(100)};
     std::uint64_t random_ = 1;
     std::map<std::pair<Instant, TimerId>, std::function<void()>> timers_;

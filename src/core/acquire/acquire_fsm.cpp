@@ -404,6 +404,12 @@ void AcquireFsm::on_own_fired(Ticket ticket, WatchEventType type) {
     if (at(ticket, Ahead::own) || at(ticket, Ahead::own_asked)) send_own_watch();
 }
 
+void AcquireFsm::on_next_refused(std::string_view name, Rc rc) {
+    if (step_ != Step::waiting || name != node_) return;
+    if (rc == Rc::no_node) return own_node_missing();
+    ahead_ = Ahead::none;  // it may not be read: a check decides, and says so
+}
+
 // ---- the predecessor has gone -------------------------------------------------------------------------------------
 
 bool AcquireFsm::granted_at_once() {

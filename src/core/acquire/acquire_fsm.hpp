@@ -105,7 +105,10 @@ enum class AcquireStep : std::uint8_t {
 ///     asked for when the second before us has gone, since then, most often, the predecessor holds.
 ///   - Our own node is watched, by itself or by the directory that it is in, and nothing was told of it. Within a
 ///     connection events come in the order of the transactions, and the client tells them in that order. So our node
-///     was there when the predecessor's was deleted, and from that transaction on it is first.
+///     was there when the predecessor's was deleted, and from that transaction on it is first. (The servers keep an
+///     event from whoever may not read the node. So if an operator takes away the right to read the node or the
+///     directory, and then deletes our node, no event tells. A heartbeat does, as it tells a holder: those who are next
+///     are named in it.)
 ///   - The connection has not broken since: after a reconnect the servers tell what was missed in any order.
 ///   - The lease is fresh: our session lives, and so our node has not ended with it.
 ///   - The predecessor belongs to another session: the nodes of one session are deleted together, in any order.
@@ -137,6 +140,7 @@ public:
     void on_directory_fired(Ticket ticket);
     void on_own_watched(Ticket ticket, Rc rc, const NodeStat& stat);
     void on_own_fired(Ticket ticket, WatchEventType type);
+    void on_next_refused(std::string_view name, Rc rc);  // the part of a heartbeat that checks the node of is_next
 
     bool is_waiting() const noexcept { return is_idle(); }
     const std::string& node() const noexcept { return node_; }  // name of the own node; "": not known

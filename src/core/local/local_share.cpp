@@ -10,25 +10,36 @@ std::shared_ptr<HoldRef> SharedNode::join(const LockOptions& terms) {
     if (!one || closed_ || joined_ >= terms.local_handovers) return nullptr;
     const auto& core = one->core();
     if (core->runtime().now() - since_ >= terms.local_turn) return nullptr;
-    for (const auto& each : inside_) {
-        if (!each.share.expired() && !core->may_go_on(*each.hold)) return nullptr;
-    }
+    // Nobody's limit has passed: that of the first of them is the earliest.
+    if (!core->may_go_on(*inside_.front().hold)) return nullptr;
     auto hold = core->join(one->own_hold());
     if (!hold) return nullptr;
     auto share = std::make_shared<HoldRef>(core, std::move(hold), one->reserved_bytes(), one->token());
     share->describe(one->options());
     share->set_heir(shared_from_this());
     share->limit_to(terms.max_hold);
-    inside_.push_back({share, share->own_hold()});
+    enter(share);
     ++joined_;
     return share;
 }
 
+void SharedNode::enter(const std::shared_ptr<HoldRef>& share) {
+    places_.emplace(&share->hold(), inside_.insert(inside_.end(), {share, share->own_hold()}));
+}
+
+bool SharedNode::exit(const Hold& hold) {
+    const auto place = places_.find(&hold);
+    if (place == places_.end()) return false;
+    inside_.erase(place->second);
+    places_.erase(place);
+    return true;
+}
+
 bool SharedNode::stays(HoldRef& share) {
-    std::erase_if(inside_, [&share](const Inside& each) {
-        const auto other = each.share.lock();
-        return other ? other.get() == &share : each.hold->is_over();
-    });
+    exit(share.hold());
+    while (!inside_.empty() && inside_.front().share.expired() && inside_.front().hold->is_over()) {
+        exit(*inside_.front().hold);
+    }
     if (inside_.empty()) return false;
     if (!share.core()->may_go_on(*share.own_hold())) closed_ = true;  // something of its owner may still come
     share.core()->leave_node(share.own_hold());
@@ -38,8 +49,7 @@ bool SharedNode::stays(HoldRef& share) {
 /// The others have a limit, too, or a lock object: shares with other options do not join (queue_key).
 bool SharedNode::was_last(const Hold& hold) {
     closed_ = true;  // its owner may be at work
-    const auto out = std::erase_if(inside_, [&hold](const Inside& each) { return each.hold.get() == &hold; });
-    return out != 0 && inside_.empty();
+    return exit(hold) && inside_.empty();
 }
 
 std::shared_ptr<LocalShare> LocalShare::of(const std::shared_ptr<SessionCore>& core, const Queue& queue) {

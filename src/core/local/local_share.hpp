@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "core/acquire/acquire.hpp"
 #include "core/local/local_queue.hpp"
@@ -14,9 +15,7 @@ namespace zkrecipes::internal {
 /// leave deletes the node. *Lock held.*
 class SharedNode final : public HoldHeir, public std::enable_shared_from_this<SharedNode> {
 public:
-    SharedNode(const std::shared_ptr<HoldRef>& first, Instant since) : since_(since) {
-        inside_.push_back({first, first->own_hold()});
-    }
+    SharedNode(const std::shared_ptr<HoldRef>& first, Instant since) : since_(since) { enter(first); }
 
     /// One more share of the node. Null: the session is not sure of the node, the terms allow no more, or nobody is
     /// inside any more.
@@ -29,6 +28,9 @@ private:
     std::shared_ptr<HoldHeir> who_counts() override { return shared_from_this(); }
     bool was_last(const Hold& hold) override;
 
+    void enter(const std::shared_ptr<HoldRef>& share);
+    bool exit(const Hold& hold);  // false: it was not inside
+
     struct Inside {
         std::weak_ptr<HoldRef> share;  // has this object as its heir; expired: stays until its hold is over
         std::shared_ptr<const Hold> hold;
@@ -36,8 +38,9 @@ private:
 
     const Instant since_;  // the first of them holds
     std::uint32_t joined_ = 0;
-    bool closed_ = false;  // nobody may join any more
-    std::vector<Inside> inside_;
+    bool closed_ = false;       // nobody may join any more
+    std::list<Inside> inside_;  // in the order in which their holds began
+    std::unordered_map<const Hold*, std::list<Inside>::iterator> places_;
 };
 
 /// The last share of a session for one lock, which others of the session may join: at most local_handovers of them, and

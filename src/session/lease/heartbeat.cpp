@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "session/common/backoff.hpp"
@@ -10,10 +11,18 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// Index of the hold that the node at `index` of a check belongs to; group.size(): there is none.
-std::size_t hold_of_node(const std::vector<std::shared_ptr<Hold>>& group, std::size_t index) {
+constexpr std::size_t kNotNamed = std::numeric_limits<std::size_t>::max();
+
+/// Of the part of a refused check that was refused so.
+std::size_t index_of(Rc rc, const std::vector<MultiResult>& results) {
+    const auto found = std::ranges::find(results, rc, &MultiResult::rc);
+    return found == results.end() ? kNotNamed : static_cast<std::size_t>(found - results.begin());
+}
+
+/// Index of the hold that the node at `index` of a check belongs to; holds.size(): of none, and `index` goes on behind.
+std::size_t hold_of_node(const std::vector<std::shared_ptr<Hold>>& holds, std::size_t& index) {
     std::size_t hold = 0;
-    while (hold < group.size() && index >= group[hold]->nodes().size()) index -= group[hold++]->nodes().size();
+    while (hold < holds.size() && index >= holds[hold]->nodes().size()) index -= holds[hold++]->nodes().size();
     return hold;
 }
 
@@ -31,71 +40,110 @@ void LeaseKeeper::check_all(Instant now) {
 void LeaseKeeper::start_heartbeat(Instant now) {
     ++heartbeat_round_;
     checks_open_ = 0;
-    auto groups = holds_.begin_round(now);
+    auto checks = checks_of_round(now);
     plan_heartbeat();
-    if (holds_.empty()) groups.emplace_back();  // for those who are next
-    for (auto& group : groups) send_check(std::move(group));
+    for (auto& check : checks) send_check(std::move(check));
+}
+
+std::vector<LeaseKeeper::Check> LeaseKeeper::checks_of_round(Instant now) {
+    std::vector<Check> checks;
+    for (auto& holds : holds_.begin_round(now)) checks.push_back({std::move(holds), {}});
+    std::size_t bytes = 0;
+    for (const auto& [node, refused] : next_) {
+        const std::size_t cost = HoldTable::check_bytes({node});
+        if (checks.empty() || bytes + cost > HoldTable::kChunkBytes) {
+            checks.emplace_back();
+            bytes = 0;
+        }
+        checks.back().next.push_back(node);
+        bytes += cost;
+    }
+    return checks;
 }
 
 void LeaseKeeper::watch_unwatched() {
     for (const auto& hold : holds_.unwatched()) watch_own_nodes(hold);
 }
 
-void LeaseKeeper::send_check(std::vector<HoldPtr> group) {
+void LeaseKeeper::send_check(Check check) {
+    std::erase_if(check.next, [this](const std::string& node) { return !next_.contains(node); });
     std::vector<std::string> nodes;
-    for (const auto& hold : group) nodes.insert(nodes.end(), hold->nodes().begin(), hold->nodes().end());
-    if (group.empty()) {
-        if (next_.empty()) return;
-        nodes.push_back(*next_.begin());
-    }
+    for (const auto& hold : check.holds) nodes.insert(nodes.end(), hold->nodes().begin(), hold->nodes().end());
+    nodes.insert(nodes.end(), check.next.begin(), check.next.end());
+    if (nodes.empty()) return;
     ++checks_open_;
-    requests_.heartbeat(nodes, [this, group = std::move(group), round = heartbeat_round_](
-                                   Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
+    requests_.heartbeat(nodes, [this, check = std::move(check), round = heartbeat_round_](
+                                   Rc rc, const std::vector<MultiResult>& results, Instant sent_at) mutable {
         const bool current = round == heartbeat_round_;
         if (current) --checks_open_;
-        on_checked(group, rc, results, sent_at);
+        on_checked(check, rc, results, sent_at);
         if (current && checks_open_ == 0) plan_heartbeat();
     });
 }
 
-void LeaseKeeper::on_checked(const std::vector<HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results,
-                             Instant sent_at) {
+void LeaseKeeper::on_checked(Check& check, Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
     switch (meaning(rc)) {
         case Meaning::done:
             check_refusals_ = 0;
             meter_.heartbeat_answered(lock_.runtime().now() - sent_at);
             lease_committed(sent_at);
-            holds_.checked(group, sent_at);
+            holds_.checked(check.holds, sent_at);
             return;
-        case Meaning::refused: {
-            // The first refusal names the node. The others were not checked: they prove nothing, and are asked about
-            // anew.
-            std::size_t node = 0;
-            while (node < results.size() && results[node].rc != Rc::no_node) ++node;
-            const std::size_t failed = node < results.size() ? hold_of_node(group, node) : group.size();
-            if (failed == group.size()) {
-                if (group.size() == 1) return lose(group.front().get(), LossReason::node_gone, "its node is gone");
-                for (const auto& hold : group) {
-                    if (holds_.find(hold.get()) != nullptr) send_check({hold});
-                }
-                return;
-            }
-            lose(group[failed].get(), LossReason::node_gone, "its node is gone");
-            for (auto& rest : holds_.rest_of(group, failed)) send_check(std::move(rest));
-            return;
-        }
+        case Meaning::refused: return on_refused(check, index_of(Rc::no_node, results), rc);
         case Meaning::failed:
+            // Whoever is next, and may not read its own node, does not take the heartbeat of the holds along.
+            if (!concerns_holds(check, index_of(rc, results))) return on_refused(check, index_of(rc, results), rc);
             meter_.heartbeats_refused.add();
-            if (!group.empty() && should_log(++check_refusals_)) {
+            if (!check.holds.empty() && should_log(++check_refusals_)) {
                 lock_.log().error(
                     "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
                     "the "
                     "lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
-                    connection_.printable_id(), group.size(), to_string(rc));
+                    connection_.printable_id(), check.holds.size(), to_string(rc));
             }
             return;
         default:  // unknown or not done: proves nothing
             return;
+    }
+}
+
+bool LeaseKeeper::concerns_holds(const Check& check, std::size_t node) {
+    return check.next.empty() || hold_of_node(check.holds, node) < check.holds.size();
+}
+
+/// The first refusal names the node. The others were not checked: they prove nothing, and are asked about anew.
+void LeaseKeeper::on_refused(Check& check, std::size_t node, Rc rc) {
+    const std::size_t failed = hold_of_node(check.holds, node);
+    if (failed < check.holds.size()) {
+        lose_nodes_of(*check.holds[failed]);
+    } else if (node < check.next.size()) {
+        tell_next(check.next[node], rc);
+    } else if (meaning(rc) == Meaning::failed) {
+        for (const auto& each : std::exchange(check.next, {})) tell_next(each, rc);
+    } else if (check.holds.size() + check.next.size() > 1) {  // it is not named: each by itself
+        for (const auto& hold : check.holds) {
+            if (holds_.find_on_nodes_of(hold.get()) != nullptr) send_check({{hold}, {}});
+        }
+        for (auto& each : check.next) send_check({{}, {std::move(each)}});
+        return;
+    } else if (check.holds.empty()) {
+        return tell_next(check.next.front(), rc);
+    } else {
+        return lose_nodes_of(*check.holds.front());
+    }
+    for (auto& rest : holds_.rest_of(check.holds, failed)) send_check({std::move(rest), std::exchange(check.next, {})});
+    if (!check.next.empty()) send_check({{}, std::move(check.next)});
+}
+
+void LeaseKeeper::tell_next(const std::string& node, Rc rc) {
+    const auto found = next_.extract(node);
+    if (!found.empty()) found.mapped()(rc);
+}
+
+/// Whoever was named in the check may have left them to others meanwhile.
+void LeaseKeeper::lose_nodes_of(const Hold& hold) {
+    if (const HoldTable::Entry* entry = holds_.find_on_nodes_of(&hold)) {
+        lose(entry->hold.get(), LossReason::node_gone, "its node is gone");
     }
 }
 
@@ -125,7 +173,7 @@ WatchListener LeaseKeeper::listener_of_own_node(const HoldPtr& hold, std::size_t
         if (mine == nullptr) return;
         if (rc == Rc::ok && stat.czxid == hold->czxid()) {
             const bool asked = data == kRevocationRequest;
-            mine->asked_to_give_way = mine->asked_to_give_way || asked;
+            if (asked) mine->of_nodes().asked_to_give_way = true;
             if (asked && mine->on_asked_to_give_way) lock_.post_locked(mine->on_asked_to_give_way);
             if (mine->told_of_revocation && asked) tell_of_revocation(mine->hold);
             return;

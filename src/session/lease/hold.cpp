@@ -14,6 +14,14 @@ Hold::Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> le
       session_id_(session_id),
       incarnation_(incarnation) {}
 
+Hold::Hold(const std::shared_ptr<const Hold>& another)
+    : first_(another->first_ ? another->first_ : another),
+      runtime_(another->runtime_),
+      lease_(another->lease_),
+      czxid_(another->czxid_),
+      session_id_(another->session_id_),
+      incarnation_(another->incarnation_) {}
+
 Nanoseconds Hold::remaining_lease() const noexcept {
     if (process_.inherited()) return Nanoseconds::zero();
     // First the lease, which can only have grown since, then the clock, which can only have advanced: a pause between

@@ -37,14 +37,18 @@ public:
     /// `nodes`: at least one.
     Hold(std::shared_ptr<Runtime> runtime, std::shared_ptr<const LeaseView> lease, std::vector<std::string> nodes,
          std::int64_t czxid, std::int64_t session_id, std::uint64_t incarnation);
+    /// On the nodes of `another`, beside it.
+    explicit Hold(const std::shared_ptr<const Hold>& another);
 
     bool held() const noexcept;                    // anywhere, lock-free
     Nanoseconds remaining_lease() const noexcept;  // anywhere, lock-free
     bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
     std::stop_token lost() const noexcept;
     std::stop_token revocation() const noexcept { return revocation_source_.get_token(); }
-    const std::string& node() const noexcept { return nodes_.front(); }
-    const std::vector<std::string>& nodes() const noexcept { return nodes_; }
+    const std::string& node() const noexcept { return nodes().front(); }
+    const std::vector<std::string>& nodes() const noexcept { return first().nodes_; }
+    /// The one whose nodes they were first. All who hold by the same nodes at the same time have the same.
+    const Hold& first() const noexcept { return first_ ? *first_ : *this; }
     std::int64_t czxid() const noexcept { return czxid_; }
     std::int64_t session_id() const noexcept { return session_id_; }
     std::uint64_t incarnation() const noexcept { return incarnation_; }
@@ -67,11 +71,13 @@ public:
     void succeeded_by(Hold& next);
     /// While it is bound, its nodes guard something of its owner that may come later than its end, so nobody else may
     /// go on with them. For ever, if it is never unbound. Anywhere.
-    void bind_to_owner() const noexcept { bonds_.fetch_add(1, std::memory_order_acq_rel); }
-    void unbind() const noexcept { bonds_.fetch_sub(1, std::memory_order_acq_rel); }
+    void bind_to_owner() const noexcept { change_bonds(1); }
+    void unbind() const noexcept { change_bonds(-1); }
     bool bound_to_owner() const noexcept { return bonds_.load(std::memory_order_acquire) != 0; }
     /// The same. Whoever binds it after that sees what the caller did before, for example mark_ended().
     bool was_bound_to_owner() const noexcept { return bonds_.fetch_add(0, std::memory_order_acq_rel) != 0; }
+    /// It, or another one on the same nodes beside it, is bound to its owner.
+    bool nodes_are_bound() const noexcept { return first().bonds_of_all_.load(std::memory_order_acquire) != 0; }
     /// *lock held*: what is counted and told of it.
     HoldRecord& record() noexcept { return record_; }
     const HoldRecord& record() const noexcept { return record_; }
@@ -79,9 +85,15 @@ public:
     void request_revocation() noexcept { revocation_source_.request_stop(); }
 
 private:
+    void change_bonds(std::int64_t by) const noexcept {
+        bonds_.fetch_add(by, std::memory_order_acq_rel);
+        first().bonds_of_all_.fetch_add(by, std::memory_order_acq_rel);
+    }
+
+    const std::shared_ptr<const Hold> first_;  // null: this one
     const std::shared_ptr<Runtime> runtime_;
     const std::shared_ptr<const LeaseView> lease_;
-    const std::vector<std::string> nodes_;
+    const std::vector<std::string> nodes_;  // of the first one
     const std::int64_t czxid_;
     const std::int64_t session_id_;
     const std::uint64_t incarnation_;
@@ -90,6 +102,7 @@ private:
     mutable std::atomic<bool> over_{false};                             // held() is false for ever
     std::atomic<bool> loss_reported_{false};
     mutable std::atomic<std::int64_t> bonds_{0};
+    mutable std::atomic<std::int64_t> bonds_of_all_{0};  // of the first one: those of all on the same nodes
     std::shared_ptr<Tenure> tenure_;
     HoldRecord record_;
     std::stop_source lost_source_;

@@ -6,13 +6,23 @@ namespace zkrecipes::internal {
 
 void HoldTable::add(HoldPtr hold, Instant now) {
     Entry entry;
-    entry.checked = now;
+    entry.of_its_nodes.checked = now;
     entry.serial = ++last_serial_;
     entry.watches.resize(hold->nodes().size());
     const Hold* key = hold.get();
     entry.hold = std::move(hold);
     young_.push_back({now + kWatchAfter, key, entry.serial});
     entries_.emplace(key, std::move(entry));
+}
+
+void HoldTable::add_beside(const Hold* hold, const HoldPtr& another, Instant now) {
+    add(another, now);
+    Group& group = groups_[&hold->first()];
+    if (group.holds.empty()) group.of_nodes = find(hold)->of_its_nodes;
+    for (Entry* const entry : {find(hold), find(another.get())}) {
+        entry->group = &group;
+        group.holds.emplace(entry->serial, entry);
+    }
 }
 
 void HoldTable::pass_on(const Hold* hold, HoldPtr next) {
@@ -32,6 +42,10 @@ std::optional<HoldTable::Entry> HoldTable::remove(const Hold* hold) {
     if (entry == nullptr) return std::nullopt;
     auto node = entries_.extract(entry->hold.get());
     if (node.empty()) return std::nullopt;
+    if (Group* const group = std::exchange(node.mapped().group, nullptr)) {
+        group->holds.erase(node.mapped().serial);
+        if (group->holds.empty()) groups_.erase(&node.mapped().hold->first());
+    }
     // Ended holds stay in young_ until they come to its front; with many short holds that must not pile up.
     if (entries_.empty()) young_.clear();
     return std::move(node.mapped());
@@ -41,7 +55,9 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
     std::vector<Entry> out;
     out.reserve(entries_.size());
     for (auto& [key, entry] : entries_) out.push_back(std::move(entry));
+    for (Entry& entry : out) entry.group = nullptr;
     entries_.clear();
+    groups_.clear();
     young_.clear();
     // In the order in which they began, so that what follows does not depend on addresses.
     std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.serial < b.serial; });
@@ -51,20 +67,11 @@ std::vector<HoldTable::Entry> HoldTable::remove_all() {
 std::vector<HoldTable::HoldPtr> HoldTable::on_the_same_nodes(const Hold* hold) {
     std::vector<HoldPtr> out;
     const Entry* const entry = find(hold);
-    if (entry == nullptr || !entry->shared) return out;
-    const Hold& same = *entry->hold;
-    for (const auto& [key, other] : entries_) {
-        const bool is = key != &same && other.hold->czxid() == same.czxid() && other.hold->nodes() == same.nodes();
-        if (is) out.push_back(other.hold);
+    if (entry == nullptr || entry->group == nullptr) return out;
+    for (const auto& [serial, other] : entry->group->holds) {
+        if (other != entry) out.push_back(other->hold);
     }
     return out;
-}
-
-void HoldTable::share_nodes(const Hold* hold, const Hold* another) {
-    Entry* const first = find(hold);
-    Entry* const second = find(another);
-    first->shared = second->shared = true;
-    second->checked = first->checked;
 }
 
 HoldTable::Entry* HoldTable::find(const Hold* hold) {
@@ -72,6 +79,12 @@ HoldTable::Entry* HoldTable::find(const Hold* hold) {
     Entry* const entry = find_exactly(hold->tenure()->holder);
     // The last holder may be gone, and another hold may have its address.
     return entry != nullptr && entry->hold->tenure() == hold->tenure() ? entry : nullptr;
+}
+
+HoldTable::Entry* HoldTable::find_on_nodes_of(const Hold* hold) {
+    if (Entry* const entry = find(hold)) return entry;
+    const auto group = groups_.find(&hold->first());
+    return group == groups_.end() ? nullptr : group->second.holds.begin()->second;
 }
 
 HoldTable::Entry* HoldTable::find_exactly(const Hold* hold) {
@@ -85,7 +98,7 @@ std::vector<HoldTable::HoldPtr> HoldTable::take_due_for_watch(Instant now) {
         const Young young = young_.front();
         young_.pop_front();
         Entry* entry = find_exactly(young.hold);  // which may have been destroyed
-        if (entry == nullptr || entry->serial != young.serial) continue;
+        if (entry == nullptr || entry->serial != young.serial || !entry->stands_for_all()) continue;
         entry->wants_watch = true;
         out.push_back(entry->hold);
     }
@@ -122,7 +135,7 @@ Instant HoldTable::heartbeat_due(Instant last_commit, Nanoseconds interval) cons
     // The lease, and each single node, must be proved anew within the interval. A session with many short holds and one
     // long one renews the lease with every create, but the long one's node is checked by heartbeats only.
     Instant oldest = last_commit;
-    for (const auto& [key, entry] : entries_) oldest = std::min(oldest, entry.checked);
+    for (const auto& [key, entry] : entries_) oldest = std::min(oldest, entry.of_nodes().checked);
     return std::max(oldest, last_round_) + interval;
 }
 
@@ -137,7 +150,9 @@ std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now)
     last_round_ = now;
     std::vector<const Entry*> all;
     all.reserve(entries_.size());
-    for (const auto& [key, entry] : entries_) all.push_back(&entry);
+    for (const auto& [key, entry] : entries_) {
+        if (entry.stands_for_all()) all.push_back(&entry);
+    }
     std::sort(all.begin(), all.end(), [](const Entry* a, const Entry* b) { return a->serial < b->serial; });
     std::vector<std::vector<HoldPtr>> groups;
     std::size_t bytes = 0;
@@ -155,7 +170,9 @@ std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::begin_round(Instant now)
 
 void HoldTable::checked(const std::vector<HoldPtr>& group, Instant sent_at) {
     for (const auto& hold : group) {
-        if (Entry* entry = find(hold.get())) entry->checked = std::max(entry->checked, sent_at);
+        if (Entry* entry = find_on_nodes_of(hold.get())) {
+            entry->of_nodes().checked = std::max(entry->of_nodes().checked, sent_at);
+        }
     }
 }
 
@@ -163,7 +180,7 @@ std::vector<std::vector<HoldTable::HoldPtr>> HoldTable::rest_of(const std::vecto
     std::vector<HoldPtr> rest;
     for (std::size_t i = 0; i < group.size(); ++i) {
         if (i == failed) continue;
-        if (const Entry* entry = find(group[i].get())) rest.push_back(entry->hold);
+        if (const Entry* entry = find_on_nodes_of(group[i].get())) rest.push_back(entry->hold);
     }
     std::vector<std::vector<HoldPtr>> out;
     constexpr std::size_t kSmall = 64;

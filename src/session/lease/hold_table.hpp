@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -29,22 +30,41 @@ public:
     static std::size_t check_bytes(const std::vector<std::string>& nodes);
 
     using HoldPtr = std::shared_ptr<Hold>;
+    /// What is known of nodes, whoever holds by them.
+    struct OfNodes {
+        Instant checked{};               // when they were held first, then send time of their last committed check
+        bool asked_to_give_way = false;  // they are not for another hold any more
+    };
+    struct Entry;
+    /// Those who hold by the same nodes beside each other.
+    struct Group {
+        std::map<std::uint64_t, Entry*> holds;  // by serial
+        OfNodes of_nodes;
+    };
     struct Entry {
         HoldPtr hold;
-        Instant checked;  // when it began, then send time of the last committed check of its nodes
         std::uint64_t serial = 0;
         boost::container::small_vector<WatchId, 1> watches;  // one for each of its nodes; 0: none
         bool wants_watch = false;                            // held long enough, or told_of_revocation
         bool told_of_revocation = false;
-        bool asked_to_give_way = false;  // the nodes are not for another hold any more
         bool ends_when_suspended = false;
-        bool shared = false;              // others may hold by the same nodes
         std::function<void()> on_loss{};  // both under the session lock
         std::function<void()> on_asked_to_give_way{};
+        OfNodes of_its_nodes{};  // while nobody has joined it
+        Group* group = nullptr;  // otherwise
+
+        OfNodes& of_nodes() noexcept { return group != nullptr ? group->of_nodes : of_its_nodes; }
+        const OfNodes& of_nodes() const noexcept { return group != nullptr ? group->of_nodes : of_its_nodes; }
+        /// The one that stands for all on its nodes: which are checked once, and watched once.
+        bool stands_for_all() const noexcept { return group == nullptr || group->holds.begin()->second == this; }
+        bool has_others() const noexcept { return group != nullptr && group->holds.size() > 1; }
     };
 
     void add(HoldPtr hold, Instant now);
-    /// `next` goes on with the nodes of `hold`, which has ended, and with all that is known of them.
+    /// `another` stands on the nodes of `hold` from now on, beside it.
+    void add_beside(const Hold* hold, const HoldPtr& another, Instant now);
+    /// `next` goes on with the nodes of `hold`, which has ended, and with all that is known of them. Nobody has joined
+    /// it.
     void pass_on(const Hold* hold, HoldPtr next);
     std::optional<Entry> remove(const Hold* hold);
     std::vector<Entry> remove_all();
@@ -53,10 +73,10 @@ public:
     std::vector<HoldPtr> over() const;
     /// The holds beside it that stand on the same nodes.
     std::vector<HoldPtr> on_the_same_nodes(const Hold* hold);
-    /// `another`, which was added, stands on the nodes of `hold`, beside it.
-    void share_nodes(const Hold* hold, const Hold* another);
     /// That of its successor, if it has one.
     Entry* find(const Hold* hold);
+    /// The same, or that of one who stands on its nodes still.
+    Entry* find_on_nodes_of(const Hold* hold);
     template <class Look>
     void each(Look look) const {
         for (const auto& [key, entry] : entries_) look(*entry.hold);
@@ -66,7 +86,7 @@ public:
 
     // ---- watches on the own nodes
     Instant watch_due_at() const noexcept { return young_.empty() ? Instant::max() : young_.front().due; }
-    /// Holds whose time for a watch has come.
+    /// Holds whose time for a watch has come. One for all who hold by the same nodes.
     std::vector<HoldPtr> take_due_for_watch(Instant now);
     /// Holds of which a node should be watched and is not: the watch could not be set while no server answered.
     std::vector<HoldPtr> unwatched() const;
@@ -74,7 +94,7 @@ public:
     // ---- heartbeat
     /// When the next heartbeat is due; Instant::max() while nothing is held.
     Instant heartbeat_due(Instant last_commit, Nanoseconds interval) const;
-    /// All holds, in groups of which each fits one request.
+    /// A hold for each set of nodes, in groups of which each fits one request.
     std::vector<std::vector<HoldPtr>> begin_round(Instant now);
     void checked(const std::vector<HoldPtr>& group, Instant sent_at);
     /// What is left to be checked of a group in which a node of the hold at `failed` turned out to be gone. More may be
@@ -93,6 +113,7 @@ private:
     Entry* find_exactly(const Hold* hold);
 
     std::unordered_map<const Hold*, Entry> entries_;
+    std::unordered_map<const Hold*, Group> groups_;  // by Hold::first()
     std::deque<Young> young_;
     std::uint64_t last_serial_ = 0;
     Instant last_round_ = Instant::min();

@@ -81,14 +81,12 @@ std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::vector<std::string> nodes, st
     return hold;
 }
 
-void LeaseKeeper::is_next(const std::string& node) {
-    next_.insert(node);
+void LeaseKeeper::is_next(const std::string& node, std::function<void(Rc)> refused) {
+    next_.insert_or_assign(node, std::move(refused));
     if (holds_.empty() && next_.size() == 1) plan_heartbeat();
 }
 
-void LeaseKeeper::no_longer_next(const std::string& node) {
-    if (const auto found = next_.find(node); found != next_.end()) next_.erase(found);
-}
+void LeaseKeeper::no_longer_next(const std::string& node) { next_.erase(node); }
 
 std::shared_ptr<Hold> LeaseKeeper::begin_hold(std::string node, std::int64_t czxid) {
     std::vector<std::string> nodes;
@@ -124,22 +122,35 @@ HoldTable::Entry* LeaseKeeper::sure_entry(const Hold& hold) {
     if (!connection_.fsm().has_session() || !clock_.fresh(now)) return nullptr;
     HoldTable::Entry* const entry = holds_.find(&hold);
     // A fresh lease proves the session, and not that the node is still there.
-    if (entry == nullptr || entry->asked_to_give_way) return nullptr;
-    return now - entry->checked < 2 * clock_.interval() ? entry : nullptr;
+    if (entry == nullptr || entry->of_nodes().asked_to_give_way) return nullptr;
+    return now - entry->of_nodes().checked < 2 * clock_.interval() ? entry : nullptr;
 }
 
 std::shared_ptr<Hold> LeaseKeeper::join(const std::shared_ptr<Hold>& hold) {
-    if (sure_entry(*hold) == nullptr) return nullptr;
-    auto another = begin_hold(hold->nodes(), hold->czxid());
-    if (another) holds_.share_nodes(hold.get(), another.get());
+    if (sure_entry(*hold) == nullptr || hold->nodes_are_bound()) return nullptr;
+    auto another = std::make_shared<Hold>(hold);
+    holds_.add_beside(hold.get(), another, lock_.runtime().now());
     return another;
 }
 
 void LeaseKeeper::leave_node(const std::shared_ptr<Hold>& hold) {
     released(*hold);
-    const auto entry = holds_.remove(hold.get());
-    if (!entry) return;
-    for (const WatchId watch : entry->watches) watches_.unwatch(watch);
+    if (auto entry = holds_.remove(hold.get())) leave_watches(*entry);
+}
+
+/// The watches of a hold that was taken out go to one who holds by the same nodes still.
+void LeaseKeeper::leave_watches(HoldTable::Entry& from) {
+    HoldTable::Entry* const next = holds_.find_on_nodes_of(from.hold.get());
+    for (std::size_t i = 0; i < from.watches.size(); ++i) {
+        const WatchId watch = std::exchange(from.watches[i], 0);
+        if (next == nullptr || next->watches[i] != 0) {
+            watches_.unwatch(watch);
+        } else if (watch != 0) {
+            watches_.watch_table().hand_over(watch, listener_of_own_node(next->hold, i));
+            next->watches[i] = watch;
+        }
+    }
+    if (next != nullptr) next->wants_watch = next->wants_watch || from.wants_watch;
 }
 
 std::shared_ptr<Hold> LeaseKeeper::pass_on(const std::shared_ptr<Hold>& hold) {
@@ -216,15 +227,16 @@ void LeaseKeeper::lose(const Hold* hold, LossReason reason, const char* why) {
 
 bool LeaseKeeper::limit_passed(const std::shared_ptr<Hold>& hold) {
     end_what_has_passed(lock_.runtime().now());  // if both have passed, the lease was first
-    const bool others = !holds_.on_the_same_nodes(hold.get()).empty();
-    if (const HoldTable::Entry* entry = holds_.find(hold.get()); entry != nullptr && entry->hold == hold) {
+    const HoldTable::Entry* const entry = holds_.find(hold.get());
+    const bool others = entry != nullptr && entry->has_others();
+    if (entry != nullptr && entry->hold == hold) {
         std::vector<HoldTable::Entry> ended;
         ended.reserve(1);
         untold_.reserve(untold_.size() + 1);
         ended.push_back(std::move(*holds_.remove(hold.get())));
-        if (!others) {  // the delete uses them up
-            for (WatchId& watch : ended.front().watches) watches_.watch_table().abandon(std::exchange(watch, 0));
-        }
+        if (others) leave_watches(ended.front());
+        // Otherwise the delete uses them up.
+        for (WatchId& watch : ended.front().watches) watches_.watch_table().abandon(std::exchange(watch, 0));
         report_lost(ended, LossReason::max_hold, "it was held for max_hold");
     }
     return others;

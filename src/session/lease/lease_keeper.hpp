@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -64,8 +64,9 @@ public:
         lose(hold.get(), LossReason::node_gone, "its node is gone");
     }
     /// The contender with this own node is next, and holds on an event if the lease is fresh then: so heartbeats are
-    /// sent as if it held, until no_longer_next.
-    void is_next(const std::string& node);
+    /// sent as if it held, until no_longer_next. `refused` runs under the session lock when the check of this node was
+    /// refused, for example because it is gone; then it is not next any more.
+    void is_next(const std::string& node, std::function<void(Rc)> refused);
     void no_longer_next(const std::string& node);
     /// The hold is lost as soon as no server answers, not only when the lease ends.
     void lose_when_suspended(const Hold& hold);
@@ -107,6 +108,7 @@ private:
 
     HoldTable::Entry* sure_entry(const Hold& hold);
     void released(Hold& hold);
+    void leave_watches(HoldTable::Entry& from);
     Instant hold_ends_at() const;
     Instant touch_due_at() const;
     void lose(const Hold* hold, LossReason reason, const char* why);
@@ -117,8 +119,18 @@ private:
     bool has_to_beat() const noexcept { return !holds_.empty() || !next_.empty(); }
     void plan_heartbeat();
     void start_heartbeat(Instant now);
-    void send_check(std::vector<HoldPtr> group);
-    void on_checked(const std::vector<HoldPtr>& group, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
+    /// One request.
+    struct Check {
+        std::vector<HoldPtr> holds;
+        std::vector<std::string> next;  // nodes of those who are next
+    };
+    std::vector<Check> checks_of_round(Instant now);
+    void send_check(Check check);
+    void on_checked(Check& check, Rc rc, const std::vector<MultiResult>& results, Instant sent_at);
+    static bool concerns_holds(const Check& check, std::size_t node);
+    void on_refused(Check& check, std::size_t node, Rc rc);
+    void tell_next(const std::string& node, Rc rc);
+    void lose_nodes_of(const Hold& hold);
     void watch_own_nodes(const HoldPtr& hold);
     void watch_own_node(const HoldPtr& hold, std::size_t index);
     WatchListener listener_of_own_node(const HoldPtr& hold, std::size_t index);
@@ -133,8 +145,8 @@ private:
     LeaseClock clock_;
     std::shared_ptr<LeaseView> view_ = std::make_shared<LeaseView>();
     HoldTable holds_;
-    std::vector<HoldPtr> untold_;      // lost, and their owners are not told yet
-    std::multiset<std::string> next_;  // nodes of those who may hold on an event
+    std::vector<HoldPtr> untold_;                          // lost, and their owners are not told yet
+    std::map<std::string, std::function<void(Rc)>> next_;  // nodes of those who may hold on an event; tells them
     Instant heartbeat_at_ = Instant::max();
     std::uint64_t heartbeat_round_ = 0;
     int checks_open_ = 0;

@@ -25,6 +25,8 @@ protected:
         mutex->acquire_async(Deadline::never(), {}, [this](AcquireResult result) { grant = std::move(result.value); });
         serve();
         asked.clear();
+    }
+    void be_granted() {
         erase(predecessor);
         runtime->run();
     }
@@ -41,19 +43,34 @@ protected:
 };
 
 TEST_F(EventGrantTest, NothingIsAskedFor) {
+    be_granted();
     EXPECT_TRUE(grant.held());
     serve();
     EXPECT_THAT(asked, IsEmpty());
 }
 
 TEST_F(EventGrantTest, TheWatchOnTheOwnNodeGoesOnForTheHold) {
+    be_granted();
     erase(grant.node());
     runtime->run();
     EXPECT_FALSE(grant.held());
     EXPECT_TRUE(grant.lost().stop_requested());
 }
 
+// The servers tell nobody of a node that he may not read, or no longer.
+TEST_F(EventGrantTest, ANodeThatWasDeletedWithoutAnEventIsNotHeldByAHeartbeatLater) {
+    const std::string own = "/l/" + children("/l").at(1);
+    nodes.erase(own);
+    runtime->advance(1100ms);
+    serve();
+    be_granted();
+    EXPECT_TRUE(grant.held());
+    EXPECT_NE(grant.node(), own);
+    EXPECT_TRUE(nodes.contains(grant.node()));
+}
+
 TEST_F(EventGrantTest, ALongHoldAsksForNoOtherWatch) {
+    be_granted();
     runtime->advance(700ms);
     serve();
     EXPECT_THAT(asked, Not(Contains(HasSubstr("get"))));

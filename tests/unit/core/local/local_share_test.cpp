@@ -1,64 +1,16 @@
 // Shares of one session that hold by the same node.
-#include <zkrecipes/read_write_lock.hpp>
 #include <zkrecipes/sequencer.hpp>
 
 #include <gmock/gmock.h>
 
 #include "core/hold/hold_ref.hpp"
-#include "unit/recipes/served_fixture.hpp"
+#include "unit/core/local/local_share_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-class LocalShareTest : public ServedTest {
-protected:
-    LocalShareTest() {
-        connect();
-        put("/l");
-        LockOptions of_lock;
-        of_lock.local_handovers = 2;
-        of_lock.local_turn = 10s;
-        lock.emplace(*session, "/l", of_lock);
-    }
-    ~LocalShareTest() override {
-        runtime->while_running([this] {
-            grants.clear();
-            lock.reset();
-        });
-        serve();
-    }
-    /// Whoever is granted goes to the end of `grants`. Returns what was asked of the servers for it.
-    std::vector<std::string> share(int times = 1) {
-        asked.clear();
-        for (int i = 0; i < times; ++i) lock->acquire_shared_async(Deadline::never(), {}, take());
-        serve();
-        return asked;
-    }
-    void write() {
-        lock->acquire_async(Deadline::never(), {}, take());
-        serve();
-    }
-    void release(std::size_t which) {
-        asked.clear();
-        grants.erase(grants.begin() + static_cast<std::ptrdiff_t>(which));
-        serve();
-    }
-    std::size_t nodes_of_lock() const { return children("/l").size(); }
-
-    std::optional<ReadWriteLock> lock;
-    std::vector<Grant> grants;
-
-    std::function<void(AcquireResult)> take() {
-        return [this](AcquireResult result) {
-            ASSERT_FALSE(result.error);
-            grants.push_back(std::move(result.value));
-        };
-    }
-};
 
 TEST_F(LocalShareTest, AsManyJoinAsTheTermsAllowAndTheNextHasANodeOfItsOwn) {
     share();
