@@ -6,6 +6,7 @@ bugs/*.bugs, one file for each part of the library. An entry:
     wrong: what happens with it
     hazards: H1, H3            (of docs/hazards.md; –: none)
     test: Suite.Name           (fails with it, and passes without)
+    by: hang                   (only where no expectation fails, since that is what goes wrong: hang, crash or exception)
     simulation: check in `workload`   (what fails first there; –: no run has failed)
     <<<< src/file.cpp
     the text as it is, which occurs once in that file
@@ -34,6 +35,11 @@ class Bug:
     @property
     def test(self):
         return self.fields["test"]
+
+    @property
+    def by(self):
+        """How its test ends."""
+        return self.fields.get("by", "failure")
 
     @property
     def hazards(self):
@@ -72,7 +78,7 @@ def read(root):
                 bugs.append(bug)
             elif line.startswith("<<<< "):
                 target, part, texts = line[5:], "before", ([], [])
-            elif match := re.match(r"(wrong|hazards|test|simulation): (.+)$", line):
+            elif match := re.match(r"(wrong|hazards|test|by|simulation): (.+)$", line):
                 bug.fields[match[1]] = match[2]
             elif line:
                 raise ValueError(f"{where}: this is no line of an entry: {line}")

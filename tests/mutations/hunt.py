@@ -6,7 +6,8 @@
 
 Builds the library and its tests with N random bugs, each behind its name. Runs everything once without a bug, to see
 which test and which simulated day comes by which bug. Then tries each bug on what comes by it: unit tests, simulation
-and, with --server, server tests. A test that fails, crashes or has no end has noticed the bug if it does so twice.
+and, with --server, server tests. A test that fails has noticed the bug if it does so twice. One that crashes or has no
+end says nothing of what is wrong: that counts by itself, for bugs that no other test notices.
 Exit code 1: more than 5 % of the bugs were not noticed. 2: no hunt took place.
 """
 import argparse
@@ -21,10 +22,12 @@ import sys
 import tempfile
 import time
 
+import mutations
 import places
 
 MEMORY = 3 << 30
 LEAST_LIMIT_S, SLOWNESS = 15, 4  # tests may take so much longer with a bug before they count as endless
+VAGUE = 5  # so many tests that crash or have no end, of one program: the others are left out
 WAITERS = 2  # so many bugs are tried for each job, since some hang
 SIM_LIMIT_S = 30
 SURVIVORS = 0.05
@@ -32,6 +35,8 @@ UNIT = ["base_unit_test", "client_unit_test", "session_unit_test", "step_failure
         "multi_lock_unit_test", "async_unit_test"]
 PASSED = re.compile(r"^\[       OK \] ([^\s,]+).*\((\d+) ms\)$", re.M)
 BEGUN = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
+NO_END, CRASH = " (no end)", " (crash)"
+HOW = {"crashes": CRASH, "throws": " (exception)"}
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)$", re.M)
 
 
@@ -125,11 +130,31 @@ def record(command, seconds, of_server=False):
     return code, output, reached
 
 
+class Noticed:
+    """What has noticed a bug; `how`: None, or that it did not say what is wrong."""
+
+    def __init__(self, what, how=None):
+        self.what, self.by_name = what + (how or ""), how is None
+
+    def __str__(self):
+        return self.what
+
+
+def best(findings):
+    """The first one by name, or the first one."""
+    first = None
+    for noticed in findings:
+        if noticed and noticed.by_name:
+            return noticed
+        first = first or noticed
+    return first
+
+
 class Program:
     """Tests of gtest, and which of them comes by which bug."""
 
     def __init__(self, path):
-        self.path, self.of_server = path, path.parent.name == "server"
+        self.path, self.of_server = path, mutations.is_of_server(path)
         code, output, self.reached = record([path], 1800, self.of_server)
         self.seconds = {test: int(ms) / 1000 for test, ms in PASSED.findall(output)}
         if not self.seconds:
@@ -144,7 +169,7 @@ class Program:
         return sum(self.seconds[test] for test in self.tests(name))
 
     def run(self, tests, name):
-        """None, or the test that fails and how."""
+        """None, or the test that fails, and how if no expectation has failed."""
         with tempfile.NamedTemporaryFile("w", suffix=".flags") as flags:  # too long for a command line
             flags.write(f"--gtest_filter={':'.join(sorted(tests))}\n")
             flags.flush()
@@ -155,18 +180,25 @@ class Program:
             if not PASSED.search(output):
                 raise Failure(f"{self.path.name} runs none of its tests:\n{output[-2000:]}")
             return None
-        how = "no end" if code in (None, -signal.SIGXCPU, -signal.SIGKILL) else "fails" if code == 1 else "crash"
+        outcome = mutations.outcome_of_gtest(code, output)
+        how = NO_END if code in (None, -signal.SIGXCPU, -signal.SIGKILL) else HOW.get(outcome)
         failed = FAILED.findall(output)
         return (failed or BEGUN.findall(output) or [""])[0 if failed else -1], how
 
     def notices(self, name, tests):
-        tests = set(tests)
-        while tests and (first := self.run(tests, name)):
-            test, how = first
-            if test not in tests or self.run({test}, name):
-                return f"{self.path.name.replace('_test', '')}: {test or 'at its end'}" + ("" if how == "fails" else f" ({how})")
-            tests.discard(test)  # the machine was slow, or it needs those before it
-        return None
+        tests, vague = set(tests), []
+        while tests and len(vague) < VAGUE and (first := self.run(tests, name)):
+            test, _ = first
+            # Otherwise the machine was slow, or the test needs those before it.
+            if again := self.run({test}, name) if test in tests else first:
+                noticed = Noticed(f"{self.path.name.replace('_test', '')}: {test or 'at its end'}", again[1])
+                if noticed.by_name:
+                    return noticed
+                vague.append(noticed)
+            if test not in tests:
+                break
+            tests.discard(test)
+        return vague[0] if vague else None
 
 
 class Simulation:
@@ -188,13 +220,19 @@ class Simulation:
         return [self.path, "--workload", day[0], "--first", str(day[1]), "--seeds", "1", "--jobs", "1"]
 
     def notices(self, name):
+        vague = []
         for day in self.reached.get(name, []):
             code, output = started(self.command(day), SIM_LIMIT_S, ZKRECIPES_MUTATION=name)
-            if code != 0:
-                violation = re.search(rf"\b{day[1]} ([\w-]+): ", output)
-                what = violation[1] if violation else "crash" if "crash" in output else "no end"
-                return f"sim: {what} in {day[0]}, seed {day[1]}"
-        return None
+            if code == 0:
+                continue
+            where = f"in {day[0]}, seed {day[1]}"
+            violation = re.search(rf"\b{day[1]} (?!crash)([\w-]+): ", output)
+            if violation:
+                return Noticed(f"sim: {violation[1]} {where}")
+            vague.append(Noticed(f"sim: {where}", CRASH if "crash" in output else NO_END))
+            if len(vague) == VAGUE:
+                break
+        return vague[0] if vague else None
 
 
 # ---- hunt -----------------------------------------------------------------------------------------------------------
@@ -219,14 +257,13 @@ class Hunt:
                 print(f"left out, since it fails without a bug: {program.path.name} {test}", flush=True)
 
     def with_servers(self, targets):
-        self.server = [Program(self.folder / "tests/server" / name) for name in targets]
+        paths = {path.name: path for path in (self.folder / "tests").rglob("*_server_test") if path.is_file()}
+        self.server = [Program(paths[name]) for name in targets]
         self.say_unfit(self.server)
 
     def by_tests(self, programs, name):
-        for program in sorted(programs, key=lambda each: each.cost(name)):
-            if noticed := program.notices(name, program.tests(name)):
-                return noticed
-        return None
+        return best(program.notices(name, program.tests(name))
+                    for program in sorted(programs, key=lambda each: each.cost(name)))
 
     def survivor(self, name):
         tests = sum(len(program.tests(name)) for program in [*self.unit, *self.server])
@@ -235,13 +272,10 @@ class Hunt:
 
     def first(self, place):
         name = place.name
-        if noticed := self.by_tests(self.unit, name) or self.simulation.notices(name):
-            return noticed
+        noticed = best(find(name) for find in (lambda name: self.by_tests(self.unit, name), self.simulation.notices))
         # Which test comes by a bug may depend on the threads of that one run.
-        for program in self.unit:
-            if name in program.reached and (noticed := program.notices(name, set(program.seconds))):
-                return noticed
-        return None
+        return noticed or best(program.notices(name, set(program.seconds))
+                               for program in self.unit if name in program.reached)
 
 
 def hunt(root, folder, options):
@@ -257,10 +291,11 @@ def hunt(root, folder, options):
     with concurrent.futures.ThreadPoolExecutor(WAITERS * options.jobs) as pool:
         self = Hunt(folder, options, pool)
         print(f"recorded what comes by them in {time.monotonic() - built:.0f} s", flush=True)
-        survivors, counts = [], {"unit tests": 0, "simulation": 0, "server tests": 0}
+        survivors, counts, vague = [], {"unit tests": 0, "simulation": 0, "server tests": 0}, 0
         for place, noticed in zip(chosen, pool.map(self.first, chosen)):
             if noticed:
-                counts["simulation" if noticed.startswith("sim:") else "unit tests"] += 1
+                counts["simulation" if noticed.what.startswith("sim:") else "unit tests"] += 1
+                vague += not noticed.by_name
                 table([(place, noticed)])
             else:
                 survivors.append(place)
@@ -275,6 +310,7 @@ def hunt(root, folder, options):
             for place in survivors:
                 noticed = self.by_tests(self.server, place.name)
                 counts["server tests"] += bool(noticed)
+                vague += bool(noticed) and not noticed.by_name
                 table([(place, noticed)] if noticed else [])
                 left += [] if noticed else [place]
             survivors = left
@@ -282,6 +318,8 @@ def hunt(root, folder, options):
         print("\nNobody has noticed:")
         table((place, self.survivor(place.name)) for place in survivors)
     noticed = ", ".join(f"{count} by {what}" for what, count in counts.items() if count)
+    if vague:
+        noticed += f"; of these, {vague} only by a crash, an exception or having no end"
     print(f"\n{len(chosen)} random bugs: {len(chosen) - len(survivors)} noticed ({noticed}), {len(survivors)} survived; "
           f"{time.monotonic() - began:.0f} s")
     return 1 if len(survivors) > SURVIVORS * len(chosen) else 0

@@ -4,7 +4,8 @@
     mutations.py check ROOT                the edits apply, their tests and hazards exist, the tables are up to date
     mutations.py table ROOT                writes the tables of docs/mutations.md and the last column of docs/hazards.md
     mutations.py generate ROOT OUT [FILE]  copies the library to OUT, with all bugs in it, or with the random ones of FILE
-    mutations.py run ROOT BUILD [NAME...]  each bug that is named, or all: its test passes without and fails with it
+    mutations.py run ROOT BUILD [NAME...]  each bug that is named, or all: its test passes without, and with it an
+                                           expectation fails (or what the entry says by "by:")
                                            (--jobs N at a time; --keep-output prints what the tests say)
     mutations.py --self-test               plants what check must find
 """
@@ -27,6 +28,10 @@ ROW = re.compile(r"^(\| (H\d+) \|.*\|)([^|\n]*)\|$", re.M)  # of docs/hazards.md
 LIMIT_S = 30  # for a test that takes milliseconds; with a bug it may have no end
 SERVER_LIMIT_S = 120  # for one that starts a server
 MEMORY = 3 << 30
+# What gtest says of an expectation that failed, and of an exception that left a test.
+EXPECTATION = re.compile(r"^[^\s:][^:\n]*:\d+: Failure$", re.M)
+EXCEPTION = re.compile(r"^(?:unknown file: Failure|C\+\+ exception with description)", re.M)
+WAYS = {"failure": "fails", "hang": "hangs", "crash": "crashes", "exception": "throws"}
 BEGIN = "<!-- The tables below are written by tests/mutations/mutations.py table. -->\n"
 
 
@@ -52,7 +57,8 @@ def tables_of(bugs):
             lines += ["", f"## {section}", "", "| Bug | What goes wrong | Hazards | Test that fails | Simulation |",
                       "|---|---|---|---|---|"]
         fields = bug.fields
-        lines.append(f"| `{bug.name}` | {fields['wrong']} | {fields['hazards']} | `{fields['test']}` | {fields['simulation']} |")
+        by = "" if bug.by == "failure" else f" ({WAYS[bug.by]})"
+        lines.append(f"| `{bug.name}` | {fields['wrong']} | {fields['hazards']} | `{fields['test']}`{by} | {fields['simulation']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -83,6 +89,9 @@ def problems_of(root):
         needed = ["wrong", "simulation"] + ([] if bug.both else ["hazards", "test"])
         missing = [field for field in needed if field not in bug.fields]
         problems += [f"{bug.where}: {bug.name} has no line '{field}:'" for field in missing]
+        if bug.by not in WAYS:
+            problems.append(f"{bug.where}: {bug.name} cannot be found by {bug.by}")
+            missing = [bug.by]
         if missing:
             continue
         if bug.both:
@@ -150,6 +159,7 @@ def self_test():
         (entry("unknown", good, hazards="H99"), "unknown: there is no hazard H99"),
         (entry("good", same_line), "good is there twice"),
         ("== bare\nwrong: x\n", "b.bugs:2: bare has no line 'simulation:'"),
+        (entry("way", good).replace("simulation:", "by: luck\nsimulation:"), "b.bugs:2: way cannot be found by luck"),
         ("nonsense\n", "b.bugs:2: this is no line of an entry: nonsense"),
         ("== both good+gone\nwrong: x\nsimulation: –\n", "b.bugs:2: there is no bug gone"),
         ("", "docs/mutations.md is not what the bugs say: run tests/mutations/mutations.py table ."),
@@ -182,7 +192,7 @@ def self_test():
         wanted = 'if ((::zkrecipes::internal::Mutations::on("more")) || x > 1 && !(::zkrecipes::internal::Mutations::on("good"))) return 2;'
         if wanted not in made:
             failures.append(f"generated:\n{made}")
-    failures += problems_with_places()
+    failures += problems_with_places() + problems_with_outcomes()
     for failure in failures:
         print(failure)
     print(f"{len(cases) + 2} cases, {len(failures)} failures")
@@ -253,6 +263,25 @@ def problems_with_places():
     return problems
 
 
+FAILURE = "tests/a_test.cpp:7: Failure\nExpected equality of these values:\n"
+THROWN = "unknown file: Failure\nC++ exception with description \"x\" thrown in the test body.\n"
+OUTCOMES = [
+    (0, "[  PASSED  ] 1 test.\n", "passes"),
+    (0, "[  PASSED  ] 0 tests.\n", "runs nothing"),
+    (1, FAILURE + "[  FAILED  ] A.B (0 ms)\n", "fails"),
+    (1, THROWN + "[  FAILED  ] A.B (0 ms)\n", "throws"),
+    (1, FAILURE + THROWN + "[  FAILED  ] A.B (0 ms)\n", "fails"),
+    (1, "", "crashes"),
+    (-6, "terminate called\n", "crashes"),
+    (-11, FAILURE, "crashes"),
+]
+
+
+def problems_with_outcomes():
+    return [f"{code} {text!r}: expected {wanted}, found {outcome_of_gtest(code, text)}"
+            for code, text, wanted in OUTCOMES if outcome_of_gtest(code, text) != wanted]
+
+
 # ---- run ------------------------------------------------------------------------------------------------------------
 
 
@@ -266,6 +295,19 @@ def listed_by(program):
         elif name:
             names.append(suite + name.strip())
     return names
+
+
+def is_of_server(program):
+    return program.name.endswith("_server_test")
+
+
+def outcome_of_gtest(code, text):
+    """passes, fails (an expectation), throws (a test, and nothing else has failed), runs nothing or crashes."""
+    if code == 0:
+        return "runs nothing" if "[  PASSED  ] 0 tests" in text else "passes"
+    if code != 1 or "[  FAILED  ]" not in text:
+        return "crashes"
+    return "fails" if EXPECTATION.search(text) else "throws" if EXCEPTION.search(text) else "crashes"
 
 
 class Programs:
@@ -286,9 +328,9 @@ class Programs:
 
 
 def outcome_of(program, pattern, mutation, keep_output):
-    """passes, fails, crashes or hangs; and how long that took."""
+    """What outcome_of_gtest says, or hangs; and how long that took."""
     environment = dict(os.environ, ZKRECIPES_MUTATION=mutation)
-    of_server = program.parent.name == "server"  # Java reserves more memory than any test may use
+    of_server = is_of_server(program)  # Java reserves more memory than any test may use
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen([program, f"--gtest_filter={pattern}", "--gtest_brief=1"], env=environment,
@@ -297,15 +339,13 @@ def outcome_of(program, pattern, mutation, keep_output):
                                    preexec_fn=lambda: of_server or resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
         try:
             code = process.wait(SERVER_LIMIT_S if of_server else LIMIT_S)
-            outcome = "passes" if code == 0 else "fails" if code == 1 else "crashes"
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            outcome = "hangs"
+            code = None
         output.seek(0)
         text = output.read().decode(errors="replace")
-    if outcome == "passes" and "[  PASSED  ] 0 tests" in text:
-        outcome = "runs nothing"
+    outcome = "hangs" if code is None else outcome_of_gtest(code, text)
     if keep_output and mutation:
         print(text)
     return outcome, time.monotonic() - began
@@ -332,7 +372,7 @@ def run(root, build, only, jobs, keep_output):
     print(f"{'mutation':<38} {'without':<8} {'with it':<8} {'s':>5}  test", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for row, without, with_it, seconds in pool.map(one, rows):
-            caught = without == "passes" and with_it in ("fails", "crashes", "hangs")
+            caught = without == "passes" and with_it == WAYS[row.by]
             survived += not caught
             counts[with_it] = counts.get(with_it, 0) + caught
             print(f"{row.name:<38} {without:<8} {with_it:<8} {seconds:5.1f}  {row.test}{'' if caught else '   SURVIVED'}",

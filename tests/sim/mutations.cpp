@@ -33,6 +33,7 @@ namespace {
 struct Mutation {
     std::string name;
     bool expected;         // to be found by the simulation
+    std::string check;     // by which
     std::string workload;  // where; empty: not said
 };
 
@@ -52,7 +53,9 @@ std::vector<Mutation> read_table() {
         mutation.expected = !line.ends_with(kNone);
         if (!mutation.expected || !line.ends_with('`')) continue;
         line.pop_back();
-        mutation.workload = line.substr(line.rfind('`') + 1);
+        const std::size_t workload = line.rfind('`'), check = line.rfind('|') + 2;
+        mutation.workload = line.substr(workload + 1);
+        mutation.check = line.substr(check, line.find(' ', check) - check);
     }
     return table;
 }
@@ -61,32 +64,43 @@ constexpr std::uint64_t kCpuSecondsOfASeed = 30;  // a seed takes a tenth of a s
 constexpr rlim_t kMemory = rlim_t{3} << 30;
 constexpr std::uint64_t kSeedsToReachIt = 50;  // of each workload, where nothing is expected anyway
 
-/// In a process of its own: the workload that the table names, for as long as all of them would take; or all workloads
-/// in turn, since nobody knows which of them meets the bug first.
-[[noreturn]] void hunt(const Mutation& mutation, const MutationRun& run, FILE* out) {
+/// The runs of one mutation: of the workload that the table names, for as long as all of them would take; or of all
+/// workloads in turn, since nobody knows which of them meets the bug first.
+class Runs {
+public:
+    Runs(const Mutation& mutation, const MutationRun& run) : first_(run.first), workloads_(run.workloads) {
+        const bool named = std::count(run.workloads.begin(), run.workloads.end(), mutation.workload) != 0;
+        if (named) workloads_ = {mutation.workload};
+        size_ = run.seeds * run.workloads.size() / workloads_.size() * workloads_.size();
+    }
+    std::uint64_t size() const { return size_; }
+    std::uint64_t seed(std::uint64_t number) const { return first_ + number / workloads_.size(); }
+    const std::string& workload(std::uint64_t number) const { return workloads_[number % workloads_.size()]; }
+
+private:
+    std::uint64_t first_, size_ = 0;
+    std::vector<std::string> workloads_;
+};
+
+/// In a process of its own, from the run of that number on.
+[[noreturn]] void hunt(const Mutation& mutation, const Runs& runs, std::uint64_t from, FILE* out) {
     internal::Mutations::active() = mutation.name;  // lives as long as the table
     const rlimit memory{kMemory, kMemory};
     setrlimit(RLIMIT_AS, &memory);
-    const auto found_something = [&](std::uint64_t seed, const std::string& workload) {
+    bool caught = false;
+    for (std::uint64_t number = from; number < runs.size() && !caught; ++number) {
+        const bool may_stop = !mutation.expected && runs.seed(number) - runs.seed(0) >= kSeedsToReachIt;
+        if (may_stop && !internal::Mutations::reached()) break;
         rusage used{};
         getrusage(RUSAGE_SELF, &used);
         const rlim_t until = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + kCpuSecondsOfASeed;
         const rlimit cpu{until, RLIM_INFINITY};
         setrlimit(RLIMIT_CPU, &cpu);
-        std::fprintf(out, "running %llu %s\n", static_cast<unsigned long long>(seed), workload.c_str());
+        std::fprintf(out, "running %llu\n", static_cast<unsigned long long>(number));
         std::fflush(out);
-        const RunResult result = run_plan(make_plan(seed, workload), false);
-        if (!result.violations.empty()) std::fprintf(out, "caught %s\n", result.violations.front().check.c_str());
-        return !result.violations.empty();
-    };
-    const bool named = std::count(run.workloads.begin(), run.workloads.end(), mutation.workload) != 0;
-    const std::vector<std::string> workloads = named ? std::vector{mutation.workload} : run.workloads;
-    const std::uint64_t seeds = run.seeds * (named ? run.workloads.size() : 1);
-    bool caught = false;
-    for (std::uint64_t seed = run.first; seed < run.first + seeds && !caught; ++seed) {
-        const bool may_stop = !mutation.expected && seed - run.first >= kSeedsToReachIt;
-        if (may_stop && !internal::Mutations::reached()) break;
-        for (std::size_t i = 0; i < workloads.size() && !caught; ++i) caught = found_something(seed, workloads[i]);
+        const RunResult result = run_plan(make_plan(runs.seed(number), runs.workload(number)), false);
+        caught = !result.violations.empty();
+        if (caught) std::fprintf(out, "caught %s\n", result.violations.front().check.c_str());
     }
     if (!internal::Mutations::reached()) std::fprintf(out, "unreached\n");
     std::fflush(out);
@@ -94,10 +108,10 @@ constexpr std::uint64_t kSeedsToReachIt = 50;  // of each workload, where nothin
 }
 
 struct HuntOutcome {
-    std::string check;  // empty: survived
-    unsigned long long seed = 0;
-    std::string workload;
+    std::string check;  // that has failed; or, if none has: crash or endless. Empty: survived
+    std::uint64_t number = 0;
     bool reached = true;
+    bool by_check = false;
 };
 
 HuntOutcome read_hunt(FILE* in, int status) {
@@ -106,51 +120,76 @@ HuntOutcome read_hunt(FILE* in, int status) {
     std::rewind(in);
     while (std::fgets(line, sizeof line, in) != nullptr) {
         line[std::strcspn(line, "\n")] = '\0';
-        char workload[64];
-        if (std::sscanf(line, "running %llu %63s", &outcome.seed, workload) == 2) {
-            outcome.workload = workload;
-            continue;
-        }
+        unsigned long long number = 0;
+        if (std::sscanf(line, "running %llu", &number) == 1) outcome.number = number;
         if (std::strncmp(line, "caught ", 7) == 0) outcome.check = line + 7;
         if (std::strcmp(line, "unreached") == 0) outcome.reached = false;
     }
     std::fclose(in);
+    outcome.by_check = !outcome.check.empty();
     if (WIFSIGNALED(status)) outcome.check = WTERMSIG(status) == SIGXCPU ? "endless" : "crash";
     return outcome;
+}
+
+/// A crash does not say what is wrong: the runs after it may.
+constexpr int kCrashes = 10;
+
+struct Hunt {
+    const Mutation* mutation;
+    Runs runs;
+    FILE* file = nullptr;
+    HuntOutcome first_crash{};
+    int crashes = 0;
+};
+
+/// The process; -1: it cannot be started.
+pid_t start(Hunt& hunting, std::uint64_t from) {
+    hunting.file = std::tmpfile();
+    const pid_t child = hunting.file != nullptr ? fork() : -1;
+    if (child < 0) std::perror("zkrecipes_sim");
+    if (child == 0) hunt(*hunting.mutation, hunting.runs, from, hunting.file);
+    return child;
 }
 
 }  // namespace
 
 int run_mutations(const MutationRun& run) {
-    struct Running {
-        const Mutation* mutation;
-        FILE* file;
-    };
-    std::map<pid_t, Running> running;
+    std::map<pid_t, Hunt> running;
     std::map<const Mutation*, HuntOutcome> outcomes;
     const auto wait_for_one = [&] {
         int status = 0;
-        const pid_t child = wait(&status);
-        const auto found = running.find(child);
-        if (found == running.end()) return;
-        outcomes[found->second.mutation] = read_hunt(found->second.file, status);
-        running.erase(found);
+        auto found = running.extract(wait(&status));
+        if (found.empty()) return true;
+        Hunt& hunting = found.mapped();
+        HuntOutcome outcome = read_hunt(hunting.file, status);
+        const std::uint64_t next = outcome.number + 1;
+        if (!outcome.check.empty() && !outcome.by_check) {
+            if (hunting.crashes++ == 0) hunting.first_crash = outcome;
+            if (hunting.crashes < kCrashes && next < hunting.runs.size()) {
+                found.key() = start(hunting, next);
+                if (found.key() < 0) return false;
+                running.insert(std::move(found));
+                return true;
+            }
+        }
+        outcomes[hunting.mutation] = outcome.by_check || hunting.crashes == 0 ? outcome : hunting.first_crash;
+        return true;
     };
     std::fflush(stdout);
     const std::vector<Mutation> table = read_table();
     for (const Mutation& mutation : table) {
         if (!run.only.empty() && run.only != mutation.name) continue;
-        while (static_cast<int>(running.size()) >= run.jobs) wait_for_one();
-        FILE* const file = std::tmpfile();
-        const pid_t child = file != nullptr ? fork() : -1;
-        if (child < 0) {
-            std::perror("zkrecipes_sim");
-            return 2;
+        while (static_cast<int>(running.size()) >= run.jobs) {
+            if (!wait_for_one()) return 2;
         }
-        if (child == 0) hunt(mutation, run, file);
-        running[child] = {&mutation, file};
+        Hunt hunting{&mutation, Runs(mutation, run)};
+        const pid_t child = start(hunting, 0);
+        if (child < 0) return 2;
+        running.emplace(child, std::move(hunting));
     }
-    while (!running.empty()) wait_for_one();
+    while (!running.empty()) {
+        if (!wait_for_one()) return 2;
+    }
     if (outcomes.empty()) {
         std::fprintf(stderr, "zkrecipes_sim: no mutation %s\n", run.only.c_str());
         return 2;
@@ -162,14 +201,19 @@ int run_mutations(const MutationRun& run) {
         const auto found = outcomes.find(&mutation);
         if (found == outcomes.end()) continue;
         const HuntOutcome& outcome = found->second;
-        const bool is_caught = !outcome.check.empty();
-        const std::string seed = is_caught ? std::to_string(outcome.seed) : "-";
-        const char* remark = !is_caught && mutation.expected   ? "   NOT CAUGHT, though docs/mutations.md says so"
-                             : is_caught && !mutation.expected ? "   of which docs/mutations.md knows nothing"
-                                                               : "";
-        const char* result = is_caught ? outcome.check.c_str() : outcome.reached ? "survived" : "not reached";
+        const bool has_end = !outcome.check.empty();
+        // A crash is a finding only if the table says that it is what goes wrong.
+        const bool is_caught = has_end && (outcome.by_check || outcome.check == mutation.check);
+        const Runs runs(mutation, run);
+        const std::string seed = has_end ? std::to_string(runs.seed(outcome.number)) : "-";
+        std::string remark;
+        if (mutation.expected && !is_caught) remark = "   NOT CAUGHT, though docs/mutations.md says so";
+        if (!mutation.expected && has_end) remark = "   of which docs/mutations.md knows nothing";
+        if (mutation.expected && is_caught && outcome.check != mutation.check)
+            remark = "   docs/mutations.md: " + mutation.check;
+        const char* result = has_end ? outcome.check.c_str() : outcome.reached ? "survived" : "not reached";
         std::printf("%-38s %-14s %-10s %7s%s\n", mutation.name.c_str(), result,
-                    is_caught ? outcome.workload.c_str() : "-", seed.c_str(), remark);
+                    has_end ? runs.workload(outcome.number).c_str() : "-", seed.c_str(), remark.c_str());
         survived += mutation.expected && !is_caught;
         caught += is_caught;
     }

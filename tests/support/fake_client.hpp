@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -40,7 +42,7 @@ struct Request {
     std::string data;           // create, set
     std::vector<Acl> acl;       // create
     std::int32_t version = -1;  // set, remove
-    std::function<void(const Reply&)> answer;
+    std::function<void(const Reply&)> answer = [](const Reply&) { ADD_FAILURE() << "this request was never sent"; };
 };
 
 /// A handle that does nothing by itself: the test plays the servers.
@@ -139,7 +141,7 @@ public:
         close(std::exchange(close_done_, nullptr));
     }
 
-    /// Takes the oldest open request.
+    /// Takes the oldest open request; if there is none, one whose answer fails the test.
     Request take() {
         if (open.empty()) return {};
         Request out = std::move(open.front());

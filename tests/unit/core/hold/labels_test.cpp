@@ -104,7 +104,7 @@ TEST_F(LabelsTest, ARequestToReleaseThatComesBetweenReadAndWriteStays) {
         write(grant.node(), "__REVOKE__");
     };
     EXPECT_EQ(set(grant, {{"a", "b"}}), "asked to release");
-    EXPECT_EQ(data_of(grant), "__REVOKE__");
+    ASSERT_EQ(data_of(grant), "__REVOKE__");
     EXPECT_EQ(served([&] {
                   while (!grant.revocation().stop_requested()) boost::this_fiber::yield();
               }),
