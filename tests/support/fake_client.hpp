@@ -31,6 +31,17 @@ struct Reply {
     std::vector<MultiResult> results;
 };
 
+/// Empty: there is no such request, and to answer it fails the test.
+struct RequestAnswer {
+    std::function<void(const Reply&)> to{};
+
+    explicit operator bool() const noexcept { return to != nullptr; }
+    void operator()(const Reply& reply) const {
+        if (!to) FAIL() << "this request was never sent";
+        to(reply);
+    }
+};
+
 /// A request that waits for the test to answer it.
 struct Request {
     std::string op;  // create, remove, exists, get, set, children, multi, sync, remove_watches
@@ -42,7 +53,7 @@ struct Request {
     std::string data;           // create, set
     std::vector<Acl> acl;       // create
     std::int32_t version = -1;  // set, remove
-    std::function<void(const Reply&)> answer = [](const Reply&) { ADD_FAILURE() << "this request was never sent"; };
+    RequestAnswer answer;
 };
 
 /// A handle that does nothing by itself: the test plays the servers.
@@ -141,7 +152,7 @@ public:
         close(std::exchange(close_done_, nullptr));
     }
 
-    /// Takes the oldest open request; if there is none, one whose answer fails the test.
+    /// Takes the oldest open request.
     Request take() {
         if (open.empty()) return {};
         Request out = std::move(open.front());
@@ -176,7 +187,7 @@ private:
         Request request;
         request.op = std::move(op);
         request.path = std::move(path);
-        request.answer = std::move(answer);
+        request.answer.to = std::move(answer);
         open.push_back(std::move(request));
         return open.back();
     }

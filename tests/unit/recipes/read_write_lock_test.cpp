@@ -10,6 +10,8 @@ using ::testing::HasSubstr;
 
 class ReadWriteLockUnitTest : public SessionTest {
 protected:
+    std::optional<AcquireResult> result;  // a failed test may leave a call behind that still tells
+
     void connect() {
         open_connected();
         session.emplace(SessionAccess::make(core));
@@ -173,7 +175,7 @@ TEST_F(ReadWriteLockUnitTest, AWriterLooksAgainWhenTheOneBeforeItIsGoneAndAReade
     connect();
     ReadWriteLock lock(*session, "/l");
     for (const bool shared : {false, true}) {
-        std::optional<AcquireResult> result;
+        result.reset();
         const auto done = [&](AcquireResult r) { result = std::move(r); };
         if (shared) {
             lock.acquire_shared_async(Deadline::never(), {}, done);
