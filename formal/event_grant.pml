@@ -304,8 +304,7 @@ end:
             tag = 0 }
     :: atomic { !finished && inbox?[W_GONE, _] -> inbox?W_GONE, tag; finished = !NO(ORDER) }
     :: atomic { !finished && inbox?[CHECK_FAILED, _] -> inbox?CHECK_FAILED, tag;
-            finished = (tag % 4 != 0);                                          /* otherwise nobody waits for it */
-            tag = 0 }
+            finished = true; tag = 0 }                                          /* also of a heartbeat while it is next */
     :: atomic { !finished && inbox?[CHECK_OK, _] -> inbox?CHECK_OK, tag;
             fresh = true;
             if
