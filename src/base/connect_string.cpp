@@ -63,7 +63,7 @@ void check_chroot(std::string_view chroot) {
     const auto separates = [](char c) { return is_blank(c) || c == ',' || c == ';' || c == '|' || c == ':'; };
     if (std::none_of(chroot.begin(), chroot.end(), separates)) return check_path(chroot, "connect");
     fail(chroot,
-         "a comma, semicolon, colon, | or blank behind the path: write the path once, behind the last server. If the "
+         "the path contains a comma, semicolon, colon, | or blank: write the path once, behind the last server. If the "
          "name of a node has such a character, put the path into SessionOptions::path_prefix instead");
 }
 

@@ -91,8 +91,8 @@ void SessionCore::on_connected(bool same_session) {
     settings_.connected();
     if (!same_session && !incarnation().by_zookeeper) {
         log().warn(
-            "session {:#x}: the servers are not ZooKeeper's, to judge by its id and password: not supported, two clients may "
-            "hold one lock. Use ZooKeeper",
+            "session {:#x}: the servers seem not to be ZooKeeper (the id and the password of the session are foreign). "
+            "They are not supported: two clients may hold one lock. Use ZooKeeper, with server numbers from 1 to 255",
             printable_id());
     }
     if (!same_session) tell_of_unattainable_leases();

@@ -145,7 +145,7 @@ TEST_F(ExclusiveMutexLocalTest, AHandOverInTheProcessAsksNothing) {
     std::vector<std::thread> threads;
     long counter = 0;
     std::set<FencingToken> tokens;
-    std::pair<FencingToken, std::uint32_t> last{};
+    std::pair<FencingToken, std::uint64_t> last{};
     bool in_order = true;
     Grant first = mutex.acquire();
     gate().reset_trace();

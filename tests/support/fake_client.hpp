@@ -128,7 +128,7 @@ public:
 
     // ---- the servers' side
     void say(ClientState state, std::int64_t session_id = 0, std::chrono::milliseconds timeout = {}) {
-        status_ = {state, session_id, timeout, state == ClientState::connected ? "127.0.0.1:2181" : ""};
+        status_ = {state, session_id, timeout, state == ClientState::connected ? "127.0.0.1:2181" : "", by_zookeeper};
         if (events_) events_->on_status(status_);
     }
     void connect(std::int64_t session_id, std::chrono::milliseconds timeout = std::chrono::milliseconds(6000)) {
@@ -179,6 +179,7 @@ public:
     bool answers_touches = true;
     bool closed = false;
     bool frozen = false;  // close() does not end
+    bool by_zookeeper = true;  // what say() says of the servers
     const ClientOptions& options() const { return options_; }
 
 private:

@@ -190,7 +190,7 @@ TEST(ExplainTest, NoCreateIsNamedWhereItForbids) {
                 HasSubstr("--no-create"));
 }
 
-TEST(ExplainTest, AWarningAboutTheTickIsShownWithoutVerboseInTheWordsOfTheOptions) {
+TEST(ExplainTest, WarningsAboutTheAssumptionsAreShownWithoutVerboseInTheWordsOfTheOptions) {
     Options options;
     options.verbose = 0;
     Console console(options);
@@ -198,13 +198,15 @@ TEST(ExplainTest, AWarningAboutTheTickIsShownWithoutVerboseInTheWordsOfTheOption
     console.logger()->warn(
         "session 0x1: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two ticks. Set "
         "SessionOptions::server_tick to 10000 ms, or SessionOptions::timeout to 20000 ms or more");
+    console.logger()->warn("session 0x1: the servers seem not to be ZooKeeper");
     console.logger()->warn("session 0x1: connection lost");
     options.command = Command::top;
     Console looking(options);
     looking.logger()->warn("session 0x1: zk1:2181 has a tickTime of 10000 ms");  // it holds no lock
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "zklock: warning: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two "
-              "ticks. Set --server-tick to 10000 ms, or --session-timeout to 20000 ms or more\n");
+              "ticks. Set --server-tick to 10000 ms, or --session-timeout to 20000 ms or more\n"
+              "zklock: warning: the servers seem not to be ZooKeeper\n");
 }
 
 }  // namespace

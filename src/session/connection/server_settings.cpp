@@ -44,6 +44,9 @@ TickVerdict judge_tick(const ServerSettings& told, const std::string& server, mi
     const milliseconds needed = told.observer ? 2 * told.tick : told.tick;
     const bool is_stated = stated > milliseconds::zero();
     if (is_stated ? stated >= needed : timeout >= 2 * needed) return {};
+    // With a longer tick, no lease of T/3 is left (LeaseClock::attainable).
+    const bool helps = needed * 100 < timeout * 114;
+    const std::string longer = "SessionOptions::timeout to " + ms(2 * needed) + " or more";
     TickVerdict verdict;
     verdict.warning = server + " has a tickTime of " + ms(told.tick);
     if (told.observer) verdict.warning += ", and is an observer, perhaps of an observer master (observerMasterPort)";
@@ -51,14 +54,14 @@ TickVerdict judge_tick(const ServerSettings& told, const std::string& server, mi
     if (is_stated) {
         verdict.warning += "SessionOptions::server_tick is only " + ms(stated) +
                            ", so two clients may hold a lock at once. Set it to " + ms(needed);
+        if (!helps) verdict.warning += ", and " + longer;
         return verdict;
     }
     verdict.assume = needed;
     verdict.warning += "a session timeout of " + ms(timeout) + " is less than " +
                        (told.observer ? "four ticks" : "two ticks") + ". This session assumes " + ms(needed) +
-                       " now; one that cannot ask a server may hold a lock together with another client. Set "
-                       "SessionOptions::server_tick to " +
-                       ms(needed) + ", or SessionOptions::timeout to " + ms(2 * needed) + " or more";
+                       " now; one that cannot ask a server may hold a lock together with another client. Set " +
+                       (helps ? "SessionOptions::server_tick to " + ms(needed) + ", or " : "") + longer;
     return verdict;
 }
 

@@ -161,7 +161,8 @@ void Console::library_line(bool warning, bool serious, const std::string& text) 
                              ": zklock waits again, at the tail of the queue");
     }
     // The guarantee of the lock rests on it.
-    if (warning && holds_ && text.find("tickTime") != std::string::npos) {
+    const auto tells_of = [&text](const char* what) { return text.find(what) != std::string::npos; };
+    if (warning && holds_ && (tells_of("tickTime") || tells_of("seem not to be ZooKeeper"))) {
         const std::size_t session = text.starts_with("session ") ? text.find(": ") + 2 : 0;
         return this->warning(with_names_of_options(text.substr(session)));
     }

@@ -53,7 +53,9 @@ TEST(ServerSettingsTest, TwoTicksFitIntoTheTimeoutOrTheLongerTickIsAssumed) {
     const auto violated = verdict(10s, 3s);
     EXPECT_EQ(violated.assume, 10s);
     EXPECT_THAT(violated.warning, HasSubstr("zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms"));
-    EXPECT_THAT(violated.warning,
+    EXPECT_THAT(violated.warning, HasSubstr("Set SessionOptions::timeout to 20000 ms or more"))
+        << "with that tick stated, no lease of 3 s is long enough";
+    EXPECT_THAT(verdict(10s, 9s).warning,
                 HasSubstr("Set SessionOptions::server_tick to 10000 ms, or SessionOptions::timeout to 20000 ms"));
 }
 
@@ -72,7 +74,7 @@ TEST(ServerSettingsTest, WhatTheProgramStatesCountsAndIsDoubtedAloud) {
     const auto doubt = judge_tick({10s, false}, "zk1:2181", 2s, 3s);
     EXPECT_EQ(doubt.assume, 0ms);
     EXPECT_THAT(doubt.warning, HasSubstr("SessionOptions::server_tick is only 2000 ms"));
-    EXPECT_THAT(doubt.warning, HasSubstr("Set it to 10000 ms"));
+    EXPECT_THAT(doubt.warning, HasSubstr("Set it to 10000 ms, and SessionOptions::timeout to 20000 ms or more"));
     EXPECT_THAT(judge_tick({10s, false}, "zk1:2181", 10s, 3s).warning, IsEmpty());
 }
 
@@ -116,6 +118,21 @@ protected:
     const std::shared_ptr<FakeSettings> fake = std::make_shared<FakeSettings>();
     std::vector<std::string> log;
 };
+
+TEST_F(SettingsCheckTest, ServersThatSeemNotToBeZooKeepersAreSaidOnceForEachSession) {  // H127
+    open();
+    client().by_zookeeper = false;
+    for (int i = 0; i < 2; ++i) {
+        client().connect(kFirstSession);
+        runtime->run();
+        EXPECT_FALSE(core->incarnation().by_zookeeper);
+        client().disconnect();
+        runtime->run();
+    }
+    const auto told = std::ranges::count_if(
+        log, [](const std::string& line) { return line.find("seem not to be ZooKeeper") != line.npos; });
+    EXPECT_EQ(told, 1);
+}
 
 TEST_F(SettingsCheckTest, AServerIsAskedOnceASixthOfTheTimeoutAfterTheConnect) {
     open_connected();
