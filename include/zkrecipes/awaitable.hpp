@@ -26,10 +26,9 @@ namespace zkrecipes {
 /// that form would throw. If the call cannot be started, co_await throws at once, and the coroutine is not suspended.
 ///
 /// The coroutine continues on the session's notifier thread, which all callbacks of the session share. So before it
-/// blocks or computes for long, it must move to a thread of its own event loop or thread pool. An exception that leaves
-/// resume() is logged.
-/// There is one exception: if the call answers at once, as release_and_wait_async() of an empty grant does, the
-/// coroutine is not suspended.
+/// blocks or computes for long, it must move to a thread of its own event loop or thread pool. If the call answers at
+/// once, as release_and_wait_async() of an empty grant does, the coroutine goes on in its own thread without being
+/// suspended. If the coroutine throws out of resume(), the exception is logged.
 ///
 /// To cancel the call, request a stop on the token that was passed to it. If the coroutine is destroyed while it is
 /// suspended here, the result is dropped: a grant is released. It must not be destroyed while the notifier thread is
@@ -97,8 +96,8 @@ private:
     std::shared_ptr<Call> call_;
 };
 
-/// `T`: what the blocking form returns. `start`: see above. A lambda that captures objects by value must be a variable,
-/// because g++ 12 destroys the captures of a temporary lambda in a co_await expression twice.
+/// `T` is the result type of the blocking form; `start` starts the call. A lambda that captures objects by value must
+/// be a variable, because g++ 12 destroys the captures of a temporary lambda in a co_await expression twice.
 template <class T, class Start>
 Awaitable<T, std::remove_cvref_t<Start>> awaitable(Start&& start) {
     static_assert(std::is_lvalue_reference_v<Start> || std::is_trivially_destructible_v<Start>,

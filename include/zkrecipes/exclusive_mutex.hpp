@@ -26,12 +26,12 @@ class SessionCore;
 /// A lock on a znode path, with one holder at a time: the same lock as Curator's InterProcessMutex on that path. Fair:
 /// clients get the lock in the order of their requests.
 ///
-/// A Grant belongs to whoever has the object: while it holds the lock, every other acquire waits or finds the lock
-/// busy, also one of the same thread. lock() and its tries are re-entrant: their owner is the Boost fiber that called
-/// them, or the thread if no fibers run on it. The owner may lock again at no cost, and must unlock as often. Fibers
-/// and threads may share one object: they exclude each other. Meets the std requirements TimedLockable, so
-/// std::unique_lock and std::lock_guard work. A coroutine must not be suspended between lock() and unlock(), because
-/// another one on the same thread could enter: use acquire_async.
+/// A hold that was acquired as a Grant belongs to this object: every other acquire waits or finds the lock busy, also
+/// if the same thread calls it. lock() and its tries are re-entrant: their owner is the Boost fiber that called them,
+/// or the thread if no fibers run on it. The owner may lock again at no cost, and must unlock as often. Fibers and
+/// threads may share one object: they exclude each other. Meets the std requirements TimedLockable, so std::unique_lock
+/// and std::lock_guard work. A coroutine must not be suspended between lock() and unlock(), because another coroutine
+/// on the same thread could enter the lock: use acquire_async.
 ///
 /// A call that waits for the lock also waits for a connection. If the session is lost meanwhile, the call goes on at
 /// the tail of the queue with a new session, within the same deadline.
@@ -48,9 +48,9 @@ public:
     ExclusiveMutex& operator=(ExclusiveMutex&&) noexcept;
     ~ExclusiveMutex();  ///< Releases nothing: grants and waiting calls go on.
 
-    /// Blocks until the lock is held. If the caller itself acquired the hold for which it waits, a warning is logged
-    /// once. Throws Error: connection_lost (the retry policy gave up), closed, no_permission, budget_exceeded, and
-    /// others of Errc.
+    /// Blocks until the lock is held. If the calling fiber or thread waits for its own Grant, a warning is logged, once
+    /// for each lock object. Throws Error: connection_lost (the retry policy gave up), closed, no_permission,
+    /// budget_exceeded, and others of Errc.
     Grant acquire() { return try_acquire_until(Deadline::never()); }
     /// One attempt. Returns an empty grant if another client holds the lock or waits for it, which costs one read, or
     /// if no server answers. Throws as acquire().
@@ -65,8 +65,8 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
-    /// return false where those return an empty grant. Also throw lock_lost if the caller has not unlocked yet what it
-    /// locked and lost.
+    /// return false where the calls above return an empty grant. If the caller's hold was lost and it has not called
+    /// unlock() yet, these calls throw lock_lost.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -79,13 +79,14 @@ public:
     /// True if the calling fiber or thread holds the lock by lock() or its tries, and the hold is still guaranteed, as
     /// Grant::held() says. Grants do not count.
     bool held_by_caller() const noexcept;
-    FencingToken token() const noexcept;    ///< of the hold of the caller's lock(); 0: none
-    std::stop_token lost() const noexcept;  ///< of the hold of the caller's lock(); empty: none
+    FencingToken token() const noexcept;    ///< of the hold that the caller got by lock(); 0 if it has none
+    std::stop_token lost() const noexcept;  ///< of the hold that the caller got by lock(); empty if it has none
 
     /// The holder and the waiters, in the order of the queue. Blocks for two round trips or more. Throws Error
     /// (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as acquire_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 

@@ -28,8 +28,10 @@ using FencingToken = std::int64_t;
 
 /// Why an acquire returned an empty grant.
 enum class Missed : std::uint8_t {
-    none,         ///< The grant is not empty. Or it is, but not as the result of an acquire.
-    busy,         ///< The servers answered: others hold the lock or wait for it, or somebody deleted the node of a try.
+    none,         ///< The grant is not empty, or it is empty for another reason: released, moved from or
+                  ///< default-constructed.
+    busy,         ///< The servers answered: others hold the lock or wait for it. Or somebody deleted the lock node of a
+                  ///< call that does not wait.
     unreachable,  ///< When the time was over, answers of the servers were missing. It is not known whether others hold
                   ///< the lock. Also the result of a try while no server is connected.
     stopped       ///< A stop was requested.
@@ -40,12 +42,13 @@ ZKRECIPES_API const char* to_string(Missed missed) noexcept;
 
 /// A hold: of a lock, of one or more leases of a semaphore, or of a leadership. Move-only. The destructor releases it.
 ///
-/// The hold belongs to whoever has the object, not to the thread or fiber that acquired it. So a Grant may be moved to
-/// another thread or fiber, and be kept while a coroutine is suspended. No later call enters the hold because the same
-/// thread makes it: another acquire of the lock waits until the Grant is released. See again().
+/// A hold belongs to its Grant object, not to the thread or fiber that acquired it. So a Grant may be moved to another
+/// thread or fiber, and be kept while a coroutine is suspended. A Grant is not re-entrant: another acquire of the lock
+/// waits for it, also in the same thread. See again().
 ///
-/// All functions may be called from any thread or fiber. Two of them must not use one object at the same time, except
-/// for `held`, `lost`, `revocation`, `remaining_lease` and `token`.
+/// All functions may be called from any thread or fiber. The const ones, such as `held` and `again`, may be called on
+/// one object by several threads at the same time. The others, which move, assign, release or destroy it, must not
+/// overlap with any other call on that object.
 ///
 /// A hold ends when it is released or *lost*. It is lost in four cases: by the clock of this machine, the servers may
 /// have ended the session; the session was ended; the lock node was deleted; or the hold has lasted for
@@ -59,12 +62,11 @@ public:
     Grant& operator=(Grant&&) noexcept;  ///< releases what it held
     ~Grant();                            ///< release()
 
-    /// False if the grant is empty: the call that returned it found the lock busy, timed out or was stopped; or the
-    /// grant was released or moved from. After a loss it is still true, until the grant is released.
+    /// False if the grant is empty, see missed(). After a loss it is still true, until the grant is released.
     explicit operator bool() const noexcept { return share_ != nullptr; }
 
-    /// Why the call that returned this empty grant did not get the lock. `none` if the grant is not empty, was released
-    /// or moved from, or was not returned by an acquire. Says what was known when the call ended; sends no request.
+    /// Why the call that returned this empty grant did not get the lock. Says what was known when that call ended;
+    /// sends no request.
     Missed missed() const noexcept { return missed_; }
 
     /// Whether it is guaranteed, now, that no other client holds the lock. (After a shared acquire: no exclusive
@@ -89,7 +91,7 @@ public:
     std::chrono::milliseconds remaining_lease() const noexcept;
 
     FencingToken token() const noexcept;  ///< 0: empty
-    /// Tells exclusive holds with the same lock node, and so with the same token, apart (LockOptions::local_handovers,
+    /// Distinguishes exclusive holds that have the same lock node, and so the same token (LockOptions::local_handovers,
     /// keep_for). It is 0 for the first of them, and larger for each later one. So the pair of token and this number
     /// grows with every exclusive holder. 0 for a shared hold.
     std::uint64_t handovers() const noexcept;
@@ -102,12 +104,12 @@ public:
     /// them into its nodes, all or none. The labels belong to the node: a later hold with the same node (LockOptions::
     /// local_handovers, keep_for), or one that shares it, has them until it sets others. Costs two round trips. Blocks
     /// until a server has answered, and does not delay a release. False: another client has asked this holder to
-    /// release the lock (see `revocation`). That request stands in the place of the labels, and stays.
+    /// release the lock (see `revocation`). The request has replaced the labels. It is not overwritten.
     ///
-    /// Throws Error: lock_lost (the hold has ended, also meanwhile, or the grant is empty); bad_option (id and labels
-    /// take more than 512 bytes); unsupported (a leadership: the node of a candidate says its id alone); too_large;
-    /// no_permission; unreachable (the deadline passed or a stop was requested; the labels may have been written, or
-    /// may be until the next call); connection_lost (the same); closed.
+    /// Throws Error: lock_lost (the hold has ended or ends during the call, or the grant is empty); bad_option (id and
+    /// labels take more than 512 bytes); unsupported (a leadership: the node of a candidate contains only its id);
+    /// too_large; no_permission; unreachable (the deadline passed or a stop was requested; the labels may have been
+    /// written, or may still be written before the next call); connection_lost (the same); closed.
     bool set_labels(std::map<std::string, std::string> labels, Deadline deadline = Deadline::never(),
                     std::stop_token stop = {}) const;
     /// As set_labels, without blocking: `done` is called exactly once, on the session's notifier thread. The grant may
@@ -127,9 +129,9 @@ public:
 
     /// Releases the lock and blocks until the servers have confirmed it. Returns false if the deadline passes before
     /// (the session then keeps trying), or if the session ends before. Returns true at once if the grant is empty, or
-    /// if other grants of the hold, or joined shared holds, still hold the lock. Throws Error only where the library
-    /// must not be used: closed in a child made by fork(); would_deadlock in a retry policy, where it releases the lock
-    /// all the same.
+    /// if other grants of the hold, or shared holds that joined it (LockOptions::local_handovers), still hold the lock.
+    /// Throws Error only where the library must not be used: closed in a child made by fork(); would_deadlock in a
+    /// retry policy, where it releases the lock all the same.
     bool release_and_wait(Deadline deadline = Deadline::never());
     /// The same without blocking: `done` is called exactly once, on the session's notifier thread; for an empty grant,
     /// at once by the calling thread. A stop ends the wait, as the deadline does. Also throws Error bad_option for an

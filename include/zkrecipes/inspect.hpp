@@ -97,9 +97,9 @@ struct FoundLocks {
 };
 
 /// The same without blocking: `done` is called exactly once, on the session's notifier thread, with what the blocking
-/// form returns or throws. Except for wait_until_free_async, a stop before the answer is unreachable. A filter without
-/// fields matches every contender. If a call cannot be started, it throws immediately: closed; bad_path; bad_option for
-/// an empty callback. An exception thrown by the callback is logged.
+/// form returns or throws. If a stop is requested before the answer, the error is unreachable, except for
+/// wait_until_free_async. A filter without fields matches every contender. If a call cannot be started, it throws
+/// immediately: closed; bad_path; bad_option for an empty callback. An exception thrown by the callback is logged.
 ZKRECIPES_API void inspect_lock_async(Session& session, const std::string& path, bool up_to_date, Deadline deadline,
                                       std::stop_token stop, std::function<void(Result<LockView>)> done);
 ZKRECIPES_API void list_lock_async(Session& session, const std::string& path, Deadline deadline, std::stop_token stop,

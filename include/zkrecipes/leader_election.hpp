@@ -102,7 +102,8 @@ public:
     /// All candidates, the leader first, in the order in which they will lead. The field `id` is the id that each has
     /// chosen. Blocks. Throws as leader().
     std::vector<Participant> candidates(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as campaign_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as campaign_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void leader_async(Deadline deadline, std::stop_token stop,
                       std::function<void(Result<std::optional<Participant>>)> done);
     void candidates_async(Deadline deadline, std::stop_token stop,

@@ -45,10 +45,10 @@ struct LockOptions {
     /// A hold ends so long after it was granted, by the clock of this machine, if it was not released before: held() is
     /// false from then on, and lost() is signalled. The session deletes the lock node then, also if the owner never
     /// releases, so that other clients can get the lock. Each grant counts from its own beginning: also one that has
-    /// the lock node of an earlier one (local_handovers, keep_for), and a shared one after a downgrade. Re-entrant
-    /// grants are one hold. Of shared holds on one node each ends by itself, and the last one deletes the node. With
-    /// delay_after_loss, the next client waits for the delay, as the owner may still be at work. Zero: no limit. At
-    /// most 366 days.
+    /// the lock node of an earlier one (local_handovers, keep_for), and a shared one after a downgrade. Grants made by
+    /// Grant::again() are one hold, and so are repeated lock() calls of one owner. Of shared holds on one node each
+    /// ends by itself, and the last one deletes the node. With delay_after_loss, the next client waits for the delay,
+    /// as the owner may still be at work. Zero: no limit. At most 366 days.
     std::chrono::milliseconds max_hold{0};
     Dialect dialect = Dialect::curator;  ///< a recipe that does not support it throws Errc::unsupported
 };

@@ -27,14 +27,14 @@ class LockRegistryImpl;
 ///     std::lock_guard guard(lock);
 ///
 /// All objects that get() returns for one key are the same lock: a fiber or thread that has locked it by lock() of one
-/// of them can lock it again, or unlock it, by another. From time to time, get() frees the memory of keys that are not
-/// held, not waited for and not used by an object. In ZooKeeper, the directory of a key is a container, which the
-/// servers remove when it is no longer used. Safe for concurrent use. `Lock` is ExclusiveMutex or ReadWriteLock; use
-/// only one of them below one path.
+/// of them can lock it again, or unlock it, by another. Re-entry works only by lock(), and only through one registry.
+/// From time to time, get() frees the memory of keys that are not held, not waited for, and for which no lock object
+/// exists. In ZooKeeper, the directory of a key is a container, which the servers remove when it is no longer used.
+/// Safe for concurrent use. `Lock` is ExclusiveMutex or ReadWriteLock; use only one of them below one path.
 template <class Lock>
 class ZKRECIPES_API LockRegistryOf {
 public:
-    /// Does not block and sends nothing. Throws Error bad_path or bad_option as the lock does.
+    /// Does not block and sends nothing. Throws Error bad_path or bad_option, as the constructor of the lock.
     LockRegistryOf(Session& session, std::string path, LockOptions options = {});
     /// The same with several sessions of one ensemble, for more nodes than one session may own. The key decides which
     /// of them its lock belongs to; each hold has the lease of that session. Throws Error bad_option if `sessions` is
@@ -45,7 +45,7 @@ public:
     ~LockRegistryOf();  ///< Releases nothing: grants and waiting calls go on.
 
     /// The lock of `<path>/<key>`. A key is one or more path components: "orders/42". Does not block and sends nothing.
-    /// Throws Error bad_path.
+    /// Throws Error bad_path or bad_option, as the constructor of the lock.
     Lock get(std::string_view key);
 
     /// How many keys take up memory, including those that became unused recently. For monitoring.

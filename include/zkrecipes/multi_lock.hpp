@@ -23,19 +23,19 @@ namespace internal {
 class MultiLockImpl;
 }
 
-/// Several locks, a set, that are taken as one: all of them or none. One transaction enters all queues, and one
-/// releases all locks. Sets that overlap cannot deadlock, in whatever order their members are written, as long as no
-/// holder waits for a second set.
+/// Takes several locks, a *set*, as one: all of them or none. One transaction enters all queues, and one releases all
+/// locks. Sets that overlap cannot deadlock, in whatever order their members are written, as long as no caller waits
+/// for a lock or a set while it holds another one.
 ///
 ///     MultiLock transfer(session, {"/accounts/1", "/accounts/2", {"/rates", MultiLock::As::shared}});
 ///
 /// Each member is an ordinary lock on its path: it excludes clients that use only that path,
-/// and they exclude it. A Grant belongs to whoever has the object; lock() is re-entrant, as that of ExclusiveMutex.
+/// and they exclude it. A hold belongs to its Grant object; lock() is re-entrant, as that of ExclusiveMutex.
 /// Safe for concurrent use. Meets the std requirements TimedLockable.
 ///
 /// If the calling fiber or thread has locked another lock of this library by lock(), it must not wait for a set: the
-/// call throws Error would_deadlock at once. It may try, or call try_acquire_while_holding. Grants and semaphores have
-/// no owner, so this check does not notice them: if the caller waits for a set beside one of these, give it a deadline.
+/// call throws Error would_deadlock at once. A try is allowed, and so is try_acquire_while_holding. The check does not
+/// see grants and semaphores. If the caller has one and waits for a set, use a deadline: the wait can deadlock.
 ///
 /// A call that waits for the set also waits for a connection. If the session is lost meanwhile, the call goes on at the
 /// tail of all queues with a new session, within the same deadline.
@@ -87,14 +87,15 @@ public:
     /// waits for a lock of the caller, only the deadline ends the wait. Throws bad_option for a deadline that never
     /// passes.
     Grant try_acquire_while_holding(Deadline deadline, std::stop_token stop = {});
-    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. It does
-    /// not matter what the caller has locked. If the call cannot be started, throws immediately: closed; bad_option for
-    /// an empty callback. An exception thrown by the callback is logged.
+    /// As try_acquire_until, without blocking: `done` is called exactly once, on the session's notifier thread. It
+    /// does not check what the caller has locked, so it can deadlock as try_acquire_while_holding. If the call cannot
+    /// be started, throws immediately: closed; bad_option for an empty callback. An exception thrown by the callback is
+    /// logged.
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the locks. The tries
-    /// return false where those return an empty grant. Also throw lock_lost if the caller has not unlocked yet what it
-    /// locked and lost.
+    /// return false where the calls above return an empty grant. If the caller's hold was lost and it has not called
+    /// unlock() yet, these calls throw lock_lost.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -107,13 +108,14 @@ public:
     /// True if the calling fiber or thread holds the set by lock() of this object or its tries, and the hold is still
     /// guaranteed, as Grant::held() says. Grants do not count.
     bool held_by_caller() const noexcept;
-    FencingToken token() const noexcept;    ///< of the hold of the caller's lock(), one for all members; 0: none
-    std::stop_token lost() const noexcept;  ///< of the hold of the caller's lock(); empty: none
+    FencingToken token() const noexcept;    ///< of the caller's hold by lock(), one for all members; 0 if it has none
+    std::stop_token lost() const noexcept;  ///< of the hold that the caller got by lock(); empty if it has none
 
     /// The holders and the waiters of each member, in the order of members(). Blocks for two round trips or more for
     /// each member. Throws Error (unreachable: the deadline of the whole call passed first).
     std::vector<LockView> participants(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as acquire_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<LockView>>)> done);
 

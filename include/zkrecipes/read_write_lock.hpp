@@ -26,15 +26,18 @@ class SessionCore;
 /// A fair lock on a znode path with an exclusive and a shared mode: the same lock as Curator's
 /// InterProcessReadWriteLock on that path.
 ///
-/// Fair: a shared request waits for earlier exclusive requests. A Grant belongs to whoever has the object. lock(),
+/// Fair: a shared request waits for earlier exclusive requests. A hold belongs to its Grant object. lock(),
 /// lock_shared() and their tries are re-entrant, as those of ExclusiveMutex; the same rule for coroutines applies.
 /// Fibers and threads may share one object. Meets the std requirements SharedTimedLockable and TimedLockable, so
 /// std::unique_lock and std::shared_lock work.
 ///
 /// Downgrade: an exclusive holder may take a shared hold as well, without waiting for others, and then release the
-/// exclusive one: by downgrade() for a Grant, by lock_shared() and unlock() after lock(). No exclusive holder comes in
-/// between. Upgrade: there is none. After lock_shared(), lock() and its tries would wait for their own caller, so they
-/// throw Error would_deadlock at once. An acquire beside a shared Grant waits for it.
+/// exclusive one. No exclusive holder comes in between. For a Grant, call downgrade() and then release the exclusive
+/// grant. After lock(), call lock_shared() and then unlock().
+///
+/// Upgrade: there is none. After lock_shared(), lock() and its tries would wait for their own caller, so they throw
+/// Error would_deadlock at once. acquire() waits for all shared grants, also for those of the caller. A second
+/// acquire_shared() waits for writers that came in between, and these wait for the first grant: use Grant::again().
 ///
 /// An ExclusiveMutex on the same path counts as an exclusive request.
 ///
@@ -70,8 +73,8 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by the same fiber or thread releases the lock. The tries
-    /// return false where those return an empty grant. Also throw lock_lost (the caller has not unlocked yet what it
-    /// locked and lost) and would_deadlock (the caller has locked it in shared mode).
+    /// return false where the calls above return an empty grant. If the caller's hold was lost and it has not called
+    /// unlock() yet, these calls throw lock_lost. If it has locked it in shared mode, they throw would_deadlock.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -81,24 +84,26 @@ public:
     /// call is logged and ignored.
     void unlock() noexcept;
 
-    // ---- shared mode: as above, but only exclusive holders and earlier exclusive requests are in the way ----------
+    // ---- shared mode: as above, but a call waits only for exclusive holders and earlier exclusive requests ---------
     Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
     Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }
     Grant try_acquire_shared_for(Timeout timeout, std::stop_token stop = {});
     Grant try_acquire_shared_until(Deadline deadline, std::stop_token stop = {});
     void acquire_shared_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
-    /// As lock(), its tries and unlock(), in shared mode. After lock(), they downgrade.
+    /// As lock(), its tries and unlock(), in shared mode. If the caller has called lock(), lock_shared() and its tries
+    /// downgrade.
     void lock_shared();
     [[nodiscard]] bool try_lock_shared() { return try_lock_shared_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_shared_for(Timeout timeout, std::stop_token stop = {});
     [[nodiscard]] bool try_lock_shared_until(Deadline deadline, std::stop_token stop = {});
     void unlock_shared() noexcept;
 
-    /// Takes a shared hold beside the exclusive hold `exclusive`, which may be released then. Blocks until a server has
+    /// Takes a shared hold beside the exclusive hold `exclusive`. Does not release `exclusive`: the caller then has
+    /// both holds; readers come in when all grants of the exclusive hold are released. Blocks until a server has
     /// answered, not for other clients. An empty grant: the deadline passed or a stop was requested before. Throws
-    /// Error: bad_option (`exclusive` is no grant of this lock in exclusive mode), lock_lost (it is lost, also
-    /// meanwhile), and as acquire(). `exclusive` stays as it is.
+    /// Error: bad_option (`exclusive` is not an exclusive grant of this path and session, or is empty), lock_lost (it
+    /// is lost, or gets lost during the call), and as acquire().
     Grant downgrade(const Grant& exclusive, Deadline deadline = Deadline::never(), std::stop_token stop = {});
     /// The same without blocking. Called back as acquire_async; `exclusive` is not used after the call has returned.
     void downgrade_async(const Grant& exclusive, Deadline deadline, std::stop_token stop,
@@ -116,7 +121,8 @@ public:
     /// The holders and the waiters with their modes, in the order of the queue. Blocks for two round trips or more.
     /// Throws Error (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as acquire_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 

@@ -26,11 +26,11 @@ struct RetryState {
 /// policy gives up, the call fails with `Errc::connection_lost`, and the nodes that it may have created are deleted in
 /// the background.
 ///
-/// A policy is a value. It must be callable from any thread and must not block. Its function runs while a mutex of the
-/// session is locked, so most calls of the library throw `Errc::would_deadlock` there. Calls that cannot throw are
-/// allowed and take effect soon afterwards: release or destroy a grant, destroy a lock, close a session, stop a call by
-/// its stop token. If the function throws, the call that is being repeated fails with `Errc::connection_lost` and the
-/// text of the exception.
+/// A policy is a value. It must be callable from any thread and must not block. Its function runs while the library
+/// has a mutex of the session locked, so most calls of the library throw `Errc::would_deadlock` there. Calls that
+/// cannot throw are allowed and take effect soon afterwards: release or destroy a grant, destroy a lock, close a
+/// session, stop a call by its stop token. If the function throws, the call that is being repeated fails with
+/// `Errc::connection_lost` and the text of the exception.
 class ZKRECIPES_API RetryPolicy {
 public:
     /// How long to wait.

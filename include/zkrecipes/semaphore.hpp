@@ -82,7 +82,8 @@ public:
     /// The holders, one entry for each lease, oldest first; then the waiters, in the order of the queue. Blocks for
     /// four round trips or more. Throws Error (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as acquire_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 

@@ -19,8 +19,9 @@ namespace internal {
 class SemaphoreMutexImpl;
 }
 
-/// A fair lock without an owner: one fiber or thread may acquire it and another one release it. The same lock as
-/// Curator's InterProcessSemaphoreMutex on that path.
+/// A fair lock without an owner: one fiber or thread may call lock() and another one unlock(). A Grant of any lock can
+/// be released by another thread: you need a SemaphoreMutex only if unlock() must be called by another thread than
+/// lock(). The same lock as Curator's InterProcessSemaphoreMutex on that path.
 ///
 /// Not re-entrant: locking it twice deadlocks. It does not exclude the holder of an ExclusiveMutex on the same path.
 /// Safe for concurrent use. Meets the std requirements TimedLockable.
@@ -56,7 +57,7 @@ public:
     void acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done);
 
     /// As the calls above, but without a Grant: unlock() by any fiber or thread releases the lock. The tries return
-    /// false where those return an empty grant.
+    /// false where the calls above return an empty grant.
     void lock();
     [[nodiscard]] bool try_lock() { return try_lock_until(Deadline::passed()); }
     [[nodiscard]] bool try_lock_for(Timeout timeout, std::stop_token stop = {});
@@ -75,7 +76,8 @@ public:
     /// The holder, then the waiters, in the order of the queue. Blocks for four round trips or more. Throws Error
     /// (unreachable: the deadline passed first).
     std::vector<Participant> participants(Deadline deadline = Deadline::never());
-    /// The same without blocking. Called back as acquire_async; a stop before the answer is unreachable, too.
+    /// The same without blocking. Called back as acquire_async. If a stop is requested before the answer, the error is
+    /// unreachable.
     void participants_async(Deadline deadline, std::stop_token stop,
                             std::function<void(Result<std::vector<Participant>>)> done);
 

@@ -93,9 +93,9 @@ ZKRECIPES_API bool still_held(Session& session, const Sequencer& sequencer, Dead
 /// Blocks for two round trips. Throws Error not_owner if the holder has not allowed it, and as still_held.
 ZKRECIPES_API bool release_held(Session& session, const Sequencer& sequencer, Deadline deadline = Deadline::never());
 
-/// The same without blocking: `done` is called exactly once, on the session's notifier thread. A stop before the answer
-/// is unreachable, too. If the call cannot be started, they throw immediately: closed, lock_lost, not_owner; bad_option
-/// for an empty callback. An exception thrown by the callback is logged.
+/// The same without blocking: `done` is called exactly once, on the session's notifier thread. If a stop is
+/// requested before the answer, the error is unreachable. If the call cannot be started, they throw immediately:
+/// closed, lock_lost, not_owner; bad_option for an empty callback. An exception thrown by the callback is logged.
 ZKRECIPES_API void still_held_async(Session& session, const Sequencer& sequencer, Deadline deadline,
                                     std::stop_token stop, std::function<void(Result<bool>)> done);
 ZKRECIPES_API void release_held_async(Session& session, const Sequencer& sequencer, Deadline deadline,

@@ -21,7 +21,8 @@ class SessionEvents;
 
 /// One entry of an access list.
 struct ZKRECIPES_API Acl {
-    /// ZooKeeper's rights on a node. `create` and `remove` are about its children, `admin` about its access list.
+    /// ZooKeeper's rights on a node. `create` and `remove` are the rights to create and delete its children, `admin`
+    /// is the right to change its access list.
     static constexpr int read = 1, write = 2, create = 4, remove = 8, admin = 16, all = 31;
 
     int permissions = all;         ///< the sum of the rights
@@ -46,12 +47,14 @@ ZKRECIPES_API const char* to_string(LogLevel level) noexcept;
 
 /// Options of a Session.
 struct SessionOptions {
-    /// "host:port,host:port", IPv6 in brackets, default port 2181, optionally a "/path", once, behind the last server,
-    /// which is put before every path. If the path has a comma, semicolon, colon, | or blank, use `path_prefix`.
+    /// The servers: "host:port,host:port". IPv6 addresses stand in brackets; the default port is 2181. A path may
+    /// follow the last server, as in "a:2181,b:2181/app"; it is put before every path. A path after another
+    /// server is refused with Error bad_connect_string. If the path contains a comma, semicolon, colon, | or blank, use
+    /// `path_prefix`.
     std::string hosts{};
     /// From 100 ms to 24 h. The servers may choose another value; see Session::info().
     std::chrono::milliseconds timeout{10'000};
-    /// Put before every path; the node is made if it is missing. Empty, or an absolute path.
+    /// Put before every path, behind that of `hosts`; the node is made if it is missing. Empty, or an absolute path.
     std::string path_prefix{};
     RetryPolicy retry{};
     /// For every node that the session makes, parents included.
@@ -63,12 +66,13 @@ struct SessionOptions {
     std::optional<TlsOptions> tls{};
     /// If set, the session authenticates by SASL. See SaslOptions.
     std::optional<SaslOptions> sasl{};
-    /// The servers' tickTime. Zero means unknown: the library then assumes half of the negotiated timeout, the largest
-    /// tick that servers allow by default, or a longer one that a server tells (docs/session.md). Set it if an
-    /// administrator lowered minSessionTimeout below two ticks. Otherwise you need not set it; if you do, leases become
-    /// a little longer, and the number of heartbeats is halved. If the client may connect to an observer behind an
-    /// observer master (observerMasterPort), set twice the tickTime, or leave it zero and use a timeout of at least
-    /// four ticks. If the value is too small, held() may be true although another client holds the lock.
+    /// The servers' tickTime; twice that, if the client may connect to an observer with observerMasterPort. The
+    /// negotiated timeout must be at least two ticks, or four with such an observer. If it is shorter, choose a longer
+    /// timeout, or state the tick here. Zero means unknown: the library then assumes half of the negotiated timeout,
+    /// or a longer tick that a server tells (docs/session.md). The true value makes leases a little longer, and may
+    /// halve the number of heartbeats. A longer value than needed is safe, but shortens the lease; from 1.15 times the
+    /// timeout on, almost no hold can begin. If the value is too small, held() may be true although another client
+    /// holds the lock.
     std::chrono::milliseconds server_tick{0};
     /// How long close() may take. The destructor may take up to one second more.
     std::chrono::milliseconds close_timeout{3'000};
@@ -82,8 +86,9 @@ struct SessionOptions {
     /// Its functions are called when something happens in the session. May be null.
     std::shared_ptr<SessionEvents> events{};
     /// The name under which Session::stats() counts a lock with this path, for example the path without the parts that
-    /// differ from lock to lock. Called when a recipe object is made, on the caller's thread; what it throws, the
-    /// constructor throws. Empty: all locks of a recipe are counted together. See LockStats.
+    /// differ from lock to lock. Called when a recipe object is made, on the caller's thread; if it throws, the
+    /// constructor of the recipe throws the same exception. Empty: all locks of a recipe are counted together. See
+    /// LockStats.
     std::function<std::string(const std::string& path)> name_of_path{};
 };
 
