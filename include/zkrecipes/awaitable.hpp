@@ -49,7 +49,8 @@ public:
     /// For the compiler: what `co_await` calls.
     bool await_ready() const noexcept { return false; }
     /// For the compiler, as above. Throws if the call cannot be started.
-    bool await_suspend(std::coroutine_handle<> coroutine) {
+    // Not inlined: clang before 17 may put `call` into the coroutine, which may be gone when `start` returns.
+    [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> coroutine) {
         const auto call = call_ = std::make_shared<Call>();
         call->coroutine = coroutine;
         call->starter = std::this_thread::get_id();

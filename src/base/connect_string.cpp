@@ -61,7 +61,11 @@ bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 /// them is meant, the prefix of the paths is the place for it.
 void check_chroot(std::string_view chroot) {
     const auto separates = [](char c) { return is_blank(c) || c == ',' || c == ';' || c == '|' || c == ':'; };
-    if (std::none_of(chroot.begin(), chroot.end(), separates)) return check_path(chroot, "connect");
+    // What a text that was copied may have instead: a no-break space, and the full-width and ideographic signs.
+    const auto has = [chroot](std::string_view sign) { return chroot.find(sign) != chroot.npos; };
+    const bool copied =
+        has("\u00a0") || has("\uff0c") || has("\uff1b") || has("\uff1a") || has("\u3000") || has("\u3001");
+    if (!copied && std::none_of(chroot.begin(), chroot.end(), separates)) return check_path(chroot, "connect");
     fail(chroot,
          "the path contains a comma, semicolon, colon, | or blank: write the path once, behind the last server. If the "
          "name of a node has such a character, put the path into SessionOptions::path_prefix instead");

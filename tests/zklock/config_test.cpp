@@ -155,6 +155,37 @@ TEST_F(ConfigTest, TheServersTickCanBeStatedAndIsNeverTakenForLess) {
     EXPECT_EQ(refusal({"--server-tick", "25h", "/l", "c"}).first, 64);
 }
 
+/// A tick is a fact about servers: that of others must not shorten what is assumed of these.
+TEST_F(ConfigTest, AServerTickCountsOnlyForTheServersOfItsSource) {
+    ::unsetenv("ZKLOCK_CONNECT");
+    const auto tick = [&](std::vector<const char*> arguments) {
+        arguments.insert(arguments.end(), {"/l", "c"});
+        return parse(std::move(arguments)).server_tick;
+    };
+    const std::string file = write("c.conf", "connect = a:1\nserver-tick = 500ms\n");
+    EXPECT_EQ(tick({"--config", file.c_str()}), 500ms);
+    EXPECT_EQ(tick({"--config", file.c_str(), "--connect", "a:1"}), 500ms) << "the same servers";
+    EXPECT_EQ(tick({"--config", file.c_str(), "--connect", "b:1"}), 0ms);
+    EXPECT_EQ(tick({"--config", file.c_str(), "--connect", "b:1", "--server-tick", "2s"}), 2s);
+    ::setenv("ZKLOCK_CONNECT", "a:1", 1);
+    ::setenv("ZKLOCK_SERVER_TICK", "500ms", 1);
+    EXPECT_EQ(tick({}), 500ms);
+    EXPECT_EQ(tick({"--connect", "b:1"}), 0ms);
+    ::setenv("ZKLOCK_SERVER_TICK", "10s", 1);
+    const auto [code, text] = refusal({"--connect", "b:1", "/l", "c"});
+    EXPECT_EQ(code, 78) << "a longer one may be needed there, too";
+    EXPECT_THAT(
+        text, ::testing::AllOf(HasSubstr("ZKLOCK_SERVER_TICK: "), HasSubstr("--connect"), HasSubstr("--server-tick")));
+    EXPECT_EQ(parse({"--connect", "b:1", "status", "/l"}).server_tick, 0ms) << "it takes no lock";
+    ::unsetenv("ZKLOCK_CONNECT");
+    ::unsetenv("ZKLOCK_SERVER_TICK");
+    const std::string of_user = write("zklock.conf", "connect = a:1\nserver-tick = 500ms\n");
+    ::setenv("XDG_CONFIG_HOME", of_user.substr(0, of_user.rfind('/')).c_str(), 1);
+    EXPECT_EQ(tick({}), 500ms);
+    ::setenv("ZKLOCK_SETTINGS", R"({"v":1,"settings":{"connect":"b:1"},"held":[]})", 1);
+    EXPECT_EQ(tick({}), 0ms) << "the outer zklock has other servers";
+}
+
 TEST_F(ConfigTest, SecretsAreNotShown) {
     const std::string auth = write("auth", "digest:ops:secret\n");
     ::setenv("ZKLOCK_CONNECT", "zk:1", 1);

@@ -243,7 +243,10 @@ void AcquireOp::replace(SessionCore::WatchId& watch, SessionCore::WatchId by) {
 void AcquireOp::is_next(const std::string& name) {
     if (!next_.empty()) return;
     next_ = path_of(name);
-    core_->is_next(next_, [this, name](Rc rc) { fsm_->on_next_refused(name, rc); });
+    core_->is_next(next_, [this, name](Rc rc) {
+        next_.clear();  // the session has forgotten it
+        fsm_->on_next_refused(name, rc);
+    });
 }
 
 void AcquireOp::unwatch() {

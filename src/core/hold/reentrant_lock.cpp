@@ -19,10 +19,10 @@ void ReentrantLock::unlock(const char* operation) const noexcept {
     assert(!"unlock by a fiber or thread that has not locked it");
 }
 
-void ReentrantLock::granted(const std::shared_ptr<HoldRef>& share) const {
+void ReentrantLock::granted(OwnerId caller, const std::shared_ptr<HoldRef>& share) const noexcept {
     const std::lock_guard lock(mutex_);
     granted_ = share;
-    granted_to_ = this_owner();
+    granted_to_ = caller;
 }
 
 bool ReentrantLock::caller_holds() const {

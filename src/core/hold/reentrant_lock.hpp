@@ -17,8 +17,8 @@
 namespace zkrecipes::internal {
 
 /// Who holds by one lock object. lock() is re-entrant: the fiber or thread that called it locks again at no cost, and
-/// unlock() undoes one lock() of the same fiber or thread. A Grant belongs to whoever has the object, so no call enters
-/// the hold of a Grant.
+/// unlock() undoes one lock() of the same fiber or thread. A hold belongs to its Grant object otherwise, so no
+/// call enters the hold of a Grant.
 class ReentrantLock {
 public:
     /// `name`: of the lock, in messages.
@@ -28,8 +28,9 @@ public:
     /// For a Grant: calls `wait`, which answers what it has Acquired.
     template <class Wait>
     Acquired acquire(const Wait& wait) const {
+        const OwnerId caller = this_owner();  // may throw, so before there is a hold
         Acquired acquired = wait();
-        if (acquired) granted(acquired.share);
+        if (acquired) granted(caller, acquired.share);
         return acquired;
     }
     /// For lock(): locks again what the caller has locked, or else calls `wait`. False: timed out or stopped. Throws
@@ -65,7 +66,7 @@ public:
     bool unused() const noexcept;
 
 private:
-    void granted(const std::shared_ptr<HoldRef>& share) const;
+    void granted(OwnerId caller, const std::shared_ptr<HoldRef>& share) const noexcept;
     bool caller_holds() const;
 
     const std::shared_ptr<SessionCore> core_;

@@ -52,8 +52,9 @@ TickVerdict judge_tick(const ServerSettings& told, const std::string& server, mi
     if (told.observer) verdict.warning += ", and is an observer, perhaps of an observer master (observerMasterPort)";
     verdict.warning += ": ";
     if (is_stated) {
+        if (stated < told.tick) verdict.assume = told.tick;  // what the server tells is no guess
         verdict.warning += "SessionOptions::server_tick is only " + ms(stated) +
-                           ", so two clients may hold a lock at once. Set it to " + ms(needed);
+                           ", so clients that cannot ask a server may hold a lock at once. Set it to " + ms(needed);
         if (!helps) verdict.warning += ", and " + longer;
         return verdict;
     }

@@ -19,8 +19,8 @@ std::optional<ServerSettings> read_settings(std::string_view answer);
 
 /// What follows from such settings. Pure.
 struct TickVerdict {
-    /// The lease must assume a tick that is at least this long. Zero: what it assumes is long enough, or the program
-    /// has stated something else, which counts.
+    /// The lease must assume a tick that is at least this long. Zero: what it assumes is long enough, or it is only a
+    /// guess that an observer is two hops away, and the program has stated that it is not.
     std::chrono::milliseconds assume{0};
     std::string warning;  // with its remedy; empty: none
 };

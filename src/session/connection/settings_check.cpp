@@ -24,7 +24,7 @@ SettingsCheck::SettingsCheck(SessionLock& lock, Connection& connection, std::sha
 void SettingsCheck::connected() {
     judge();  // the timeout may be another one
     const std::string& server = connection_.fsm().server();
-    const bool asks = probe_ && !server.empty() && !asked_.contains(server);
+    const bool asks = probe_ && !server.empty() && !told_.contains(server);
     at_ = asks ? lock_.runtime().now() + Nanoseconds(connection_.incarnation().timeout) / 6 : Instant::max();
 }
 
@@ -33,8 +33,6 @@ void SettingsCheck::on_time(Instant now) {
     at_ = Instant::max();
     if (!connection_.connected()) return;
     const std::string server = connection_.fsm().server();
-    if (asked_.size() >= kServersInMind) asked_.clear();
-    asked_.insert(server);
     const auto limit = std::clamp(connection_.incarnation().timeout / 12, milliseconds(10), milliseconds(1000));
     try {
         probe_->ask(server, limit, [this, self = lock_.self(), server](const std::string& answer) {
@@ -48,6 +46,8 @@ void SettingsCheck::on_time(Instant now) {
 void SettingsCheck::on_answer(const std::string& server, const std::string& answer) {
     const auto told = read_settings(answer);
     if (!told) return lock_.log().debug("session: {} does not tell its settings", server);
+    if (told_.size() >= kServersInMind) told_.clear();
+    told_.insert(server);
     if (way_to_the_leader(*told) <= way_to_the_leader(worst_.second)) return;
     worst_ = {server, *told};
     if (connection_.fsm().has_session() && !connection_.closing()) judge();

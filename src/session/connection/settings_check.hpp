@@ -24,12 +24,13 @@ public:
 
 std::shared_ptr<SettingsProbe> make_settings_probe(std::shared_ptr<Runtime> runtime);
 
-/// Asks each server to which the session connects, once, and warns if the lease rests on an assumption that does not
-/// hold there.
+/// Asks each server to which the session connects, until it has told its settings once, and warns if the lease rests on
+/// an assumption that does not hold there.
 ///
-/// It asks a sixth of the timeout after the connect. Sessions that are closed before then cost the servers nothing. And
-/// the answer is early enough: a connect touches the session on the leader, so whatever the tick is, no lease that was
-/// computed in the first third of the timeout ends too late.
+/// It asks a sixth of the timeout after the connect. Sessions that are closed before then cost the servers nothing. The
+/// answer is early enough if it comes within a third of the timeout: a connect touches the session on the leader, so
+/// whatever the tick is, no lease that was computed before then ends too late. It comes later if the lane is busy until
+/// then, for example with a name server that does not answer.
 class SettingsCheck {
 public:
     /// `assume` makes the lease assume a tick that is at least this long.
@@ -51,7 +52,7 @@ private:
     const std::shared_ptr<SettingsProbe> probe_;  // null: none
     const std::function<void(std::chrono::milliseconds)> assume_;
     Instant at_ = Instant::max();
-    std::set<std::string> asked_;
+    std::set<std::string> told_;                    // servers that have answered
     std::pair<std::string, ServerSettings> worst_;  // the server with the longest way to the leader that told
     std::string warned_;
 };

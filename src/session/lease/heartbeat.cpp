@@ -131,7 +131,8 @@ void LeaseKeeper::on_refused(Check& check, std::size_t node, Rc rc) {
     } else {
         return lose_nodes_of(*check.holds.front());
     }
-    for (auto& rest : holds_.rest_of(check.holds, failed)) send_check({std::move(rest), std::exchange(check.next, {})});
+    // Holds do not wait for those who are next, of whom each may be refused in turn.
+    for (auto& rest : holds_.rest_of(check.holds, failed)) send_check({std::move(rest), {}});
     if (!check.next.empty()) send_check({{}, std::move(check.next)});
 }
 

@@ -33,8 +33,8 @@ public:
     /// A write sent at `sent_at` was committed. True: the lease had passed before, and so every hold must be marked
     /// lost *before* the new end is shown.
     [[nodiscard]] bool commit(Instant sent_at, Instant now);
-    /// A server has a tick that is this long, or twice as long with two hops: from now on no smaller one is assumed. If
-    /// the tick is configured, that one counts. The lease may end earlier now.
+    /// A server has a tick that is this long, or twice as long with two hops: from now on no smaller one is assumed,
+    /// also if a smaller one is configured. The lease may end earlier now.
     void learned(std::chrono::milliseconds tick);
     /// The session is over.
     void reset();
@@ -59,7 +59,8 @@ public:
     Nanoseconds timeout() const noexcept { return timeout_; }
     /// The longest that the tick of the servers may be.
     Nanoseconds tick() const noexcept {
-        return configured_tick_ > Nanoseconds::zero() ? configured_tick_ : std::max(timeout_ / 2, learned_tick_);
+        const Nanoseconds stated = configured_tick_ > Nanoseconds::zero() ? configured_tick_ : timeout_ / 2;
+        return std::max(stated, learned_tick_);
     }
     /// How long a committed write keeps the session, at best.
     Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }

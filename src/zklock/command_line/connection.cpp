@@ -32,6 +32,13 @@ void read_times(const Settings& settings, Options& options) {
         if (value > std::chrono::hours(24)) refuse(*tick, "must be at most 24h");
         options.server_tick = std::chrono::ceil<std::chrono::milliseconds>(value);
     }
+    if (const auto tick = settings.tick_of_other_servers(); tick && takes_a_lock(options.command)) {
+        const Nanoseconds value = duration_of(tick->origin, tick->value, tick->exit_code);
+        if (2 * value > options.session_timeout) {  // a shorter one is assumed anyway
+            refuse(*tick, "it is stated for other servers than those of " + settings.find("connect")->origin +
+                              ", and zklock does not know the tick of these: state it by --server-tick");
+        }
+    }
     if (const auto timeout = settings.find("connect-timeout")) {
         options.connect_timeout = duration_of(timeout->origin, timeout->value, timeout->exit_code);
         if (options.connect_timeout == Nanoseconds(0)) options.connect_timeout.reset();

@@ -29,6 +29,9 @@ struct Failure : std::runtime_error {
 };
 
 enum class Command { run, hold, elect, status, ls, wait, break_lock, leader, ping, config, leases, top, help, version };
+inline bool takes_a_lock(Command command) {
+    return command == Command::run || command == Command::hold || command == Command::elect;
+}
 enum class Progress { automatic, never, always };
 
 struct Options {

@@ -42,6 +42,8 @@ const std::vector<Setting> kSettings = {
 
 namespace {
 
+constexpr const char* kServerTick = "server-tick";
+
 std::string environment(const char* name) {
     const char* value = std::getenv(name);
     return value ? value : "";
@@ -260,22 +262,52 @@ std::optional<Found> Settings::find_in_environment(const std::string& key) const
     return std::nullopt;
 }
 
+/// In the order of precedence.
+std::vector<Settings::Source> Settings::sources_of(const std::string& key) const {
+    std::vector<Source> out;
+    std::size_t rank = 0;
+    const auto add = [&](std::optional<Found> found) {
+        if (found) out.push_back({rank, *std::move(found)});
+        ++rank;
+    };
+    const auto option = options_.find(key);
+    add(option == options_.end() ? std::nullopt : std::optional(Found{option->second, "--" + key, kUsage}));
+    add(find_in_environment(key));
+    for (std::size_t i = 0; i < own_files_; ++i) add(find_in_files(key, i, i + 1));
+    const auto handed = handed_.values.find(key);
+    if (handed == handed_.values.end()) {
+        add(std::nullopt);
+    } else if (handed->second.empty()) {
+        return out;
+    } else {
+        add(Found{handed->second, std::string(kSettingsVariable) + ": " + key});
+    }
+    for (std::size_t i = own_files_; i < files_.size(); ++i) add(find_in_files(key, i, i + 1));
+    if (const Setting* const known = setting(key)) {
+        for (const char* name : known->of_other_tools) {
+            const std::string value = environment(name);
+            add(value.empty() ? std::nullopt : std::optional(Found{value, name}));
+        }
+    }
+    return out;
+}
+
 std::optional<Found> Settings::find(const std::string& key) const {
-    if (const auto option = options_.find(key); option != options_.end())
-        return Found{option->second, "--" + key, kUsage};
-    if (auto own = find_in_environment(key)) return own;
-    if (auto own = find_in_files(key, 0, own_files_)) return own;
-    if (const auto handed = handed_.values.find(key); handed != handed_.values.end()) {
-        if (handed->second.empty()) return std::nullopt;
-        return Found{handed->second, std::string(kSettingsVariable) + ": " + key};
-    }
-    if (auto in_file = find_in_files(key, own_files_, files_.size())) return in_file;
-    const Setting* const known = setting(key);
-    if (!known) return std::nullopt;
-    for (const char* name : known->of_other_tools) {
-        if (const std::string value = environment(name); !value.empty()) return Found{value, name};
-    }
-    return std::nullopt;
+    const auto sources = sources_of(key);
+    if (sources.empty() || (key == kServerTick && tick_of_other_servers())) return std::nullopt;
+    return sources.front().found;
+}
+
+/// A tick is a fact about servers. It counts if its source would use the servers that are used.
+std::optional<Found> Settings::tick_of_other_servers() const {
+    const auto ticks = sources_of(kServerTick), servers = sources_of("connect");
+    if (ticks.empty() || servers.empty()) return std::nullopt;
+    const Source& tick = ticks.front();
+    const auto its_servers =
+        std::ranges::find_if(servers, [&tick](const Source& each) { return each.rank >= tick.rank; });
+    const bool same = tick.rank <= servers.front().rank ||
+                      (its_servers != servers.end() && its_servers->found.value == servers.front().found.value);
+    return same ? std::nullopt : std::optional(tick.found);
 }
 
 std::optional<Found> Settings::find_in_files(const std::string& key, std::size_t begin, std::size_t end) const {

@@ -82,6 +82,8 @@ public:
     /// were ignored, the next file would choose the servers.
     explicit Settings(std::map<std::string, std::string> options);
     std::optional<Found> find(const std::string& key) const;
+    /// A server-tick that find() leaves out, because its source names other servers than those that are used.
+    std::optional<Found> tick_of_other_servers() const;
     /// What the zklocks that the command starts are given.
     HandedSettings to_hand_on() const;
 
@@ -93,6 +95,12 @@ public:
     const std::vector<File>& files() const noexcept { return looked_for_; }
 
 private:
+    struct Source {
+        std::size_t rank;  // smaller: of higher precedence
+        Found found;
+    };
+
+    std::vector<Source> sources_of(const std::string& key) const;
     void read_file(const std::string& path, bool must_exist);
     std::optional<Found> find_in_files(const std::string& key, std::size_t begin, std::size_t end) const;
     std::optional<Found> find_in_environment(const std::string& key) const;

@@ -93,7 +93,7 @@ Console::Console(const Options& options)
       quiet_(options.quiet),
       verbose_(options.verbose),
       json_(options.json),
-      holds_(options.command == Command::run || options.command == Command::hold || options.command == Command::elect) {
+      holds_(takes_a_lock(options.command)) {
     const bool terminal = ::isatty(2) != 0;
     progress_ = options.progress == Progress::always || (options.progress == Progress::automatic && terminal);
     if (quiet_ || json_) progress_ = false;

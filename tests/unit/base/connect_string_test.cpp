@@ -38,10 +38,29 @@ TEST(ConnectStringTest, TheChrootIsSplitOff) {
 }
 
 TEST(ConnectStringTest, APathBehindAServerThatIsNotTheLastIsRefused) {
-    for (const char* text :
-         {"zk1/app,zk2/app", "zk1/app,zk2", "zk1:2181/app,zk2:2181/app", "zk1/app,", "zk1/app;zk2/app", "zk1/app;",
-          "zk1/app zk2/app", "zk1/app ", "zk1/app\tzk2", "zk1/app\n", "zk1/app|zk2/app", "zk1/app:2181",
-          "zk1/app/[::1]:2181", "zk1/,zk2", "zk1/,zk2/app", "zk1/app/,zk2/app", "zk1/,", "[::1]/app,[::2]/app"}) {
+    for (const char* text : {"zk1/app,zk2/app",
+                             "zk1/app,zk2",
+                             "zk1:2181/app,zk2:2181/app",
+                             "zk1/app,",
+                             "zk1/app;zk2/app",
+                             "zk1/app;",
+                             "zk1/app zk2/app",
+                             "zk1/app ",
+                             "zk1/app\tzk2",
+                             "zk1/app\n",
+                             "zk1/app|zk2/app",
+                             "zk1/app:2181",
+                             "zk1/app/[::1]:2181",
+                             "zk1/,zk2",
+                             "zk1/,zk2/app",
+                             "zk1/app/,zk2/app",
+                             "zk1/,",
+                             "[::1]/app,[::2]/app",
+                             "zk1/app\uff0czk2/app",
+                             "zk1/app\u00a0zk2",
+                             "zk1/app\uff1bzk2",
+                             "zk1/app\uff1a2181",
+                             "zk1/app\u3001zk2"}) {
         try {
             parse_connect_string(text);
             ADD_FAILURE() << "accepted: " << text;
