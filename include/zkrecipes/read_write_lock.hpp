@@ -84,7 +84,9 @@ public:
     /// call is logged and ignored.
     void unlock() noexcept;
 
-    // ---- shared mode: as above, but a call waits only for exclusive holders and earlier exclusive requests ---------
+    // ---- shared mode -----------------------------------------------------------------------------------------------
+    /// As acquire(), its tries and acquire_async(), in shared mode: a call waits only for exclusive holders and earlier
+    /// exclusive requests.
     Grant acquire_shared() { return try_acquire_shared_until(Deadline::never()); }
     Grant try_acquire_shared() { return try_acquire_shared_until(Deadline::passed()); }
     Grant try_acquire_shared_for(Timeout timeout, std::stop_token stop = {});
