@@ -178,7 +178,7 @@ public:
     int touches = 0;  // reads of "/"
     bool answers_touches = true;
     bool closed = false;
-    bool frozen = false;  // close() does not end
+    bool frozen = false;       // close() does not end
     bool by_zookeeper = true;  // what say() says of the servers
     const ClientOptions& options() const { return options_; }
 
