@@ -244,13 +244,12 @@ TEST_F(MultiLockUnitTest, AGrantHasNoOwnerSoWaitingBesideItIsTheCallersDecision)
     connect();
     MultiLock one(*session, {{"/a"}}), two(*session, {{"/b"}});
     runtime->while_running([&] {
-        boost::fibers::fiber servers([&] {
-            grant_all(1, 33);
-            grant_all(1, 34);
-        });
+        boost::fibers::fiber first([&] { grant_all(1, 33); });
         const Grant held = one.acquire();
+        first.join();
+        boost::fibers::fiber second([&] { grant_all(1, 34); });
         const Grant more = two.acquire();
-        servers.join();
+        second.join();
         EXPECT_TRUE(held.held());
         EXPECT_TRUE(more.held());
     });
