@@ -13,7 +13,7 @@
 namespace zkrecipes::internal {
 namespace {
 
-constexpr std::size_t kLongestAnswer = 64 * 1024;  // it lists the members of the ensemble
+constexpr std::size_t kLongestSettings = 64 * 1024;  // it lists the members of the ensemble
 
 class Socket {
 public:
@@ -63,7 +63,7 @@ private:
         if (!ready(POLLOUT) || ::send(socket.fd(), "conf", 4, MSG_NOSIGNAL) != 4) return {};
         std::string answer;
         std::array<char, 2048> buffer{};
-        while (answer.size() < kLongestAnswer && ready(POLLIN)) {
+        while (answer.size() < kLongestSettings && ready(POLLIN)) {
             const ssize_t got = ::recv(socket.fd(), buffer.data(), buffer.size(), 0);
             if (got <= 0) break;
             answer.append(buffer.data(), static_cast<std::size_t>(got));

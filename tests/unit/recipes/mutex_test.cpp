@@ -193,6 +193,7 @@ TEST_F(MutexTest, AGrantMovesAndIsReleasedOnce) {  // H37
         one.release();
         EXPECT_TRUE(one.release_and_wait(Deadline::passed()));
         EXPECT_TRUE(two.held());
+        EXPECT_EQ(two.token(), zxid) << "of the transaction that made its node";
         Grant& same = two;
         two = std::move(same);
         EXPECT_TRUE(two.held());
