@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "client/client.hpp"
 #include "session/common/backoff.hpp"
 #include "session/common/budget.hpp"
 #include "session/common/incarnation.hpp"
