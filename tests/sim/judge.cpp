@@ -107,10 +107,15 @@ SimTime Judge::first_begun(const Held& held) const {
 /// the lease. By a node that the session has, for two heartbeats without an answer.
 SimTime Judge::may_begin_until(const Held& held, SimTime deleted) const {
     const SimTime first = first_begun(held);
-    const SimTime by_answers = deleted + by_any_clock(plan_.timeout_ms * kMilli / 3);
+    // What was decided before a process was stopped is told when it goes on, and believed until the lease ends.
+    const auto told_by = [&held](SimTime time) {
+        const SimTime runs = held.process->actor().runs_at(time);
+        return runs > time ? runs + kSecond / 2 : time;
+    };
+    const SimTime by_answers = told_by(deleted + by_any_clock(plan_.timeout_ms * kMilli / 3));
     if (held.begun == first && held.fence.handovers == 0) return by_answers;
     const SimTime confirmed = held.begun == first ? by_answers : std::max(deleted, first);
-    return confirmed + by_any_clock(2 * heartbeat_interval());
+    return told_by(confirmed + by_any_clock(2 * heartbeat_interval()));
 }
 
 SimTime Judge::may_hold_deleted_until(const Held& held) const {
