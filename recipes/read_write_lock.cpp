@@ -64,31 +64,34 @@ public:
           shares(LocalShare::of(core, *shared.queue)) {}
 
     /// Waits in the queue for the exclusive mode.
-    auto wait_exclusive(const char* operation, Deadline deadline, const std::stop_token& stop) const {
-        return [this, operation, deadline, &stop] {
+    auto wait_exclusive(Deadline deadline, const std::stop_token& stop) const {
+        return [this, deadline, &stop] {
+            constexpr const char* operation = "acquire";
             exclusive.holders.warn_of_own_hold(operation, deadline);
             shared.holders.warn_of_own_hold(operation, deadline);
             return acquire_blocking(core, local_acquisition(core, local, operation), deadline, stop);
         };
     }
     /// The same for lock(), which refuses to wait for the caller's own lock_shared().
-    auto lock_exclusive(const char* operation, Deadline deadline, const std::stop_token& stop) const {
-        return [this, operation, wait = wait_exclusive(operation, deadline, stop)] {
-            if (shared.holders.locked_by(this_owner(), operation)) throw_would_deadlock(operation);
+    auto lock_exclusive(Deadline deadline, const std::stop_token& stop) const {
+        return [this, wait = wait_exclusive(deadline, stop)] {
+            if (shared.holders.locked_by(this_owner(), "acquire")) throw_would_deadlock("acquire");
             return wait();
         };
     }
     /// Waits in the queue for the shared mode.
-    auto wait_shared(const char* operation, Deadline deadline, const std::stop_token& stop) const {
-        return [this, operation, deadline, &stop] {
+    auto wait_shared(Deadline deadline, const std::stop_token& stop) const {
+        return [this, deadline, &stop] {
+            constexpr const char* operation = "acquire_shared";
             exclusive.holders.warn_of_own_hold(operation, deadline);
             return acquire_blocking(core, shared_acquisition(core, shared.queue, shares, local, operation), deadline,
                                     stop);
         };
     }
     /// The same for lock_shared(), which downgrades the caller's own lock().
-    auto lock_shared(const char* operation, Deadline deadline, const std::stop_token& stop) const {
-        return [this, operation, deadline, &stop, wait = wait_shared(operation, deadline, stop)] {
+    auto lock_shared(Deadline deadline, const std::stop_token& stop) const {
+        return [this, deadline, &stop, wait = wait_shared(deadline, stop)] {
+            constexpr const char* operation = "acquire_shared";
             const auto writer = exclusive.holders.locked_by(this_owner(), operation);
             return writer ? acquire_blocking(core, downgrade(writer, operation), deadline, stop) : wait();
         };
@@ -169,7 +172,7 @@ Grant ReadWriteLock::try_acquire_for(Timeout timeout, std::stop_token stop) {
 
 Grant ReadWriteLock::try_acquire_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire");
-    return internal::to_grant(impl->exclusive.holders.acquire(impl->wait_exclusive("acquire", deadline, stop)));
+    return internal::to_grant(impl->exclusive.holders.acquire(impl->wait_exclusive(deadline, stop)));
 }
 
 void ReadWriteLock::acquire_async(Deadline deadline, std::stop_token stop, std::function<void(AcquireResult)> done) {
@@ -187,7 +190,7 @@ bool ReadWriteLock::try_lock_for(Timeout timeout, std::stop_token stop) {
 
 bool ReadWriteLock::try_lock_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock");
-    return impl->exclusive.holders.lock("acquire", impl->lock_exclusive("acquire", deadline, stop));
+    return impl->exclusive.holders.lock("acquire", impl->lock_exclusive(deadline, stop));
 }
 
 void ReadWriteLock::unlock() noexcept {
@@ -202,7 +205,7 @@ Grant ReadWriteLock::try_acquire_shared_for(Timeout timeout, std::stop_token sto
 
 Grant ReadWriteLock::try_acquire_shared_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "acquire_shared");
-    return internal::to_grant(impl->shared.holders.acquire(impl->wait_shared("acquire_shared", deadline, stop)));
+    return internal::to_grant(impl->shared.holders.acquire(impl->wait_shared(deadline, stop)));
 }
 
 void ReadWriteLock::acquire_shared_async(Deadline deadline, std::stop_token stop,
@@ -222,7 +225,7 @@ bool ReadWriteLock::try_lock_shared_for(Timeout timeout, std::stop_token stop) {
 
 bool ReadWriteLock::try_lock_shared_until(Deadline deadline, std::stop_token stop) {
     const auto impl = internal::usable(impl_, "lock_shared");
-    return impl->shared.holders.lock("acquire_shared", impl->lock_shared("acquire_shared", deadline, stop));
+    return impl->shared.holders.lock("acquire_shared", impl->lock_shared(deadline, stop));
 }
 
 void ReadWriteLock::unlock_shared() noexcept {
@@ -234,11 +237,10 @@ void ReadWriteLock::unlock_shared() noexcept {
 Grant ReadWriteLock::downgrade(const Grant& exclusive, Deadline deadline, std::stop_token stop) {
     constexpr const char* operation = "downgrade";
     const auto impl = internal::usable(impl_, operation);
-    auto writer = impl->writer_of(exclusive, operation);
     const Grant kept = exclusive.again();  // until the answer, whatever another thread does with `exclusive`
-    return internal::to_grant(impl->shared.holders.acquire([&] {
-        return acquire_blocking(impl->core, impl->downgrade(std::move(writer), operation), deadline, std::move(stop));
-    }));
+    const auto downgrade = impl->downgrade(impl->writer_of(kept, operation), operation);
+    return internal::to_grant(impl->shared.holders.acquire(
+        [&] { return acquire_blocking(impl->core, downgrade, deadline, std::move(stop)); }));
 }
 
 void ReadWriteLock::downgrade_async(const Grant& exclusive, Deadline deadline, std::stop_token stop,
@@ -246,11 +248,10 @@ void ReadWriteLock::downgrade_async(const Grant& exclusive, Deadline deadline, s
     constexpr const char* operation = "downgrade_async";
     const auto impl = internal::usable(impl_, operation);
     internal::check_callable(done, operation, impl->path());
-    auto writer = impl->writer_of(exclusive, operation);
     // Functions must be copyable, and a Grant is not.
     auto kept = std::make_shared<Grant>(exclusive.again());
-    internal::acquire_async(impl->core, impl->downgrade(std::move(writer), operation), operation, impl->path(),
-                            deadline, std::move(stop),
+    const auto downgrade = impl->downgrade(impl->writer_of(exclusive, operation), operation);
+    internal::acquire_async(impl->core, downgrade, operation, impl->path(), deadline, std::move(stop),
                             [kept = std::move(kept), done = std::move(done)](AcquireResult result) mutable {
                                 kept->release();
                                 done(std::move(result));

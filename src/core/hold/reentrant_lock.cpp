@@ -39,8 +39,7 @@ void ReentrantLock::warn_of_own_hold(const char* operation, Deadline deadline) c
     if (!caller_holds() || warned_.exchange(true, std::memory_order_relaxed)) return;
     core_->log().warn(
         "{} {}: this fiber or thread acquired the hold for which the call now waits; unless another one releases it, "
-        "the "
-        "call waits for itself. Release that hold first, or use Grant::again(), which returns another Grant of it",
+        "the call waits for itself. Release that hold first, or use Grant::again(), which returns another Grant of it",
         operation, name_);
 }
 

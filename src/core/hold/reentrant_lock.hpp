@@ -17,8 +17,8 @@
 namespace zkrecipes::internal {
 
 /// Who holds by one lock object. lock() is re-entrant: the fiber or thread that called it locks again at no cost, and
-/// unlock() undoes one lock() of the same fiber or thread. A hold belongs to its Grant object otherwise, so no
-/// call enters the hold of a Grant.
+/// unlock() undoes one lock() of the same fiber or thread. Any other hold belongs to its Grant object, so no call
+/// enters it.
 class ReentrantLock {
 public:
     /// `name`: of the lock, in messages.

@@ -97,8 +97,7 @@ void LeaseKeeper::on_checked(Check& check, Rc rc, const std::vector<MultiResult>
             if (!check.holds.empty() && should_log(++check_refusals_)) {
                 lock_.log().error(
                     "session {:#x}: the heartbeat of {} hold(s) was refused: {}. Without it they are lost when "
-                    "the "
-                    "lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
+                    "the lease ends; give this session READ on its own lock nodes (SessionOptions::acl)",
                     connection_.printable_id(), check.holds.size(), to_string(rc));
             }
             return;

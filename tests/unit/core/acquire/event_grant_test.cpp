@@ -69,6 +69,23 @@ TEST_F(EventGrantTest, ANodeThatWasDeletedWithoutAnEventIsNotHeldByAHeartbeatLat
     EXPECT_TRUE(nodes.contains(grant.node()));
 }
 
+TEST_F(EventGrantTest, WhoeverIsNextAgainAfterARefusalIsNamedAgain) {
+    const std::string check = "multi /l/" + children("/l").at(1);
+    const auto asked_later = [&] {
+        asked.clear();
+        runtime->advance(1100ms);
+        serve();
+        return asked;
+    };
+    refusals = {{check, Rc::no_auth}};
+    EXPECT_THAT(asked_later(), Contains(check));
+    EXPECT_THAT(asked_later(), Not(Contains(check))) << "it may not read its node, so it is not next any more";
+    refusals.clear();
+    write(predecessor, "other data");  // so that it prepares anew
+    serve();
+    EXPECT_THAT(asked_later(), Contains(check));
+}
+
 TEST_F(EventGrantTest, ALongHoldAsksForNoOtherWatch) {
     be_granted();
     runtime->advance(700ms);

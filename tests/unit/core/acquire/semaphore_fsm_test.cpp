@@ -185,6 +185,14 @@ TEST(SemaphoreFsmTest, WhereTheDirectoryIsNotGuardedALookMoreTellsWhetherItIsThe
     EXPECT_THAT(w.held, SizeIs(2));
 }
 
+TEST(SemaphoreFsmTest, BesideOtherServersThanZooKeepersNoOrderOfEventsIsReliedOn) {  // H127
+    SemaphoreWorld w(Patience::wait, 3, 2);
+    w.keeper = true;
+    run(w);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(std::ranges::count(w.trace, "look"), 2) << "the second one tells whether it is the same directory";
+}
+
 TEST(SemaphoreFsmTest, AfterAnUnknownOutcomeALookMoreTellsWhetherTheDirectoryIsTheSame) {
     SemaphoreWorld w(Patience::wait, 4, 4);
     w.plans = {{3, Fault::lost_after}};
