@@ -103,19 +103,20 @@ SimTime Judge::first_begun(const Held& held) const {
     return found == first_begun_.end() ? held.begun : std::min(held.begun, found->second);
 }
 
+/// What was decided before a process was stopped is told when it goes on, and believed until the lease ends.
+SimTime Judge::told_by(const Held& held, SimTime time) const {
+    const SimTime runs = held.process->actor().runs_at(time);
+    return runs > time ? runs + kSecond / 2 : time;
+}
+
 /// A hold of a node that is gone already: by answers that were on their way, while a third of the timeout is left of
 /// the lease. By a node that the session has, for two heartbeats without an answer.
 SimTime Judge::may_begin_until(const Held& held, SimTime deleted) const {
     const SimTime first = first_begun(held);
-    // What was decided before a process was stopped is told when it goes on, and believed until the lease ends.
-    const auto told_by = [&held](SimTime time) {
-        const SimTime runs = held.process->actor().runs_at(time);
-        return runs > time ? runs + kSecond / 2 : time;
-    };
-    const SimTime by_answers = told_by(deleted + by_any_clock(plan_.timeout_ms * kMilli / 3));
+    const SimTime by_answers = told_by(held, deleted + by_any_clock(plan_.timeout_ms * kMilli / 3));
     if (held.begun == first && held.fence.handovers == 0) return by_answers;
     const SimTime confirmed = held.begun == first ? by_answers : std::max(deleted, first);
-    return told_by(confirmed + by_any_clock(2 * heartbeat_interval()));
+    return told_by(held, confirmed + by_any_clock(2 * heartbeat_interval()));
 }
 
 SimTime Judge::may_hold_deleted_until(const Held& held) const {
@@ -155,7 +156,7 @@ SimTime Judge::may_hold_ended_until(const Held& held) const {
     if (session == ended_sessions_.end()) return kForever;
     const SimTime timeout = plan_.timeout_ms * kMilli;
     // A hold begins with a third of the timeout at least.
-    if (held.begun > session->second + by_any_clock(timeout / 3)) return held.begun - 1;
+    if (held.begun > told_by(held, session->second + by_any_clock(timeout / 3))) return held.begun - 1;
     return session->second + by_any_clock(timeout * 2 / 3);
 }
 

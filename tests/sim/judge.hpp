@@ -132,6 +132,7 @@ private:
     void check_told(const Held& held);
     SimTime may_hold_deleted_until(const Held& held) const;
     SimTime may_hold_ended_until(const Held& held) const;
+    SimTime told_by(const Held& held, SimTime time) const;
     SimTime may_begin_until(const Held& held, SimTime deleted) const;
     SimTime first_begun(const Held& held) const;
     SimTime heartbeat_interval() const;

@@ -346,6 +346,22 @@ TEST_F(SimJudge, AHoldDoesNotBeginLongAfterItsSessionWasEnded) {
     EXPECT_EQ(found(), "operator");
 }
 
+TEST_F(SimJudge, AHoldThatWasDecidedBeforeAStopBeginsWhenTheProcessGoesOn) {
+    const auto begins = [this](SimTime after_the_stop, FencingToken token) {
+        processes_[0]->actor().pause_for(kTimeout / 2);
+        pass(kTimeout / 2 + after_the_stop);
+        granted({token});
+        return found();
+    };
+    delete_node(10);
+    EXPECT_EQ(begins(kMilli, 10), "");
+    delete_node(20);
+    EXPECT_EQ(begins(kSecond, 20), "operator");
+    end_session();
+    EXPECT_EQ(begins(kMilli, 30), "");
+    EXPECT_EQ(begins(0, 40), "operator");  // of the session that was ended before the stop before
+}
+
 TEST_F(SimJudge, WhoWasToldThatItsSessionIsOverDoesNotHold) {
     const auto former = granted({10});
     end_session();
