@@ -103,8 +103,10 @@ SimTime Judge::first_begun(const Held& held) const {
     return found == first_begun_.end() ? held.begun : std::min(held.begun, found->second);
 }
 
-/// What was decided before a process was stopped is told when it goes on, and believed until the lease ends.
+/// What was decided before a process was stopped is told when it goes on, and believed until the lease ends. With a
+/// lock delay a hold has lasted for some time when it is told: it ends as those do that began before.
 SimTime Judge::told_by(const Held& held, SimTime time) const {
+    if (plan_.workload == "delay") return kForever;
     const SimTime runs = held.process->actor().runs_at(time);
     return runs > time ? runs + kSecond / 2 : time;
 }
