@@ -183,10 +183,9 @@ TEST_F(ClientFaultsTest, AHandleThatIsDroppedClosesItself) {
 }
 
 TEST_F(ClientFaultsTest, ClosingIsBoundedWhenTheServerIsSilent) {
+    open(3 * test::kMaxWait);  // the client itself would give the server up after two thirds of it
     gate().blackhole();
-    const auto begin = std::chrono::steady_clock::now();
     h().close();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, test::scaled(10s));
 }
 
 TEST_F(ClientFaultsTest, HandlesLeaveNoThreadAndNoDescriptorBehind) {
@@ -364,13 +363,11 @@ TEST_F(ClientFaultsTest, ServersThatAreSetWhileConnectedCountFromTheNextConnectO
 TEST_F(ClientFaultsTest, ServersThatAreSetWhileASilentOneIsTriedAreTriedAtOnce) {
     Gate silent(server().endpoint());
     const auto held = silent.hold_reply(Match::op(Opcode::connect));
-    handle_ = std::make_unique<TestHandle>(silent.connect_string(), 60s);  // would try it for 40 s
+    handle_ = std::make_unique<TestHandle>(silent.connect_string(), 3 * test::kMaxWait);  // would try it 2 * kMaxWait
     ASSERT_TRUE(held.wait_reached());
     ASSERT_TRUE(test::await(all_other_threads_sleep));  // the handle's I/O thread waits for the silent server
-    const auto begin = std::chrono::steady_clock::now();
     h().client->set_servers({gate().connect_string()});
     ASSERT_TRUE(h().connected());
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, test::scaled(5s));
     EXPECT_EQ(h().client->status().server, gate().connect_string());
 }
 

@@ -51,7 +51,7 @@ protected:
 };
 
 TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAndReleaseIsOne) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     gate().delay(Direction::to_client, kReplyDelay);
     for (int round = 0; round < 3; ++round) {
@@ -81,7 +81,7 @@ TEST_F(ExclusiveMutexCountsTest, UncontendedAcquireIsTwoRequestsInOneRoundTripAn
 TEST_F(ExclusiveMutexCountsTest, WhoeverMetAQueueLastTimeSavesARequest) {
     auto holder = session();
     ExclusiveMutex held(holder, lock_path());
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     for (int round = 0; round < 3; ++round) {
         Grant theirs = held.acquire();
@@ -103,9 +103,9 @@ TEST_F(ExclusiveMutexCountsTest, WhoeverMetAQueueLastTimeSavesARequest) {
 }
 
 TEST_F(ExclusiveMutexCountsTest, AHandOverBetweenSessionsIsSixRequestsAndOneEvent) {
-    auto first = session(60s), second = session(60s);
+    auto first = session(kNoHeartbeat), second = session(kNoHeartbeat);
     ExclusiveMutex one(first, lock_path()), other(second, lock_path());
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     const auto in_line = [](ExclusiveMutex& lock, std::atomic<bool>& done, Grant& grant) {
         lock.acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
@@ -142,7 +142,7 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
     auto holder = session();
     ExclusiveMutex held(holder, lock_path());
     const Grant grant = held.acquire();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
@@ -154,7 +154,7 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAHeldLockIsOneReadAndLeavesNoWatch) {
 }
 
 TEST_F(ExclusiveMutexCountsTest, TryOnAFreeLockIsAtMostTwoRoundTrips) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
@@ -165,12 +165,12 @@ TEST_F(ExclusiveMutexCountsTest, TryOnAFreeLockIsAtMostTwoRoundTrips) {
 }
 
 TEST_F(ExclusiveMutexCountsTest, AReleaseWakesTheNextTwoOfFiftyWaiters) {  // H22
-    auto holder = gated_session(60s);
+    auto holder = gated_session(kNoHeartbeat);
     ExclusiveMutex held(holder, lock_path());
     Grant grant = held.acquire();
     constexpr std::size_t kWaiters = 50;
     std::vector<Session> sessions;
-    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(60s));
+    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(kNoHeartbeat));
     std::mutex guard;
     std::vector<Grant> granted;
     granted.reserve(kWaiters);
@@ -218,10 +218,10 @@ TEST_F(ExclusiveMutexCountsTest, AReleaseWakesTheNextTwoOfFiftyWaiters) {  // H2
 }
 
 TEST_F(ExclusiveMutexCountsTest, TenThousandFailedTriesLeaveNothing) {  // H17, H18
-    auto holder = session(60s);
+    auto holder = session(kNoHeartbeat);
     ExclusiveMutex held(holder, lock_path());
     const Grant grant = held.acquire();
-    auto s = session(60s);
+    auto s = session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     const auto tries = [&](int count) {
         for (int i = 0; i < count; ++i) {
@@ -245,12 +245,12 @@ TEST_F(ExclusiveMutexCountsTest, TenThousandFailedTriesLeaveNothing) {  // H17, 
 }
 
 TEST_F(ExclusiveMutexCountsTest, AWaiterThatIsConnectedAgainSendsNothing) {  // H20
-    auto holder = session(60s);
+    auto holder = session(kNoHeartbeat);
     ExclusiveMutex held(holder, lock_path());
     Grant grant = held.acquire();
     constexpr std::size_t kWaiters = 20;
     std::vector<Session> sessions;
-    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(60s));
+    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(kNoHeartbeat));
     std::mutex guard;
     std::vector<Grant> granted;
     std::atomic<std::size_t> ended{0};

@@ -33,13 +33,13 @@ TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServe
     ZKRECIPES_NEEDS_OWN_SERVER();
     mallopt(M_ARENA_MAX, 1);                                                       // so that mallinfo2 sees everything
     const auto lock_of = [](std::size_t i) { return "/c/" + std::to_string(i); };  // short: the budget counts bytes
-    auto holder = session(60s);
+    auto holder = session(kNoHeartbeat);
     std::vector<Grant> held;
     for (std::size_t i = 0; i < kLocks; ++i) held.push_back(ExclusiveMutex(holder, lock_of(i)).acquire());
 
     observer();  // has threads of its own
     const int threads_before = threads_now();
-    auto s = session(60s);
+    auto s = session(kNoHeartbeat);
     std::vector<ExclusiveMutex> mutexes;
     for (std::size_t i = 0; i < kLocks; ++i) mutexes.emplace_back(s, lock_of(i));
     constexpr std::size_t kFibers = kLocks * kFibersPerLock;

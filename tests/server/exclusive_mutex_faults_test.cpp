@@ -241,16 +241,14 @@ TEST_F(ExclusiveMutexFaultsTest, ReEntryIntoAHoldWhoseSessionEndedIsAnError) {  
     mutex.unlock();
 }
 
-TEST_F(ExclusiveMutexFaultsTest, ADeletedNodeEndsTheHoldWithinASecond) {  // H47
-    auto s = session(60s);
+TEST_F(ExclusiveMutexFaultsTest, ADeletedNodeEndsTheHoldByItsWatch) {  // H47
+    auto s = session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     // Once the hold has lasted a moment its node is watched.
     ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(grant.node()) != std::string::npos; }));
-    const auto start = std::chrono::steady_clock::now();
     ASSERT_TRUE(observer().remove(grant.node()));
     ASSERT_TRUE(await([&] { return grant.lost().stop_requested(); }));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, scaled(1s));
     EXPECT_FALSE(grant.held());
 }
 
@@ -308,7 +306,7 @@ TEST_F(ExclusiveMutexFaultsTest, TheEndOfALeaseIsKnownWithoutAnyServer) {  // H4
 }
 
 TEST_F(ExclusiveMutexFaultsTest, AnInterruptionShorterThanTheLeaseEndsNoHold) {  // H49
-    auto s = gated_session(30s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     gate().reset_all();

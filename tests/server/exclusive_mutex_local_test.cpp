@@ -140,7 +140,7 @@ TEST_F(ExclusiveMutexLocalTest, AnArrivalWaitsForOneTurnOfEachOtherSession) {
 }
 
 TEST_F(ExclusiveMutexLocalTest, AHandOverInTheProcessAsksNothing) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path(), handing_over(1000));
     std::vector<std::thread> threads;
     long counter = 0;
@@ -171,7 +171,7 @@ TEST_F(ExclusiveMutexLocalTest, AHandOverInTheProcessAsksNothing) {
 }
 
 TEST_F(ExclusiveMutexLocalTest, AKeptLockIsAcquiredAgainWithoutARequestAndGivenToTheFirstWhoAsks) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path(), keeping(60s));
     settle(mutex);
     ASSERT_TRUE(await([&] {
@@ -197,7 +197,7 @@ TEST_F(ExclusiveMutexLocalTest, AKeptLockIsGivenBackWhenItsTimeIsOver) {
 }
 
 TEST_F(ExclusiveMutexLocalTest, SharesJoinAndAWriterElsewhereIsNext) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path(), handing_over(3));
     Grant first = lock.acquire_shared();
     gate().reset_trace();

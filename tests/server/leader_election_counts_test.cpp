@@ -27,7 +27,7 @@ protected:
 };
 
 TEST_F(LeaderElectionCountsTest, ToLeadIsOneRoundTripAndToResignOneRequest) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     LeaderElection candidate = election(s, "one");
     gate().delay(Direction::to_client, kReplyDelay);
     for (int round = 0; round < 3; ++round) {
@@ -48,7 +48,7 @@ TEST_F(LeaderElectionCountsTest, ToAskForTheLeaderIsTwoReadsHoweverManyCandidate
     std::stop_source stop;
     for (int i = 0; i < 5; ++i) candidate.campaign_async(Deadline::never(), stop.get_token(), [](AcquireResult) {});
     ASSERT_TRUE(await_nodes(6));
-    auto asking = gated_session(60s);
+    auto asking = gated_session(kNoHeartbeat);
     LeaderElection outside = election(asking);
     gate().reset_trace();
     const auto leader = outside.leader();

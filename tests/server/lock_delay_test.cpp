@@ -122,7 +122,7 @@ TEST_F(LockDelayTest, LostAnswersNeitherLetSomebodyInNorKeepAnybodyOut) {
 
 TEST_F(LockDelayTest, ItCostsTwoRoundTripsMore) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path(), with_delay());
     { const Grant first = mutex.acquire(); }
     EXPECT_TRUE(await_nodes(0));

@@ -28,7 +28,7 @@ protected:
 };
 
 TEST_F(MultiLockCountsTest, UncontendedIsOneRoundTripHoweverManyMembersAndReleaseIsOneRequest) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     make_directories(256);
     for (const std::size_t n : {1, 4, 50, 256}) {
         SCOPED_TRACE(n);
@@ -57,7 +57,7 @@ TEST_F(MultiLockCountsTest, UncontendedIsOneRoundTripHoweverManyMembersAndReleas
 }
 
 TEST_F(MultiLockCountsTest, WithoutTheRightToWriteTheFirstAcquireIsThreeRoundTripsAndEachLaterOneTwo) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     make_directories(4);
     LockOptions options;
     options.acl = Acl::open();
@@ -80,7 +80,7 @@ TEST_F(MultiLockCountsTest, WithoutTheRightToWriteTheFirstAcquireIsThreeRoundTri
 }
 
 TEST_F(MultiLockCountsTest, AFailedTryIsOneRoundTripOfReadsAndLeavesNoWatch) {
-    auto holder = session(), s = gated_session(60s);
+    auto holder = session(), s = gated_session(kNoHeartbeat);
     make_directories(50);
     ExclusiveMutex single(holder, dir(17));
     const Grant held = single.acquire();
@@ -99,7 +99,7 @@ TEST_F(MultiLockCountsTest, AFailedTryIsOneRoundTripOfReadsAndLeavesNoWatch) {
 }
 
 TEST_F(MultiLockCountsTest, TheHandOverOfManyMembersIsOneCheck) {
-    auto holder = session(), s = gated_session(60s);
+    auto holder = session(), s = gated_session(kNoHeartbeat);
     make_directories(20);
     MultiLock held(holder, mutexes(20)), lock(s, mutexes(20));
     Grant first = held.acquire();
@@ -119,11 +119,11 @@ TEST_F(MultiLockCountsTest, TheHandOverOfManyMembersIsOneCheck) {
 TEST_F(MultiLockCountsTest, OfFiftyWaitersAReleaseWakesTheNextOne) {  // H22
     constexpr std::size_t kWaiters = 50;
     make_directories(3);
-    auto holder = gated_session(60s);
+    auto holder = gated_session(kNoHeartbeat);
     MultiLock held(holder, mutexes(3));
     Grant grant = held.acquire();
     std::vector<Session> sessions;
-    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(60s));
+    for (std::size_t i = 0; i < kWaiters; ++i) sessions.push_back(gated_session(kNoHeartbeat));
     std::mutex guard;
     std::vector<Grant> granted;
     granted.reserve(kWaiters);
@@ -166,7 +166,8 @@ TEST_F(MultiLockCountsTest, OfFiftyWaitersAReleaseWakesTheNextOne) {  // H22
 
 TEST_F(MultiLockCountsTest, AReleaseOfOneMemberWakesOnlyWhoeverWaitsThere) {
     make_directories(4);
-    auto one = session(60s), two = session(60s), first = gated_session(60s), second = gated_session(60s);
+    auto one = session(kNoHeartbeat), two = session(kNoHeartbeat), first = gated_session(kNoHeartbeat),
+         second = gated_session(kNoHeartbeat);
     ExclusiveMutex left(one, dir(0)), right(two, dir(2));
     Grant held_left = left.acquire();
     const Grant held_right = right.acquire();
@@ -188,7 +189,7 @@ TEST_F(MultiLockCountsTest, AReleaseOfOneMemberWakesOnlyWhoeverWaitsThere) {
 }
 
 TEST_F(MultiLockCountsTest, ColdDirectoriesAreMadeInOneGo) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     MultiLock lock(s, mutexes(5));
     gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
@@ -201,7 +202,7 @@ TEST_F(MultiLockCountsTest, ColdDirectoriesAreMadeInOneGo) {
 
 TEST_F(MultiLockCountsTest, AThousandFailedTriesLeaveNothing) {  // H17, H18
     make_directories(3);
-    auto holder = session(60s), s = session(60s);
+    auto holder = session(kNoHeartbeat), s = session(kNoHeartbeat);
     ExclusiveMutex single(holder, dir(2));
     const Grant held = acquired_elsewhere(single);
     MultiLock lock(s, mutexes(3));

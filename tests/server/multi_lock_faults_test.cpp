@@ -179,15 +179,13 @@ TEST_F(MultiLockFaultsTest, AHoldWhoseSessionEndsIsLostAndReEntryIsAnError) {  /
 }
 
 TEST_F(MultiLockFaultsTest, ADeletedMemberEndsTheHoldAndItsReleaseTakesTheRestAway) {  // H47
-    auto s = session(60s);
+    auto s = session(kNoHeartbeat);
     MultiLock lock(s, mutexes(kMembers));
     Grant grant = lock.acquire();
     const auto last = dir(2) + "/" + nodes_of(dir(2)).at(0);
     ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(last) != std::string::npos; }));
-    const auto start = std::chrono::steady_clock::now();
     ASSERT_TRUE(observer().remove(last));
     ASSERT_TRUE(await([&] { return grant.lost().stop_requested(); }));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, scaled(1s));
     EXPECT_FALSE(grant.held());
     EXPECT_EQ(nodes_in(kMembers), 2u);  // whoever still works is still protected there
     EXPECT_TRUE(grant.release_and_wait(kMaxWait));

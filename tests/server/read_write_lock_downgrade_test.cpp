@@ -91,7 +91,7 @@ TEST_F(DowngradeTest, LevelsOfBothSidesAreCountedAndGivenBackInAnyOrder) {
 
 TEST_F(DowngradeTest, ItCostsOneRoundTripAndTwoRequests) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
     const Grant alone = lock.acquire();
     gate().delay(testenv::Direction::to_client, kReplyDelay);

@@ -231,7 +231,7 @@ TEST_F(ReadWriteLockTest, PeersAndWeWaitForEachOther) {
 }
 
 TEST_F(ReadWriteLockTest, UncontendedBothSidesCostOneRoundTripAndTwoRequests) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
     gate().delay(Direction::to_client, kReplyDelay);
     for (const bool shared : {false, true, false}) {
@@ -255,7 +255,7 @@ TEST_F(ReadWriteLockTest, AShareBesideAnotherCostsOneListMoreAndNoWatch) {
     auto other = session();
     ReadWriteLock beside(other, lock_path());
     const Grant share = beside.acquire_shared();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
     gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
@@ -269,7 +269,7 @@ TEST_F(ReadWriteLockTest, AFailedTryOfEitherSideIsOneReadAndNothingElse) {
     auto holder = session();
     ReadWriteLock held(holder, lock_path());
     Grant grant = held.acquire();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
     const auto one_read = [&](bool got) {
         EXPECT_FALSE(got);
@@ -286,7 +286,7 @@ TEST_F(ReadWriteLockTest, AFailedTryOfEitherSideIsOneReadAndNothingElse) {
 
 TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H22
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto holder = gated_session(60s);
+    auto holder = gated_session(kNoHeartbeat);
     ReadWriteLock held(holder, lock_path());
     Grant grant = held.acquire();
     // W | R*25 | W | R*25, all of sessions of their own.
@@ -296,7 +296,7 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
     std::vector<Grant> granted;
     std::atomic<std::size_t> served{0};
     const auto enter = [&](bool shared) {
-        sessions.push_back(gated_session(60s));
+        sessions.push_back(gated_session(kNoHeartbeat));
         ReadWriteLock lock(sessions.back(), lock_path());
         const auto done = [&](AcquireResult result) {
             {
@@ -354,7 +354,7 @@ TEST_F(ReadWriteLockTest, AReleaseWakesExactlyTheReadersThatCanProceed) {  // H2
 TEST_F(ReadWriteLockTest, OfFiftyWritersBehindAShareAReleaseWakesTheNextOne) {  // H22
     ZKRECIPES_NEEDS_OWN_SERVER();
     constexpr std::size_t kWriters = 50;
-    auto holder = gated_session(60s);
+    auto holder = gated_session(kNoHeartbeat);
     ReadWriteLock held(holder, lock_path());
     Grant share = held.acquire_shared();
     std::vector<Session> sessions;
@@ -365,7 +365,7 @@ TEST_F(ReadWriteLockTest, OfFiftyWritersBehindAShareAReleaseWakesTheNextOne) {  
         const std::lock_guard in(guard);
         return granted.size();
     };
-    for (std::size_t i = 0; i < kWriters; ++i) sessions.push_back(gated_session(60s));
+    for (std::size_t i = 0; i < kWriters; ++i) sessions.push_back(gated_session(kNoHeartbeat));
     for (auto& s : sessions) {
         ReadWriteLock(s, lock_path()).acquire_async(Deadline::never(), {}, [&](AcquireResult result) {
             const std::lock_guard in(guard);

@@ -20,7 +20,7 @@ protected:
 };
 
 TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequest) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 5);
     gate().delay(Direction::to_client, kReplyDelay);
     int round = 0;
@@ -47,7 +47,7 @@ TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequ
 }
 
 TEST_F(SemaphoreCountsTest, ACycleOfTheMutexIsTwoRoundTripsAndFiveRequests) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     SemaphoreMutex mutex(s, lock_path());
     for (int before = 0; before < 2; ++before) {  // the first writes the number, the second sets the watch
         mutex.lock();
@@ -63,7 +63,7 @@ TEST_F(SemaphoreCountsTest, ACycleOfTheMutexIsTwoRoundTripsAndFiveRequests) {
 }
 
 TEST_F(SemaphoreCountsTest, WithoutTheRightToWriteALeaseItIsReadForItsToken) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     Semaphore(s, lock_path(), 2).acquire().release();  // makes the directories, and writes the number of leases
     ASSERT_TRUE(await([&] { return leased() == 0; }));
     LockOptions options;
@@ -85,7 +85,7 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
     auto holder = session();
     Semaphore held(holder, lock_path(), 2);
     const Grant grant = held.acquire();
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 2);
     gate().delay(Direction::to_client, kReplyDelay);
     const auto fails_cheaply = [&](std::int32_t count) {
@@ -112,7 +112,7 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
 }
 
 TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
-    auto s = gated_session(60s);
+    auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 2);
     gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
@@ -125,7 +125,7 @@ TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
 void SemaphoreCountsTest::expect_two_woken_by_each_release(std::size_t leases, std::size_t releases,
                                                            const std::function<void(Session&, Callback)>& enter) {
     constexpr std::size_t kWaiters = 50;
-    auto holder = gated_session(60s);
+    auto holder = gated_session(kNoHeartbeat);
     Semaphore held(holder, lock_path(), static_cast<std::int32_t>(leases));
     std::vector<Grant> first;
     for (std::size_t i = 0; i < leases; ++i) first.push_back(held.acquire());
@@ -135,7 +135,7 @@ void SemaphoreCountsTest::expect_two_woken_by_each_release(std::size_t leases, s
     std::atomic<int> failed{0};
     std::vector<Session> sessions;
     for (std::size_t i = 0; i < kWaiters; ++i) {
-        sessions.push_back(gated_session(60s));
+        sessions.push_back(gated_session(kNoHeartbeat));
         enter(sessions.back(), [&](AcquireResult result) {
             if (result.error || !result.value) ++failed;
             const std::lock_guard lock(guard);
@@ -196,10 +196,10 @@ TEST_F(SemaphoreCountsTest, AReleaseOfTheMutexWakesTheHeadOfFiftyWaitersAndThenT
 }
 
 TEST_F(SemaphoreCountsTest, FailedTriesAndWaitsLeaveNothing) {  // H17, H18
-    auto holder = session(60s);
+    auto holder = session(kNoHeartbeat);
     Semaphore held(holder, lock_path(), 1);
     const Grant grant = held.acquire();
-    auto s = session(60s);
+    auto s = session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 1);
     for (int i = 0; i < 500; ++i) {
         ASSERT_FALSE(i % 5 == 0 ? semaphore.try_acquire_for(1ms) : semaphore.try_acquire());

@@ -53,7 +53,7 @@ TEST_F(SequencerServerTest, ExactlyThisHoldStandsUntilItIsOver) {
 
 TEST_F(SequencerServerTest, AskingCostsOneRoundTrip) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = session(), server = gated_session(60s);
+    auto s = session(), server = gated_session(kNoHeartbeat);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     const Sequencer sequencer(grant);
@@ -119,7 +119,7 @@ TEST_F(SequencerServerTest, AReleaseWhoseAnswerWasLostIsFinished) {
 
 TEST_F(SequencerServerTest, AReadWithinAGrantSeesWhatEarlierHoldersWroteForOneRoundTrip) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = session(), reader = gated_session(60s);
+    auto s = session(), reader = gated_session(kNoHeartbeat);
     observer().make_path(path("data"));
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();

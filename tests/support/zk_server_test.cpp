@@ -51,6 +51,7 @@ testenv::ServerOptions ZkServerTest::shared_server_options() {
                                      : !sasl.empty() ? sasl_server(sasl)
                                                      : testenv::ServerOptions();
     options.name = "shared";
+    options.max_session_timeout = kNoHeartbeat;
     return options;
 }
 

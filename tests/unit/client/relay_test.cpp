@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -132,27 +133,51 @@ TEST_F(RelayTest, WhatTheClientSentLastArrivesAlsoWhenTheRelayEnds) {
 TEST_F(RelayTest, AConnectionThatBecomesNoSessionIsCutInTime) {
     const Listener silent;
     const auto one = relay({silent.address()}, {500ms, 200ms});
+    const auto before = Clock::now();
     const RelaySocket client = connect_to(one->address());
     const RelaySocket accepted = silent.accept();
-    const auto before = Clock::now();
     EXPECT_EQ(receive(client, 1), " and then an error") << "by a reset";
-    EXPECT_GE(Clock::now() - before, 100ms);
-    EXPECT_LT(Clock::now() - before, 5s);
+    EXPECT_GE(Clock::now() - before, 200ms);
     EXPECT_TRUE(await([&] { return !problem().empty(); }));
     EXPECT_THAT(problem(), HasSubstr(silent.address() + ": accepts connections, but does not answer"));
 }
 
 TEST_F(RelayTest, AConnectionWithASessionStays) {
     const Listener server;
-    const auto one = relay({server.address()}, {500ms, 100ms});
+    const auto one = relay({server.address()}, {500ms, 1s});
     const RelaySocket client = connect_to(one->address());
     const RelaySocket accepted = server.accept();
     EXPECT_EQ(one->established(one->newest()), server.address());
     pollfd ready{client.get(), POLLIN, 0};
-    EXPECT_EQ(::poll(&ready, 1, 300), 0) << "nothing happens, for longer than the limit";
+    EXPECT_EQ(::poll(&ready, 1, 1200), 0) << "nothing happens, for longer than the limit";
     one->close_soon();
     send(accepted, "x");
     EXPECT_EQ(receive(client, 1), "x");
+}
+
+TEST_F(RelayTest, AConnectionOfAnotherUserIsClosed) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can act for another user";
+    const Listener server;
+    const auto one = relay({server.address()});
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(parse_host_port(one->address()).port);
+    const RelaySocket own = connect_to(one->address());
+    const RelaySocket accepted = server.accept();
+    const pid_t child = ::fork();
+    if (child == 0) {  // only calls that are allowed in a fork of a process with threads
+        char byte = 0;
+        const int fd = ::setuid(65534) == 0 ? ::socket(AF_INET, SOCK_STREAM, 0) : -1;
+        if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(2);
+        ::_exit(::recv(fd, &byte, 1, 0) > 0 ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "closed, without a byte: " << status;
+    EXPECT_EQ(one->newest(), 1u) << "and no connection was made for it";
+    send(accepted, "x");
+    EXPECT_EQ(receive(own, 1), "x");
 }
 
 TEST_F(RelayTest, AnOldNumberEstablishesNothing) {
@@ -289,6 +314,30 @@ TEST(RelayLinkTest, AServerThatReadsNothingDoesNotKeepTheConnectionOfAClientThat
     EXPECT_FALSE(link.over()) << "the server may still take it";
     link.on_time(now + 2s);
     EXPECT_TRUE(link.over());
+}
+
+TEST(RelayLinkTest, WhereNothingHasComeTheConnectionGoesOn) {
+    const Listener server;
+    int pair[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    const RelaySocket client(pair[0]);
+    RelayLink link(1, RelaySocket(pair[1]), {server.address()}, {500ms, 10s});
+    const RelaySocket accepted = server.accept();
+    const auto step = [&](short more) {
+        std::vector<pollfd> fds;
+        link.wanted(fds);
+        ::poll(fds.data(), fds.size(), static_cast<int>(test::kMaxWait.count()));
+        for (pollfd& fd : fds) fd.revents = static_cast<short>(fd.revents | more);
+        link.go_on(fds[0], fds[1], Clock::now());
+    };
+    step(0);  // connected
+    send(client, "a");
+    step(POLLIN);  // as if the server had sent something, too
+    EXPECT_EQ(receive(accepted, 1), "a");
+    send(accepted, "b");
+    step(POLLIN);
+    EXPECT_EQ(receive(client, 1), "b");
+    EXPECT_FALSE(link.over());
 }
 
 struct Answer {

@@ -70,9 +70,9 @@ TEST(FakeServerSpeedTest, AThousandTestsTakeMilliseconds) {
     std::printf(
         "a test that loses a lock and a session: median %.3f ms, 99 of 100 within %.3f ms, the longest %.3f ms\n",
         rounds[500], rounds[989], rounds[999]);
-    // On idle cores 0.1 ms and 1 ms: far away, so that a busy machine does not fail it, and a wait for a timer does.
-    EXPECT_LT(starts[500], 20 * slowdown());
-    EXPECT_LT(rounds[500], 50 * slowdown());
+    // A wait for a timer would make each of them longer, and a busy machine does not delay all of a thousand.
+    EXPECT_LT(starts.front(), 20 * slowdown());
+    EXPECT_LT(rounds.front(), 50 * slowdown());
 }
 
 TEST(FakeServerSpeedTest, AnHourOfManualTimeIsShort) {
