@@ -343,6 +343,25 @@ TEST_F(ClientHandleTest, TheEndOfTheSessionIsSentOnceWhatIsUnderWayWasAnswered) 
     EXPECT_EQ(h().client->status().server, "");
 }
 
+TEST_F(ClientHandleTest, TheCloseGoesOnAsSoonAsTheLastAnswerHasCome) {
+    int times = 0;
+    const auto before_its_limit = [&] {
+        handle_ = std::make_unique<TestHandle>(server_.host(), 20s);
+        EXPECT_TRUE(h().connected());
+        server_.hold();
+        auto answer = h().async_exists("/a");
+        EXPECT_TRUE(server_.sees("exists /a", static_cast<std::size_t>(++times)));
+        const auto begin = std::chrono::steady_clock::now();
+        OneAnswer closed;
+        h().client->close([take = closed.taker()] { take({}); });
+        server_.hold(false);
+        closed.wait();
+        EXPECT_EQ(answer.wait().rc, Rc::ok);
+        return std::chrono::steady_clock::now() - begin < 1s;  // so long would it wait for answers
+    };
+    EXPECT_TRUE(test::await(before_its_limit));  // a busy machine may need several attempts
+}
+
 TEST_F(ClientHandleTest, WhatNoServerAnswersIsAnsweredByTheClose) {
     server_.hold();
     auto answers = reads(1100);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -168,9 +169,11 @@ TEST_F(RelayTest, AConnectionOfAnotherUserIsClosed) {
     const pid_t child = ::fork();
     if (child == 0) {  // only calls that are allowed in a fork of a process with threads
         char byte = 0;
+        const timeval limit{10, 0};
         const int fd = ::setuid(65534) == 0 ? ::socket(AF_INET, SOCK_STREAM, 0) : -1;
+        ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(2);
-        ::_exit(::recv(fd, &byte, 1, 0) > 0 ? 1 : 0);
+        ::_exit(::recv(fd, &byte, 1, 0) == 0 ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

@@ -61,6 +61,18 @@ TEST_F(EncryptionTest, FilesAreNamedAbsolutely) {
     EXPECT_FALSE(check_options(options).sasl);
 }
 
+TEST_F(EncryptionTest, ARelativeNameNeedsADirectory) {
+    use_tls();
+    options.tls->ca_file = "ca.pem";
+    const auto before = std::filesystem::current_path();
+    const std::string gone = directory_ + "/gone";
+    std::filesystem::create_directory(gone);
+    std::filesystem::current_path(gone);
+    std::filesystem::remove(gone);
+    expect_refused("tls::ca_file", "cannot find out the directory of ca.pem: No such file");
+    std::filesystem::current_path(before);
+}
+
 TEST_F(EncryptionTest, EachFileMustBeThereAndOfTheRightKind) {
     use_tls();
     const TlsOptions good = *options.tls;

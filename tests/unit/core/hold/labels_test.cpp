@@ -175,6 +175,15 @@ TEST_F(LabelsTest, AreRefusedWhereTheHoldHasEnded) {
     EXPECT_EQ(nodes.at(grant.node()).version, 0);
 }
 
+TEST_F(LabelsTest, AfterACloseTheCallIsRefusedAndNothingIsCalledBack) {
+    ExclusiveMutex mutex(*session, "/l", of_lock);
+    Grant grant = acquire(mutex);
+    runtime->while_running([&] { session->close(); });
+    EXPECT_EQ(code_of([&] { grant.set_labels_async({}, Deadline::never(), {}, [](const auto&) { FAIL(); }); }),
+              Errc::closed);
+    settle();
+}
+
 TEST_F(LabelsTest, WhileNoServerAnswersTheCallEndsWithTheHold) {
     ExclusiveMutex mutex(*session, "/l", of_lock);
     Grant grant = acquire(mutex);

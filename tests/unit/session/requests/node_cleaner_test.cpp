@@ -150,6 +150,28 @@ TEST_F(NodeCleanerTest, ARefusedDeleteIsTriedOnSlowlyAndReported) {
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
+TEST_F(NodeCleanerTest, TheNextNodeOfAnUnknownCreateDoesNotWaitForTheRefusalsOfTheFormerOne) {
+    identity();
+    cleaner.on_synced(next(), Rc::ok);
+    cleaner.on_children(next(), Rc::ok, {"_c_1-lock-1", "_c_1-lock-2"});
+    const auto pause_after_a_refusal = [&] {
+        removed(Rc::no_auth);
+        const auto pause = cleaner.wake_at() - now;
+        now = cleaner.wake_at();
+        cleaner.go_on();
+        return pause;
+    };
+    cleaner.on_exists(next(), Rc::ok, 77);
+    const auto first = pause_after_a_refusal();
+    for (int i = 0; i < 5; ++i) pause_after_a_refusal();
+    ASSERT_GT(pause_after_a_refusal(), first);
+    removed();
+    cleaner.on_exists(next(), Rc::ok, 77);
+    EXPECT_EQ(pause_after_a_refusal(), first);
+    removed();
+    EXPECT_THAT(ends, ElementsAre(true));
+}
+
 TEST_F(NodeCleanerTest, AThrottledDeleteWaitsAMoment) {
     cleaner.add_node("/dir/n", done());
     removed(Rc::throttled);
