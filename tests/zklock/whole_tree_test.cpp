@@ -41,10 +41,10 @@ protected:
 TEST_F(ZklockTreeTest, ADaemonKeepsTheLockAndTheCommandsExitCodeStands) {
     session_timeout_ = "20s";
     const auto holder = daemon({"--whole-tree"});
-    EXPECT_EQ(run({"-w", "500ms", lock(), "true"}).code, 75);
+    EXPECT_EQ(run({"-w", "2s", lock(), "true"}).code, 75);
     EXPECT_TRUE(events_named(scratch_ / "events", "child_exited").empty());
     holder->signal(SIGTERM);  // reaches the group, of which nobody is left
-    EXPECT_EQ(run({"-w", "300ms", lock(), "true"}).code, 75);
+    EXPECT_EQ(run({"-w", "2s", lock(), "true"}).code, 75);
     finish();
     EXPECT_EQ(holder->wait(), 7) << holder->err();
     EXPECT_TRUE(exists(scratch_ / "ended"));
