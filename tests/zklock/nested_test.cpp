@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <limits>
 #include <set>
 #include <zkrecipes/testenv/scratch.hpp>
 
@@ -11,6 +12,7 @@
 #include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/settings.hpp"
 #include "zklock/parsed_json.hpp"
+#include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
@@ -66,9 +68,45 @@ TEST_F(NestedTest, ANestedZklockUsesTheSettingsOfTheOuterOne) {
         << "and hands them on";
     ASSERT_EQ(nested.handed.held.size(), 1u);
     EXPECT_EQ(nested.handed.held[0].path, "/root/p/l");
-    EXPECT_EQ(nested.handed.held[0].pid, ::getpid());
+    EXPECT_EQ(nested.handed.held[0].zklock.pid, ::getpid());
     hand_on({"/m", "c"});
     EXPECT_EQ(parse({"/n", "c"}).handed.held.size(), 2u) << "the locks of all outer zklocks";
+}
+
+/// A daemon keeps the variable when the zklock that has started it is long gone.
+TEST_F(NestedTest, OnceTheOuterZklocksHaveEndedTheirVariableDoesNotCount) {
+    write("zklock.conf", "connect = file:1\n");
+    ::setenv("XDG_CONFIG_HOME", scratch_.path().c_str(), 1);
+    ::setenv("ZKLOCK_PREFIX", "/own", 1);
+    const auto hand_on_by = [](std::vector<ProcessIdentity> zklocks) {
+        HandedSettings handed;
+        handed.values = {{"connect", "outer:1"}};
+        handed.overridden = {{"ZKLOCK_PREFIX", "/own"}};
+        for (const ProcessIdentity& each : zklocks) handed.held.push_back({"outer:1", "/l", "exclusive", "", 0, each});
+        ::setenv(kSettingsVariable, to_text(handed).c_str(), 1);
+    };
+    const auto found = [] {
+        const Options options = parse({"/m", "c"});
+        return options.connect + options.prefix + (options.handed.held.empty() ? "" : " held");
+    };
+    const ProcessIdentity running = this_process();
+    ASSERT_NE(running.started, 0u);
+    ProcessIdentity number_used_again = running, elsewhere = running, by_an_older_version = running;
+    number_used_again.started -= 1;
+    elsewhere.pid = std::numeric_limits<pid_t>::max();
+    elsewhere.pid_namespace += 1;
+    by_an_older_version.started = by_an_older_version.pid_namespace = 0;
+    hand_on_by({number_used_again});
+    EXPECT_EQ(found(), "file:1/own");
+    hand_on_by({number_used_again, running});
+    EXPECT_EQ(found(), "outer:1 held");
+    hand_on_by({elsewhere});
+    EXPECT_EQ(found(), "outer:1 held") << "nobody can tell";
+    hand_on_by({by_an_older_version});
+    EXPECT_EQ(found(), "outer:1 held");
+    by_an_older_version.pid = std::numeric_limits<pid_t>::max();
+    hand_on_by({by_an_older_version});
+    EXPECT_EQ(found(), "file:1/own");
 }
 
 TEST_F(NestedTest, OwnOptionsAndVariablesPrecedeThoseOfTheOuterZklockAndFilesDoNot) {

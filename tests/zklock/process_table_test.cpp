@@ -163,5 +163,23 @@ TEST(ProcessTableTest, NobodyIsBelievedWhenNobodyWasStartedMeanwhile) {
     EXPECT_EQ(counted({0, 0, 1}, {0}), Answer(1, 3)) << "a count that is not known proves nothing";
 }
 
+TEST(ProcessIdentityTest, AProcessHasEndedAlsoIfNobodyHasReapedIt) {
+    EXPECT_FALSE(has_ended(this_process()));
+    const pid_t tester = ::getpid();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        test::die_with(tester);
+        for (;;) ::pause();
+    }
+    const auto entry = read_process(child);
+    ASSERT_TRUE(entry);
+    const ProcessIdentity identity{child, entry->started, this_process().pid_namespace};
+    EXPECT_FALSE(has_ended(identity));
+    ::kill(child, SIGKILL);
+    EXPECT_TRUE(await([&] { return has_ended(identity); }));
+    ::waitpid(child, nullptr, 0);
+    EXPECT_TRUE(has_ended(identity));
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

@@ -21,15 +21,14 @@ TEST_F(ZklockWatchTest, PingMeasuresRoundTripsToTheServerAndToTheLeader) {
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto json = Json::parse(outcome.out);
     for (const char* trips : {"round_trip_us", "leader_round_trip_us"}) {
-        EXPECT_EQ(json[trips]["count"], 5) << trips;
+        EXPECT_GT(json[trips]["count"], 0) << trips;
         EXPECT_GT(json[trips]["min"], 39'999) << trips;
         EXPECT_GE(json[trips]["median"].number<std::int64_t>(), json[trips]["min"].number<std::int64_t>());
         EXPECT_GE(json[trips]["max"].number<std::int64_t>(), json[trips]["median"].number<std::int64_t>());
     }
-    EXPECT_GE(gate.counts()[testenv::Opcode::sync], 5u);
+    EXPECT_EQ(gate.counts()[testenv::Opcode::sync], json["leader_round_trip_us"]["count"].number<std::uint64_t>());
     const Outcome text = zklock({"ping", "--connect", gate.connect_string()});
-    EXPECT_THAT(text.out, HasSubstr("\nround trip to this server: 4"));
-    EXPECT_THAT(text.out, HasSubstr(" ms (median of 5; "));
+    EXPECT_THAT(text.out, testing::ContainsRegex("\nround trip to this server: [0-9.]+ ms \\(median of [1-5]; "));
 }
 
 TEST_F(ZklockWatchTest, PingAsksASlowServerLessOften) {
@@ -56,14 +55,14 @@ TEST_F(ZklockWatchTest, ANestedZklockFindsTheServersOfTheOuterOne) {
 }
 
 TEST_F(ZklockWatchTest, ANestedZklockWarnsIfItWaitsForItself) {
-    const Outcome waits = run({lock(), ZKLOCK_BINARY, "-w", "300ms", lock(), "true"});
+    const Outcome waits = run({lock(), ZKLOCK_BINARY, "-w", "2s", lock(), "true"});
     EXPECT_EQ(waits.code, 75);
     EXPECT_THAT(waits.err, HasSubstr("warning: " + lock() + " is held by the zklock (pid "));
     EXPECT_THAT(waits.err, HasSubstr("waits for itself"));
-    const Outcome hold = run({lock(), ZKLOCK_BINARY, "hold", "-w", "300ms", lock()});
+    const Outcome hold = run({lock(), ZKLOCK_BINARY, "hold", "-w", "2s", lock()});
     EXPECT_EQ(hold.code, 75);
     EXPECT_THAT(hold.err, HasSubstr("waits for itself"));
-    const Outcome looks = run({lock(), ZKLOCK_BINARY, "wait", "-w", "300ms", lock()});
+    const Outcome looks = run({lock(), ZKLOCK_BINARY, "wait", "-w", "2s", lock()});
     EXPECT_EQ(looks.code, 75);
     EXPECT_THAT(looks.err, HasSubstr("waits for itself"));
     const Outcome busy = run({lock(), ZKLOCK_BINARY, "-n", lock(), "true"});
@@ -74,12 +73,15 @@ TEST_F(ZklockWatchTest, ANestedZklockWarnsIfItWaitsForItself) {
     EXPECT_EQ(other.err, "");
 }
 
-TEST_F(ZklockWatchTest, ALockOfAZklockThatHasEndedIsNoReasonToWarn) {
+TEST_F(ZklockWatchTest, WhatAZklockThatHasEndedHandedOnDoesNotCount) {
     // The variable is still there after the outer zklock has ended, as in a daemon.
     const Outcome outer = run({lock(), "sh", "-c", "printf %s \"$ZKLOCK_SETTINGS\""});
+    EXPECT_THAT(outer.out, HasSubstr(connect_string()));
+    std::ofstream(scratch_ / "zklock.conf") << "connect = file:1\n";
     ZklockProcess::Setup daemon;
-    daemon.environment = {"ZKLOCK_SETTINGS=" + outer.out};
-    const Outcome later = zklock({lock(), "true"}, daemon);
+    daemon.environment = {"ZKLOCK_SETTINGS=" + outer.out, "XDG_CONFIG_HOME=" + scratch_.path()};
+    EXPECT_THAT(zklock({"config"}, daemon).out, HasSubstr("file:1"));
+    const Outcome later = run({lock(), "true"}, daemon);
     EXPECT_EQ(later.code, 0) << later.err;
     EXPECT_EQ(later.err, "");
 }

@@ -203,7 +203,7 @@ std::vector<HeldLock> locks_of(const Options& options) {
     std::vector<HeldLock> locks;
     for (const LockSpec& lock : options.locks) {
         locks.push_back({servers, server_prefix(options) + lock.path, mode_name(lock.mode),
-                         names_of(options, lock.mode), options.leases, ::getpid()});
+                         names_of(options, lock.mode), options.leases, this_process()});
     }
     return locks;
 }

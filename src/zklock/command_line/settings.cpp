@@ -96,13 +96,18 @@ std::string text_of(const object& from, const char* member) {
     return std::string(from.at(member).as_string());  // throws if it is missing
 }
 
+std::uint64_t number_or_0(const object& from, const char* member) {
+    const boost::json::value* const found = from.if_contains(member);
+    return found ? found->to_number<std::uint64_t>() : 0;
+}
+
 HeldLock held_lock(const object& from) {
     return {text_of(from, "servers"),
             text_of(from, "path"),
             text_of(from, "mode"),
             text_of(from, "names"),
             from.at("leases").to_number<std::int32_t>(),
-            from.at("pid").to_number<pid_t>()};
+            {from.at("pid").to_number<pid_t>(), number_or_0(from, "started"), number_or_0(from, "pid_namespace")}};
 }
 
 HandedSettings parse(const std::string& text) {
@@ -167,7 +172,10 @@ HandedSettings handed_settings() {
     const char* const text = std::getenv(kSettingsVariable);
     if (!text || !*text) return {};
     try {
-        return parse(text);
+        HandedSettings handed = parse(text);
+        const bool over = !handed.held.empty() &&
+                          std::ranges::all_of(handed.held, [](const HeldLock& lock) { return has_ended(lock.zklock); });
+        return over ? HandedSettings{} : handed;
     } catch (const std::exception&) {
         throw Failure(kConfig, std::string(kSettingsVariable) +
                                    ": this zklock cannot read it: only zklock sets this variable, for its command. If "
@@ -187,7 +195,9 @@ std::string to_text(const HandedSettings& handed) {
                               {"mode", lock.mode},
                               {"names", lock.names},
                               {"leases", lock.leases},
-                              {"pid", lock.pid}});
+                              {"pid", lock.zklock.pid},
+                              {"started", lock.zklock.started},
+                              {"pid_namespace", lock.zklock.pid_namespace}});
     }
     return boost::json::serialize(object{{"v", 1},
                                          {"settings", std::move(settings)},

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,6 +10,7 @@
 
 #include "zklock/command_line/config_file.hpp"
 #include "zklock/command_line/exit_codes.hpp"
+#include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -54,7 +53,7 @@ struct HeldLock {
     std::string mode;         ///< "exclusive", "shared", "semaphore" or "leader"
     std::string names;        ///< the form of the node names: only equal ones exclude each other
     std::int32_t leases = 0;  ///< of a semaphore
-    pid_t pid = 0;            ///< of the zklock
+    ProcessIdentity zklock;   ///< that holds it
 };
 
 struct HandedSettings {
@@ -64,7 +63,8 @@ struct HandedSettings {
     bool acl_withheld = false;                      ///< the access list may contain secrets, so it is not in `values`
 };
 
-/// Reads the variable. Throws Failure 78 if no zklock has written it.
+/// Reads the variable. Nothing of it counts if all outer zklocks have ended, as in a daemon that one of them started.
+/// Throws Failure 78 if no zklock has written it.
 HandedSettings handed_settings();
 /// The text of the variable.
 std::string to_text(const HandedSettings& handed);

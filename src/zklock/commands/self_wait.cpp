@@ -1,19 +1,11 @@
 #include "zklock/commands/self_wait.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "zklock/command_line/connection.hpp"
+#include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
-namespace {
-
-/// The command may live longer than its zklock, for example as a daemon.
-bool is_running(pid_t pid) { return pid > 0 && (::kill(pid, 0) == 0 || errno == EPERM); }
-
-}  // namespace
 
 void warn_of_self_wait(const Options& options, Console& console) {
     const bool creates = options.command != Command::wait;
@@ -27,9 +19,9 @@ void warn_of_self_wait(const Options& options, Console& console) {
     for (const HeldLock& held : options.handed.held) {
         const auto blocked =
             std::find_if(wanted.begin(), wanted.end(), [&](const HeldLock& lock) { return excludes(held, lock); });
-        if (blocked == wanted.end() || !is_running(held.pid)) continue;
+        if (blocked == wanted.end() || has_ended(held.zklock)) continue;
         const LockSpec& lock = options.locks[static_cast<std::size_t>(blocked - wanted.begin())];
-        console.warning(lock.path + " is held by the zklock (pid " + std::to_string(held.pid) +
+        console.warning(lock.path + " is held by the zklock (pid " + std::to_string(held.zklock.pid) +
                         ") in whose command this zklock runs, so this zklock waits for itself; use another lock, or "
                         "-n or -w to give up");
         return;

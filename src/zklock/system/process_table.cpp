@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,11 @@ Presence read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     return Presence::yes;
 }
 
+std::uint64_t this_pid_namespace() {
+    struct stat status {};
+    return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
 bool by_number(const ProcessEntry& a, const ProcessEntry& b) noexcept { return a.pid < b.pid; }
 
 const ProcessEntry* find(std::span<ProcessEntry> processes, pid_t pid) noexcept {
@@ -83,6 +89,27 @@ const ProcessEntry* find(std::span<ProcessEntry> processes, pid_t pid) noexcept 
 }
 
 }  // namespace
+
+std::optional<ProcessEntry> read_process(pid_t pid) noexcept {
+    char name[16] = {};
+    std::to_chars(name, name + sizeof name - 1, pid);
+    const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ProcessEntry entry;
+    if (!proc || read_stat(proc.get(), name, entry) != Presence::yes) return std::nullopt;
+    return entry;
+}
+
+ProcessIdentity this_process() {
+    const auto entry = read_process(::getpid());
+    return {::getpid(), entry ? entry->started : 0, this_pid_namespace()};
+}
+
+bool has_ended(const ProcessIdentity& process) {
+    if (process.pid_namespace != 0 && process.pid_namespace != this_pid_namespace()) return false;
+    if (process.pid <= 0 || (::kill(process.pid, 0) != 0 && errno == ESRCH)) return true;
+    const auto now = read_process(process.pid);
+    return now && (!now->alive() || (process.started != 0 && process.started != now->started));
+}
 
 ProcessTable::ProcessTable(std::size_t room) noexcept { make_room(std::max<std::size_t>(room, 1)); }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,19 @@ struct ProcessEntry {
     /// A process whose first thread has ended while others go on looks like a zombie with more than one thread.
     bool alive() const noexcept { return (state != 'Z' && state != 'X') || threads > 1; }
 };
+
+/// Empty: /proc shows no process with this number.
+std::optional<ProcessEntry> read_process(pid_t pid) noexcept;
+
+/// Tells a process from later ones with its number, also in other programs.
+struct ProcessIdentity {
+    pid_t pid = 0;
+    std::uint64_t started = 0;        ///< in clock ticks since boot; 0: not known
+    std::uint64_t pid_namespace = 0;  ///< in which `pid` counts; 0: not known
+};
+ProcessIdentity this_process();
+/// False also if nobody can tell: the process is in another PID namespace, or /proc does not show it.
+bool has_ended(const ProcessIdentity& process);
 
 /// Reads the whole process table with plain system calls: the dead man's switch runs in a forked process and may not
 /// allocate. Not for concurrent use.
