@@ -169,10 +169,26 @@ TEST_F(ZklockLookTest, WhyNoServerAnswersIsSaidWithoutV) {
     }
 }
 
+TEST_F(ZklockLookTest, WhoNamesTheServersIsSaidIfTheCommandLineDoesNot) {
+    ZklockProcess::Setup setup;
+    setup.environment = {"ZK_HOSTS=127.0.0.1:1"};
+    const std::string said = "the servers are named by ZK_HOSTS\n";
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"ping"}, {"status", "/l"}, {"/l", "true"}}) {
+        std::vector<std::string> words = {"--connect-timeout", "100ms"};
+        words.insert(words.end(), command.begin(), command.end());
+        EXPECT_THAT(zklock(words, setup).err, HasSubstr("Connection refused; " + said));
+    }
+    setup.environment = {"ZK_HOSTS=" + connect_string()};
+    EXPECT_THAT(zklock({"-v", lock(), "true"}, setup).err, HasSubstr(said));
+    EXPECT_EQ(zklock({lock(), "true"}, setup).err, "");
+    EXPECT_THAT(run({"-v", lock(), "true"}, setup).err, testing::Not(HasSubstr("named by")));
+}
+
 TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
     EXPECT_EQ(zklock({"wait", "--connect", connect_string(), lock()}).code, 0);
     auto holder = hold_with_command();
-    EXPECT_EQ(zklock({"wait", "-w", "300ms", "--connect", connect_string(), lock()}).code, 75);
+    EXPECT_EQ(zklock({"wait", "-w", "2s", "--connect", connect_string(), lock()}).code, 75);
     EXPECT_EQ(zklock({"wait", "-w", "0", "--connect", connect_string(), lock()}).code, 75);
     ZklockProcess waiting({"wait", "--connect", connect_string(), lock()});
     EXPECT_TRUE(waiting.running());

@@ -274,6 +274,21 @@ TEST_F(ZklockOnceTest, TheRecordIsNoLockAndAForbiddenOneIs77) {
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }
 
+TEST_F(ZklockOnceTest, ARecordThatIsDeletedDuringTheRunLetsTheNextOneRun) {
+    const std::string go_on = scratch_ / "go-on";
+    const auto holder = start(once({}, note() + "; while [ ! -e " + go_on + " ]; do sleep 0.02; done"));
+    ASSERT_TRUE(await([&] { return runs() == 1; })) << holder->err();
+    ASSERT_TRUE(record().is_object());
+    ASSERT_TRUE(observer_->remove(record_path()));
+    std::ofstream(go_on).flush();
+    EXPECT_EQ(holder->wait(), 0);
+    EXPECT_THAT(holder->err(), HasSubstr(record_path() + ", the record of this run, was deleted"));
+    EXPECT_THAT(holder->err(), testing::Not(HasSubstr("unknown")));
+    EXPECT_EQ(run_once().code, 0);
+    EXPECT_EQ(runs(), 2u);
+    EXPECT_EQ(record()["state"], "done");
+}
+
 TEST_F(ZklockOnceTest, AStatusWithoutRunsSaysNothingOfThem) {
     EXPECT_EQ(run({lock(), "true"}).code, 0);
     EXPECT_THAT(status().out, testing::Not(HasSubstr("last run")));

@@ -43,9 +43,16 @@ SessionOptions session_options(const Options& options, Console& console) {
     return result;
 }
 
+/// For servers that the command line does not name; otherwise empty.
+std::string who_names_the_servers(const Options& options) {
+    const auto origin = options.origins.find("connect");
+    return origin == options.origins.end() ? "" : "the servers are named by " + origin->second;
+}
+
 }  // namespace
 
 Session open_session(const Options& options, Console& console) {
+    if (const std::string origin = who_names_the_servers(options); !origin.empty()) console.info(origin);
     try {
         return Session(session_options(options, console));
     } catch (const Error& error) {
@@ -57,6 +64,7 @@ std::string why_not_connected(const Session& session, const Options& options) {
     const std::string problem = session.info().problem;
     std::string text = problem.empty() ? why_no_answer(options.connect) : problem;
     if (problem.empty() && options.tls) text += ", and that this is its TLS port (secureClientPort)";
+    if (const std::string origin = who_names_the_servers(options); !origin.empty()) text += "; " + origin;
     return printable(text);
 }
 

@@ -129,6 +129,12 @@ int withdraw_claim(Console& console, EventLog& events, Signals& signals, RunClai
 void tell_what_is_recorded(Console& console, EventLog& events, const RunClaim& claim, bool recorded) {
     events.write("recorded", {{"id", claim.record().id}, {"confirmed", recorded}});
     if (recorded) return;
+    if (claim.deleted()) {
+        console.warning(printable(claim.path()) +
+                        ", the record of this run, was deleted while the run lasted: the next zklock with --once-per "
+                        "runs the command again, also in this period");
+        return;
+    }
     console.warning(
         "the servers did not confirm the record of this run: until the next period, its outcome may count "
         "as unknown (exit code 80)");

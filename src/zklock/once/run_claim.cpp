@@ -168,7 +168,8 @@ bool RunClaim::replace(const std::optional<std::string>& data, Guard guard, Dead
             if (now ? now->data == data : !data) return true;
             if (!now || now->version != version_) return false;
         }
-    } catch (const Error&) {  // the lock node is gone, or no server answers
+    } catch (const Error& error) {  // the lock node or the record is gone, or no server answers
+        deleted_ = error.errc() == Errc::no_node && error.path() == path_;
     }
     return false;
 }

@@ -40,9 +40,12 @@ public:
     /// Whether the record of this run was written, or may have been, also if claim() has thrown.
     bool may_be_written() const noexcept { return may_be_written_; }
 
+    const std::string& path() const noexcept { return path_; }
     const RunRecord& record() const noexcept { return record_; }
     /// Whether the servers have confirmed the record of the outcome.
     bool recorded() const noexcept { return recorded_; }
+    /// Whether the record of this run was not there any more when its outcome was to be recorded.
+    bool deleted() const noexcept { return deleted_; }
     EpochTime period() const noexcept { return period_; }
     std::string period_text() const { return iso_time(period_); }
 
@@ -72,6 +75,7 @@ private:
     std::optional<Stored> before_;  // what the claim replaces
     std::optional<RunRecord> other_;
     bool recorded_ = false;
+    bool deleted_ = false;
     bool may_be_written_ = false;
     std::optional<std::int32_t> version_;  // of the record that this run has written
 };
