@@ -105,6 +105,29 @@ TEST_F(MissingRightTest, ToRead) {
     EXPECT_THAT(message([&] { (void)SharedValue(stranger, path("v"), "").get(); }), lacks("read", path("v")));
 }
 
+/// The table of docs/session.md.
+TEST_F(MissingRightTest, ReadCreateAndDeleteSufficeForLocks) {
+    Session owner = owner_granting(Acl::read | Acl::create | Acl::remove);
+    Session stranger = guest();
+    const auto p = path("d"), q = path("e");
+    const auto passes_to = [](auto& theirs, auto& mine) {
+        Grant held = theirs.acquire();
+        Acquiring waiting([&] { return mine.acquire(); });
+        EXPECT_TRUE(await([&] { return mine.participants().size() == 2; }));
+        held.release();
+        EXPECT_TRUE(waiting.get().release_and_wait(kMaxWait));
+    };
+    ExclusiveMutex theirs(owner, p), mine(stranger, p);
+    passes_to(theirs, mine);
+    ReadWriteLock their_lock(owner, q), my_lock(stranger, q);
+    passes_to(their_lock, my_lock);
+    EXPECT_TRUE(my_lock.acquire_shared().release_and_wait(kMaxWait));
+    EXPECT_TRUE(MultiLock(stranger, {p, q}).acquire().release_and_wait(kMaxWait));
+    EXPECT_TRUE(LeaderElection(stranger, p).campaign().release_and_wait(kMaxWait));
+    Semaphore their_leases(owner, path("s"), 1), my_leases(stranger, path("s"), 1);
+    passes_to(their_leases, my_leases);
+}
+
 TEST_F(MissingRightTest, ToWriteAndToDelete) {
     Session owner = owner_granting(Acl::read | Acl::create);
     Session stranger = guest();
