@@ -35,7 +35,7 @@ constexpr int kWaiters = 1000;  // each reads a list of all: with 2,000, seconds
 #else
 constexpr int kWaiters = 4000;  // a session may own 5,000 nodes
 #endif
-constexpr std::chrono::milliseconds kTimeout = 10s;
+constexpr std::chrono::milliseconds kTimeout = 30s;  // a slow machine may take as many seconds for the crowd
 
 /// Watches from a thread of its own how much is left of the lease of a hold.
 class LeaseGauge {

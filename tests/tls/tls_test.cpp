@@ -59,7 +59,7 @@ TEST_F(TlsTest, AClosedSessionIsOverAtOnce) {
         ExclusiveMutex mutex(session, "/closed/lock");
         const auto before = Clock::now();
         const Grant grant = mutex.acquire();
-        EXPECT_LT(Clock::now() - before, 10s) << "the former session has not ended";
+        EXPECT_LT(Clock::now() - before, 30s) << "the former session has not ended";
         session.close();  // while it holds the lock
     }
 }
@@ -157,7 +157,7 @@ TEST_F(TlsTest, ClosingDuringTheHandshakeReturns) {
         }));
         const auto before = Clock::now();
         session.close();
-        EXPECT_LT(Clock::now() - before, 2s);
+        EXPECT_LT(Clock::now() - before, 20s);
         EXPECT_TRUE(await([&] { return hole.open_connections() == 0; }));
     }
 }
@@ -267,7 +267,7 @@ TEST_F(SaslTest, AWrongPasswordEndsTheSessionWithAReason) {
     Session session(options);
     const auto before = Clock::now();
     const Error error = error_of([&] { (void)session.wait_connected(kMaxWait); });
-    EXPECT_LT(Clock::now() - before, 4s);
+    EXPECT_LT(Clock::now() - before, 20s);
     EXPECT_EQ(error.errc(), Errc::auth_failed);
     EXPECT_THAT(error.what(), HasSubstr("sasl"));
     EXPECT_THAT(error.what(), Not(HasSubstr("wrong word")));

@@ -91,7 +91,7 @@ protected:
     }
     static Clock::duration time_until(const std::function<bool()>& condition) {
         const auto begin = Clock::now();
-        EXPECT_TRUE(await(condition));
+        EXPECT_TRUE(await(condition, 4 * zkrecipes::test::kMaxWait));  // a lock that is not shown is read every 20 s
         return Clock::now() - begin;
     }
 };
