@@ -103,7 +103,7 @@ TEST_F(AtomicCounterTest, ItIsWhatCuratorWritesAndBeginsAtZero) {
 
 TEST_F(AtomicCounterTest, WhatItCosts) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     put(0);
     gate().delay(testenv::Direction::to_client, kReplyDelay);
     const auto session_id = s.info().session_id;
@@ -127,7 +127,7 @@ TEST_F(AtomicCounterTest, WhatItCosts) {
 
 TEST_F(AtomicCounterTest, ALostAnswerIsUnknownAndNothingIsSentAgain) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     AtomicCounter counter(s, counter_path());
     put(0);
     for (const bool after : {false, true}) {
@@ -143,7 +143,7 @@ TEST_F(AtomicCounterTest, ALostAnswerIsUnknownAndNothingIsSentAgain) {
 
 TEST_F(AtomicCounterTest, WithMarksALostAnswerIsFoundOut) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     AtomicCounter counter(s, counter_path(), exactly_once());
     // The first one makes the directory of the marks and the node; the second one finds them there.
     for (const bool after : {true, false}) {
@@ -161,7 +161,7 @@ TEST_F(AtomicCounterTest, WithMarksALostAnswerIsFoundOut) {
 
 TEST_F(AtomicCounterTest, WhenTheSessionEndsTheMarkTellsNothingAnyMore) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     AtomicCounter counter(s, counter_path(), exactly_once());
     counter.increment();
     const auto held_back = gate().hold_reply(write());
@@ -179,7 +179,7 @@ TEST_F(AtomicCounterTest, WhenTheSessionEndsTheMarkTellsNothingAnyMore) {
 
 TEST_F(AtomicCounterTest, WhoeverIsOvertakenOrLosesTheNodeLooksAgain) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     AtomicCounter counter(s, counter_path());
     put(0);
     const auto meanwhile = [&](auto call, auto others) {
@@ -216,7 +216,7 @@ TEST_F(AtomicCounterTest, WhoeverIsOvertakenOrLosesTheNodeLooksAgain) {
 
 TEST_F(AtomicCounterTest, AfterConflictsItGoesOnUnderTheLock) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat), holder = session();
+    auto s = gated_session(60s), holder = session();
     CounterOptions options;
     options.conflicts = RetryPolicy::never();
     options.lock_path = lock_path();
@@ -290,7 +290,7 @@ TEST_F(AtomicCounterTest, WhatCannotBeCountedIsAnErrorAndLeavesItAsItIs) {
 
 TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     AtomicCounter counter(s, counter_path());
     put(0);
     std::stop_source stopped;
@@ -400,7 +400,7 @@ TEST_F(AtomicCounterTest, ManyAtOnceThroughLostAnswersLoseNothingAndDoNothingTwi
     for (const bool marks : {true, false}) {
         SCOPED_TRACE(marks);
         std::vector<Session> sessions;
-        for (int i = 0; i < kSessions; ++i) sessions.push_back(gated_session(kNoHeartbeat));
+        for (int i = 0; i < kSessions; ++i) sessions.push_back(gated_session(60s));
         gate().cut_after(write().nth(2));
         gate().cut_before(write().nth(14));
         gate().cut_after(write().nth(26));

@@ -81,7 +81,7 @@ TEST_F(BarrierTest, WhoWaitsGoesOnWhenSomebodyOpensIt) {
 }
 
 TEST_F(BarrierTest, OneThatIsClosedAgainAtOnceLetsThoseWhoWaitedGo) {
-    auto waits = gated_session(kNoHeartbeat), s = session();
+    auto waits = gated_session(60s), s = session();
     Barrier ours(waits, barrier_path()), theirs(s, barrier_path());
     theirs.set(kMaxWait);
     Later one, two;
@@ -128,7 +128,7 @@ TEST_F(BarrierTest, AWaitEndsAtItsDeadlineByAStopAndWithTheSession) {
 TEST_F(BarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H1
     for (const bool after : {false, true}) {
         const auto with_cut = [&](Opcode op, auto call) {
-            auto s = gated_session(kNoHeartbeat);  // one for each: a client that is cut again and again takes its time
+            auto s = gated_session(60s);  // one for each: a client that is cut again and again takes its time
             Barrier barrier(s, barrier_path());
             const auto match = Match::op(op).path_is(barrier_path());
             const auto fault = after ? gate().cut_after(match) : gate().cut_before(match);
@@ -149,7 +149,7 @@ TEST_F(BarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H1
             EXPECT_TRUE(barrier.wait(kMaxWait));
         });
     }
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     Barrier barrier(s, barrier_path());
     const auto held = gate().hold_reply(Match::op(Opcode::create2).path_is(barrier_path()));
     EXPECT_EQ(error_of([&] { barrier.set(300ms); }).errc(), Errc::outcome_unknown);
@@ -162,7 +162,7 @@ TEST_F(BarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H1
 
 TEST_F(BarrierTest, AWaitIsOneReadAndOneWatch) {
     observer().make_path(barrier_path());
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     Barrier barrier(s, barrier_path());
     gate().reset_trace();
     Later later;
@@ -247,7 +247,7 @@ TEST_F(DoubleBarrierTest, WhoComesLaterIsLetInAndIsWaitedFor) {
 }
 
 TEST_F(DoubleBarrierTest, WhoGivesUpLeavesNothingAndMayComeAgain) {  // H6, H51
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     observer().make_path(barrier_path());
     const auto a = member(s, 2), b = member(s, 2);
     EXPECT_FALSE(a->enter(50ms));
@@ -289,7 +289,7 @@ TEST_F(DoubleBarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H
         for (int nth = 1; nth <= 2; ++nth) {
             for (const bool after : {false, true}) {
                 SCOPED_TRACE(to_string(op) + (after ? " after " : " before ") + std::to_string(nth));
-                auto s = gated_session(kNoHeartbeat), other = session();
+                auto s = gated_session(60s), other = session();
                 const auto a = member(s, 2), b = member(other, 2);
                 const auto match = Match::op(op).path(barrier_path()).nth(nth);
                 const auto cut = [&] { return after ? gate().cut_after(match) : gate().cut_before(match); };
@@ -342,7 +342,7 @@ TEST_F(DoubleBarrierTest, ASessionThatEndsOutsideIsReplacedAndOneThatEndsInsideI
 }
 
 TEST_F(DoubleBarrierTest, AMemberThatSomebodyDeletesWhileItWaitsComesBack) {
-    auto s = gated_session(kNoHeartbeat), other = session();
+    auto s = gated_session(60s), other = session();
     const auto a = member(s, 2), b = member(other, 2);
     Later entered;
     a->enter_async(Deadline::never(), {}, entered.writer());
@@ -382,7 +382,7 @@ TEST_F(DoubleBarrierTest, WhatMembersOfEndedSessionsHaveLeftLetsNobodyIn) {
 
 TEST_F(DoubleBarrierTest, WhoHasGoneSinceTheListIsNotCounted) {
     observer().make_path(barrier_path());
-    auto s = gated_session(kNoHeartbeat), other = session();
+    auto s = gated_session(60s), other = session();
     const auto a = member(s, 2), b = member(other, 2);
     std::stop_source stop_a, stop_b;
     Later entered_a, entered_b;
@@ -404,7 +404,7 @@ TEST_F(DoubleBarrierTest, WhoHasGoneSinceTheListIsNotCounted) {
 
 TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeaving) {
     observer().make_path(barrier_path());
-    auto s = gated_session(kNoHeartbeat), other = session();
+    auto s = gated_session(60s), other = session();
     for (const auto op : {Opcode::get_data, Opcode::exists, Opcode::create2, Opcode::get_children2}) {
         for (int round = 0; round < 8; ++round) {  // who is the first by name is chance
             // Of a former round: b takes it away while a has seen it and has not done anything about it yet.
@@ -430,7 +430,7 @@ TEST_F(DoubleBarrierTest, WhoIsCountedAndSlowToLookIsInAlsoWhenTheOthersAreLeavi
 
 TEST_F(DoubleBarrierTest, TheLastOneWhoseNodeSomebodyDeletesWhileItLeavesTakesReadyAlong) {
     observer().make_path(barrier_path());
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     const auto a = member(s, 1);
     ASSERT_TRUE(a->enter(kMaxWait));
     const auto held = gate().hold_reply(Match::op(Opcode::get_children2).path(barrier_path()));

@@ -306,7 +306,7 @@ TEST_F(ExclusiveMutexFaultsTest, TheEndOfALeaseIsKnownWithoutAnyServer) {  // H4
 }
 
 TEST_F(ExclusiveMutexFaultsTest, AnInterruptionShorterThanTheLeaseEndsNoHold) {  // H49
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     gate().reset_all();

@@ -110,7 +110,7 @@ TEST_F(GroupMemberTest, EveryAnswerToAnObserverMayBeLost) {
     for (const auto& match : {Match::op(Opcode::get_children2).path_is(group_path()),
                               Match::op(Opcode::get_data).path_is(path("group/two"))}) {
         for (const bool after : {false, true}) {
-            auto watching = gated_session(kNoHeartbeat);
+            auto watching = gated_session(60s);
             Group group(watching, group_path());
             const auto fault = after ? gate().cut_after(match) : gate().cut_before(match);
             Heard heard;
@@ -147,7 +147,7 @@ TEST_F(GroupMemberTest, ASlowObserverIsToldTheLatestAndOneThatThrowsGoesOn) {  /
 }
 
 TEST_F(GroupMemberTest, WhatItCostsIsCounted) {
-    auto a = session(), watching = gated_session(kNoHeartbeat);
+    auto a = session(), watching = gated_session(60s);
     GroupMember one(a, group_path(), "one", "1"), two(a, group_path(), "two", "2");
     ASSERT_TRUE(one.wait_joined(kMaxWait));
     ASSERT_TRUE(two.wait_joined(kMaxWait));

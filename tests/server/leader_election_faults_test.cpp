@@ -77,7 +77,7 @@ TEST_F(LeaderElectionFaultsTest, AfterTwoSessionsInARowThereIsOneNode) {  // H52
 }
 
 TEST_F(LeaderElectionFaultsTest, TwoCandidatesConvergeOnOneLeaderThroughManyReconnects) {  // H53
-    auto a = gated_session(kNoHeartbeat), b = gated_session(kNoHeartbeat);
+    auto a = gated_session(60s), b = gated_session(60s);
     LeaderElection one = election(a, "one"), two = election(b, "two");
     Grant leadership = one.campaign();
     Acquiring waiting([&] { return two.campaign(); });
@@ -98,7 +98,7 @@ TEST_F(LeaderElectionFaultsTest, TwoCandidatesConvergeOnOneLeaderThroughManyReco
 }
 
 TEST_F(LeaderElectionFaultsTest, AShortCutEndsTheLeadershipOfWhoStepsDownAndOfNobodyElse) {  // H49
-    auto a = gated_session(kNoHeartbeat), b = session();
+    auto a = gated_session(60s), b = session();
     LeaderElection patient(a, lock_path(), called("patient"));
     LeaderElection hasty(a, path("other"), stepping_down("hasty"));
     const Grant kept = patient.campaign();
@@ -122,7 +122,7 @@ TEST_F(LeaderElectionFaultsTest, AShortCutEndsTheLeadershipOfWhoStepsDownAndOfNo
 }
 
 TEST_F(LeaderElectionFaultsTest, WhoStepsDownIsNotRevivedByTheReconnect) {  // H56, H61
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     LeaderElection hasty(s, lock_path(), stepping_down("hasty"));
     for (int round = 0; round < 2; ++round) {
         Grant leadership = hasty.try_campaign_until(kMaxWait);

@@ -75,7 +75,7 @@ TEST_F(LeaderObserverTest, AnObserverIsToldEachLeaderAndNobody) {
 }
 
 TEST_F(LeaderObserverTest, ObservingIsOneWatchAndTwoReadsForEachChange) {
-    auto a = session(kNoHeartbeat), watching = gated_session(kNoHeartbeat);
+    auto a = session(60s), watching = gated_session(60s);
     LeaderElection one = election(a, "one"), outside = election(watching);
     std::stop_source stop;
     Grant first = one.campaign();

@@ -52,7 +52,7 @@ TEST_F(PersistentNodeTest, ItIsMadeWithItsParentsSaysWhatIsSetAndGoesWithItsObje
 }
 
 TEST_F(PersistentNodeTest, AnOperatorsDeleteOfTheNodeOrOfItsParentIsMended) {
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     PersistentNode node(s, node_path(), {.data = "one"});
     Heard heard;
     const auto subscription = node.watch_state(heard.states());
@@ -113,7 +113,7 @@ TEST_F(PersistentNodeTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // 
     for (const auto op : {Opcode::create2, Opcode::get_data, Opcode::set_data}) {
         for (const bool after : {false, true}) {
             SCOPED_TRACE(std::string(to_string(op)) + (after ? " after" : " before"));
-            auto s = gated_session(kNoHeartbeat);
+            auto s = gated_session(60s);
             const auto match = Match::op(op).path_is(node_path());
             const auto fault = after ? gate().cut_after(match) : gate().cut_before(match);
             PersistentNode node(s, node_path(), {.data = "one"});
@@ -133,7 +133,7 @@ TEST_F(PersistentNodeTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // 
 
 TEST_F(PersistentNodeTest, AClosedOneLeavesNothingWhateverAnswerIsLost) {  // H51
     observer().make_path(group_path());
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     {
         const auto fault = gate().hold_reply(Match::op(Opcode::create2).path_is(node_path()));
         PersistentNode node(s, node_path());
@@ -185,7 +185,7 @@ TEST_F(PersistentNodeTest, WhatTheServersRefuseIsAnErrorForWhoWaitsAndTriedAgain
 
 TEST_F(PersistentNodeTest, ItsCostIsCounted) {
     observer().make_path(group_path());
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     gate().reset_trace();
     PersistentNode node(s, node_path(), {.data = "one"});
     ASSERT_TRUE(node.wait_present(kMaxWait));

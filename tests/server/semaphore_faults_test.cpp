@@ -51,7 +51,7 @@ TEST_F(SemaphoreFaultsTest, AReplyToTheTransactionThatIsLostLeavesExactlyWhatWas
 }
 
 TEST_F(SemaphoreFaultsTest, LeasesTakenInADirectoryThatWasMadeAnewAreGivenBack) {  // H82
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     Semaphore semaphore(s, lock_path(), 4);
     for (int round = 0; round < 2; ++round) {
         EXPECT_TRUE(semaphore.acquire().release_and_wait(kMaxWait));
@@ -137,7 +137,7 @@ TEST_F(SemaphoreFaultsTest, AStopWhileTheTransactionIsOnItsWayAnswersAtOnceAndLe
 }
 
 TEST_F(SemaphoreFaultsTest, ALostLeaseLosesTheGrantOfAllOfThem) {
-    auto s = session(kNoHeartbeat);
+    auto s = session(60s);
     Semaphore semaphore(s, lock_path(), 3);
     Grant grant = semaphore.acquire(3);
     const auto nodes = nodes_of(leases_path());
@@ -212,7 +212,7 @@ TEST_F(SemaphoreFaultsTest, ReadingOrChangingTheirNumberEndsAtTheDeadline) {
 }
 
 TEST_F(SemaphoreFaultsTest, AnEmptiedPathGrantsNoMoreThanThereAre) {  // H46
-    auto s = session(kNoHeartbeat), other = session();
+    auto s = session(60s), other = session();
     Semaphore one(s, lock_path(), 1), two(other, lock_path(), 1);
     const Grant first = one.acquire();
     ASSERT_TRUE(await([&] { return server().four_letter("wchp").find(first.node()) != std::string::npos; }));

@@ -105,7 +105,7 @@ TEST_F(SharedValueTest, TheFirstWhoLooksMakesItWithTheSeed) {
 
 TEST_F(SharedValueTest, WhatItCosts) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     SharedValue value(s, value_path(), "0");
     const auto session_id = s.info().session_id;
     ASSERT_TRUE(await_followed(value)) << "a value that is followed costs no request";
@@ -162,7 +162,7 @@ TEST_F(SharedValueTest, ObserversAreToldTheLatestAndNeverAnEarlierOneAfterIt) {
 
 TEST_F(SharedValueTest, ItGoesOnAcrossBrokenConnectionsAndSessions) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     SharedValue value(s, value_path(), "0");
     Audience audience;
     const auto subscription = value.observe(audience.observer());
@@ -192,7 +192,7 @@ TEST_F(SharedValueTest, ItGoesOnAcrossBrokenConnectionsAndSessions) {
 
 TEST_F(SharedValueTest, ALostAnswerOfAWriteIsUnknownAndWithAMarkItIsFoundOut) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     SharedValueOptions with_marks;
     with_marks.idempotent_in = path("marks");
     SharedValue plain(s, value_path(), "0"), marked(s, value_path(), "0", with_marks);
@@ -222,7 +222,7 @@ TEST_F(SharedValueTest, ALostAnswerOfAWriteIsUnknownAndWithAMarkItIsFoundOut) {
 
 TEST_F(SharedValueTest, DeadlinesStopsCallbacksAndSizes) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     SharedValue value(s, value_path(), "0");
     std::promise<SetResult> written, refused;
     value.set_async("1", kMaxWait, {}, [&](SetResult result) { written.set_value(std::move(result)); });

@@ -114,7 +114,7 @@ TEST_F(TransactionTest, ALeadershipGuardsInEveryLayout) {
 
 TEST_F(TransactionTest, WhoHasBeenReplacedAsLeaderWritesNothing) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat), other = session();
+    auto s = gated_session(60s), other = session();
     LeaderElection mine(s, path("leader"), {.id = "mine"}), theirs(other, path("leader"), {.id = "theirs"});
     const Grant former = mine.campaign();
     EXPECT_TRUE(Transaction(former).set(data_path(), "by the leader").try_commit_until(kMaxWait));
@@ -159,7 +159,7 @@ TEST_F(TransactionTest, ARequestToGiveWayTakesNothingFromTheHolder) {
 
 TEST_F(TransactionTest, WhoseSessionTheServersHaveEndedWritesNothingAlsoByAnotherSession) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat), other = session();
+    auto s = gated_session(60s), other = session();
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     EXPECT_TRUE(Transaction(other, grant).set(data_path(), "in time").try_commit_until(kMaxWait));
@@ -189,7 +189,7 @@ TEST_F(TransactionTest, AnEmptyGrantAndOneThatWasGivenBackGuardNothing) {
 
 TEST_F(TransactionTest, AGuardedWriteIsOneRequestAndOneRoundTrip) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = gated_session(kNoHeartbeat);
+    auto s = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     gate().delay(testenv::Direction::to_client, kReplyDelay);
@@ -340,7 +340,7 @@ TEST_F(TransactionTest, ARepeatableOneHappensExactlyOnceThroughLostAnswers) {
 
 TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = session(), cut_off = gated_session(kNoHeartbeat);
+    auto s = session(), cut_off = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
     Grant grant = mutex.acquire();
     Transaction transaction(cut_off, grant);
@@ -365,7 +365,7 @@ TEST_F(TransactionTest, AMarkThatWasSentAloneAndWhoseAnswerWasLostIsNoCommit) {
 
 TEST_F(TransactionTest, ADeadlineOrStopBeforeAnythingWasSentIsEmptyAndLaterUnknown) {
     ZKRECIPES_NEEDS_OWN_SERVER();
-    auto s = session(), cut_off = gated_session(kNoHeartbeat);
+    auto s = session(), cut_off = gated_session(60s);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     Transaction transaction(cut_off, grant);

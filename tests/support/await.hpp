@@ -26,7 +26,7 @@ inline std::chrono::milliseconds scaled(std::chrono::milliseconds duration) {
 /// The one limit for everything that must happen: generous, because it only costs time when a test fails.
 inline const std::chrono::milliseconds kMaxWait = scaled(std::chrono::seconds(30));
 
-/// The session timeout of tests that count requests: the first heartbeat is due after minutes.
+/// For tests that count requests: no heartbeat for minutes. Not where servers refuse: the C client then waits T / 60.
 inline constexpr std::chrono::milliseconds kNoHeartbeat = std::chrono::hours(1);
 
 /// How long gates hold replies up where round trips are counted: longer than a busy machine takes between two requests

@@ -491,9 +491,9 @@ TEST_F(ZklockRunTest, WithoutProcItRefusesToStart) {
 }
 
 TEST_F(ZklockRunTest, ASessionTimeoutThatTheServersChangedIsSaid) {
-    session_timeout_ = "100s";  // the server gives 60
+    session_timeout_ = "2h";  // the server gives one
     EXPECT_THAT(run({lock(), "true"}).err, HasSubstr("the servers changed the session timeout from"));
-    const Outcome outcome = run({"-k", "40", lock(), "true"});
+    const Outcome outcome = run({"-k", "40m", lock(), "true"});
     EXPECT_EQ(outcome.code, 64) << outcome.err;
 }
 
