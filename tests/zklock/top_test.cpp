@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using testenv::Opcode;
 using testenv::RawClient;
-using testenv::Record;
 using testing::HasSubstr;
 
 constexpr double kMostPerSecond = 50;

@@ -1,7 +1,5 @@
 #include "zklock/command_line/connection.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -9,6 +7,7 @@
 
 #include "zklock/command_line/duration.hpp"
 #include "zklock/command_line/encryption.hpp"
+#include "zklock/system/process_table.hpp"
 
 namespace zkrecipes::zklock {
 namespace {

@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "zklock/command_line/options.hpp"
+#include "zklock/system/process_table.hpp"
 #include "zklock/system/unique_fd.hpp"
 
 namespace zkrecipes::zklock {
