@@ -112,11 +112,9 @@ private:
 }  // namespace
 
 bool is_lease_name(std::string_view name) {
-    constexpr std::string_view base = "lease-";
-    const auto at = name.rfind(base);
-    if (at == std::string_view::npos) return false;
-    const auto number = name.substr(at + base.size());
-    return !number.empty() && std::ranges::all_of(number, is_digit);
+    auto before_number = name;
+    while (!before_number.empty() && is_digit(before_number.back())) before_number.remove_suffix(1);
+    return before_number.size() < name.size() && ends_with_word(before_number, "lease-");
 }
 
 bool may_be_semaphore(std::span<const std::string> children, const NodeStat& stat) {

@@ -5,6 +5,13 @@
 #include <limits>
 
 namespace zkrecipes::internal {
+
+bool ends_with_word(std::string_view text, std::string_view word) noexcept {
+    if (!text.ends_with(word)) return false;
+    const auto before = text.substr(0, text.size() - word.size());
+    return before.empty() || before.ends_with('-') || word.starts_with('_');
+}
+
 namespace {
 
 /// Digits only, at most ten of them.
@@ -20,7 +27,7 @@ std::optional<std::int64_t> parse_digits(std::string_view text) {
 
 std::optional<std::size_t> pattern_at_end(std::string_view text, std::span<const std::string> patterns) {
     for (std::size_t i = 0; i < patterns.size(); ++i) {
-        if (text.ends_with(patterns[i])) return i;
+        if (ends_with_word(text, patterns[i])) return i;
     }
     return std::nullopt;
 }

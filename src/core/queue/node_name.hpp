@@ -52,8 +52,13 @@ struct QueueName {
     }
 };
 
-/// Empty: a foreign child (no pattern before the number, no number, not a number that the server can have written).
-/// The text before the pattern does not matter: other clients write other prefixes, and all of them must be waited for.
+/// Whether the text ends with the word: with `lock-`, but not `clock-`. A word begins the text, or follows a `-`, or
+/// begins with `_` itself. All clients agree on this for each name that Curator, kazoo or this library makes.
+bool ends_with_word(std::string_view text, std::string_view word) noexcept;
+
+/// Empty: a foreign child (no pattern before the number, no number, not a number that the server can have written). The
+/// pattern must be a word of the name. The text before it does not matter otherwise: other clients write other
+/// prefixes, and all of them must be waited for.
 std::optional<QueueName> parse_queue_name(std::string_view name, std::span<const std::string> patterns);
 
 /// The contenders among the children, in the order of the queue. The order is total whatever the names are: the

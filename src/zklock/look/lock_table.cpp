@@ -124,7 +124,8 @@ const LockTable::Directory* LockTable::sibling(const std::string& path, const ch
 
 std::optional<LockRow> LockTable::row_of(const std::string& path, const Directory& directory) const {
     const auto is_leases = [](const Directory& one) { return one.queue.empty() && !one.has_others; };
-    if (const Directory* const queue = sibling(path, kLeases, kQueue); !directory.leases.empty()) {
+    if (path.ends_with(kLeases) && !directory.leases.empty()) {
+        const Directory* const queue = sibling(path, kLeases, kQueue);
         const std::string lock = parent_of(path);
         LockRow row{lock.empty() ? "/" : lock,     "semaphore", directory.leases.size(), 0,
                     directory.leases.front().path, {path}};

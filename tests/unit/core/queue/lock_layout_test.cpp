@@ -45,7 +45,10 @@ TEST(LockLayoutTest, ALeaseEndsWithItsNumber) {
     EXPECT_TRUE(is_lease_name("_c_00000000-0000-4000-8000-000000000001-lease-0000000001"));
     EXPECT_TRUE(is_lease_name("lease-7"));
     EXPECT_FALSE(is_lease_name("lease-"));
+    EXPECT_TRUE(is_lease_name("x-lease-7"));
     EXPECT_FALSE(is_lease_name("lease-7x"));
+    EXPECT_FALSE(is_lease_name("release-12"));
+    EXPECT_FALSE(is_lease_name("12"));
     EXPECT_FALSE(is_lease_name("0000000001"));
     EXPECT_FALSE(is_lease_name(kLockNode));
 }

@@ -68,6 +68,22 @@ TEST(NodeNameTest, OtherClientsPrefixesAreContenders) {
     EXPECT_TRUE(parse_queue_name("_c_0123456789abcdef0123456789abcdef-lock-0000000003", kLock));  // go-zk
     EXPECT_TRUE(parse_queue_name("lock-0000000003", kLock));
     EXPECT_TRUE(parse_queue_name("x-lock--2147483648", kLock));
+    EXPECT_TRUE(parse_queue_name("01234567-89ab-4def-8123-456789abcdef-lock-0000000003", kLock));
+}
+
+TEST(NodeNameTest, APatternIsAWordOfTheName) {  // H70
+    const Names patterns = {"lock-", "latch-", "__WRIT__", "__READ__", "__lock__"};
+    for (const char* name : {"block-0000000000", "clock-0000000000", "unlock-0000000000", "x_lock-0000000000",
+                             "_c_lock-0000000000", "slatch-0000000000", "x.lock--2147483648"}) {
+        EXPECT_FALSE(parse_queue_name(name, patterns)) << name;
+    }
+    for (const std::string& pattern : patterns) {
+        const std::string uuid = "01234567-89ab-4def-8123-456789abcdef";
+        for (const std::string& before : {std::string(), make_identity(uuid), uuid + "-"}) {
+            EXPECT_TRUE(parse_queue_name(before + pattern + "0000000001", patterns)) << before << pattern;
+        }
+    }
+    EXPECT_TRUE(parse_queue_name("0123456789ab4def8123456789abcdef__lock__0000000001", patterns));
 }
 
 TEST(NodeNameTest, ForeignNamesAreNot) {  // H70
