@@ -33,7 +33,7 @@ ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, D
                                     bool up_to_date = true);
 
 /// Reads every lock at or below `prefix` that has a holder or a waiter. A semaphore is one lock; its two directories
-/// are not listed as further locks. Paths that an access list forbids to read are left out and appended to
+/// are not listed as further locks. Directories that an access list forbids to read are left out and appended to
 /// `unreadable`. Blocks. Throws as inspect_lock.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix, Deadline deadline,
                                                std::vector<std::string>* unreadable = nullptr);
@@ -46,6 +46,7 @@ struct LockNames {
     /// holder with the mode "semaphore".
     std::vector<Participant> participants;
     std::vector<std::string> others;  ///< paths of the other children, which may be locks themselves
+    bool maybe_semaphore = false;     ///< the directory may be that of a semaphore; inspect_lock tells whether it is
 };
 
 /// Lists one directory without reading the data of its nodes: one request, however long the queue is. For a program
@@ -69,7 +70,8 @@ struct ParticipantFilter {
 };
 
 /// As above, but returns only contenders that match the filter, and only locks that have one. Nodes of Curator and
-/// kazoo do not describe their owner, so they match only by standing and age.
+/// kazoo do not describe their owner, so they match only by standing and age. Nodes that an access list forbids to read
+/// match only by standing.
 ZKRECIPES_API std::vector<LockView> find_locks(Session& session, const std::string& prefix,
                                                const ParticipantFilter& filter, Deadline deadline);
 
@@ -80,20 +82,25 @@ ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, De
 
 /// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does. The data of its node are
 /// replaced by "__REVOKE__", so they no longer describe the owner. The owner decides what to do: see
-/// Grant::revocation(). Returns false if the node did not exist any more. Blocks for two round trips. Throws Error as
+/// Grant::revocation(). If the token is 0 (list_lock, or an access list forbids to read the node), the name identifies
+/// the node. Returns false if the node did not exist any more. Blocks for two round trips. Throws Error as
 /// inspect_lock.
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
-/// Deletes exactly this contender's node (same czxid), as an operator does to break a lock. Returns false if the node
-/// did not exist any more. If the owner uses this library, its hold is lost, and it is informed. Owners that use
-/// Curator or kazoo do not notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock, and
-/// bad_data if the node's data has changed since it was read; a request to release the lock is not such a change.
+/// Deletes exactly this contender's node (same czxid; by its name if the token is 0), as an operator does to break a
+/// lock. Needs the right DELETE on the directory, and none on the node. Returns false if the node did not exist any
+/// more. If the owner uses this library, its hold is lost, and it is informed. Owners that use Curator or kazoo do not
+/// notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock; bad_data if the node's data
+/// has changed since it was read (a request to release the lock is not such a change); not_empty if the node has
+/// children, so that no client of a lock has made it.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
 
 /// What find_locks_async() finds.
 struct FoundLocks {
-    std::vector<LockView> locks;          ///< what was found
-    std::vector<std::string> unreadable;  ///< paths that an access list forbids to read
+    std::vector<LockView> locks;  ///< what was found
+    /// Paths that an access list forbids to read: directories, and contenders of which it is not known whether they
+    /// match the filter.
+    std::vector<std::string> unreadable;
 };
 
 /// The same without blocking: `done` is called exactly once, on the session's notifier thread, with what the blocking

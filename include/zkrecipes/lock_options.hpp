@@ -60,7 +60,7 @@ struct Participant {
     bool holder = false;                            ///< whether it holds the lock now, by the order of the nodes
     std::string mode;                               ///< "exclusive", "shared" or "semaphore"
     FencingToken token = 0;                         ///< the node's czxid
-    std::int64_t session_id = 0;                    ///< owner of the ephemeral node; 0: not ephemeral
+    std::int64_t session_id = 0;                    ///< owner of the node; 0: not ephemeral, no session ends it
     std::chrono::system_clock::time_point since{};  ///< when the node was created, by the server's clock
     std::string id;                                 ///< identifies the owner; empty if another library made the node
     std::string host;                               ///< of the owner; empty if another library made the node
@@ -75,6 +75,8 @@ struct Participant {
     std::string raw;                    ///< the node's data, unparsed
     std::int32_t version = 0;           ///< of the node's data
     bool by_zkrecipes = false;          ///< this library made the node, so its owner notices when it is deleted
+    /// False: an access list forbids to read the node. Only path, node, holder, mode and by_zkrecipes are known then.
+    bool readable = true;
 };
 
 }  // namespace zkrecipes

@@ -11,6 +11,9 @@
 #include <zkrecipes/shared_value.hpp>
 #include <zkrecipes/transaction.hpp>
 
+#include <future>
+#include <utility>
+
 #include "server/exclusive_mutex_support.hpp"
 
 namespace zkrecipes::test {
@@ -139,6 +142,42 @@ TEST_F(MissingRightTest, ToWriteAndToDelete) {
     EXPECT_THAT(message([&] { (void)remove_participant(stranger, holder, kMaxWait); }), lacks("delete", p));
     EXPECT_THAT(message([&] { (void)request_revocation(stranger, holder, kMaxWait); }),
                 lacks("write", p + "/" + holder.node));
+}
+
+TEST_F(MissingRightTest, WhoMayDeleteInTheDirectoryRemovesANodeThatItMayNotRead) {
+    auto options = session_options(connect_string());
+    options.auth = {{"digest", "owner:secret"}};
+    options.acl = {{Acl::all, "auth", ""}};
+    Session owner(options);
+    Session stranger = guest();
+    const auto expect_removed = [&](const Grant& held, const std::string& lock) {
+        const LockView view = inspect_lock(stranger, lock, kMaxWait);
+        ASSERT_EQ(view.participants.size(), 1u);
+        EXPECT_FALSE(view.participants[0].readable);
+        EXPECT_TRUE(view.participants[0].holder);
+        EXPECT_THAT(message([&] { (void)request_revocation(stranger, view.participants[0], kMaxWait); }),
+                    lacks("write", view.participants[0].path));
+        EXPECT_TRUE(held.held());
+        EXPECT_TRUE(remove_participant(stranger, view.participants[0], kMaxWait));
+        EXPECT_TRUE(await([&] { return !held.held(); }));
+        EXPECT_FALSE(remove_participant(stranger, view.participants[0], kMaxWait));
+    };
+    Session anybody = connected_session(connect_string());
+    expect_removed(ExclusiveMutex(owner, path("open")).acquire(), path("open"));
+    LeaderElection(anybody, path("election")).campaign().release_and_wait(kMaxWait);
+    const Grant led = LeaderElection(owner, path("election")).campaign();
+    EXPECT_FALSE(LeaderElection(stranger, path("election")).leader()->readable);
+    expect_removed(led, path("election"));
+    Semaphore(anybody, path("limit"), 2).acquire().release_and_wait(kMaxWait);
+    expect_removed(Semaphore(owner, path("limit"), 2).acquire(), path("limit"));
+    ParticipantFilter filter;
+    filter.at_least_for = std::chrono::milliseconds(0);
+    const Grant held = ExclusiveMutex(owner, path("open")).acquire();
+    EXPECT_THAT(find_locks(stranger, root(), filter, kMaxWait), ::testing::IsEmpty());
+    std::promise<FoundLocks> found;
+    find_locks_async(stranger, root(), filter, kMaxWait, {},
+                     [&](Result<FoundLocks> result) { found.set_value(std::move(result.value)); });
+    EXPECT_THAT(found.get_future().get().unreadable, ::testing::ElementsAre(held.nodes().at(0)));
 }
 
 TEST_F(MissingRightTest, OfASessionWithoutCredentialsAndWithAPrefix) {

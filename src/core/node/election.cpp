@@ -38,7 +38,8 @@ private:
                        const bool hidden = rc == Rc::no_auth;  // it leads all the same
                        if (!hidden && !usable(rc, "get", path)) return;
                        if (rc == Rc::no_node) return begin();  // resigned meanwhile: another one leads
-                       leader.emplace(candidate_of(user_path_, name, data, stat));
+                       leader = hidden ? unreadable_participant(user_path_, name)
+                                       : candidate_of(user_path_, name, data, stat);
                        leader->holder = true;
                        done();
                    }));

@@ -10,6 +10,7 @@
 #include "core/operation/continuous_operation.hpp"
 #include "core/operation/latest.hpp"
 #include "core/operation/subscribe.hpp"
+#include "core/queue/participants.hpp"
 #include "session/common/backoff.hpp"
 #include "session/common/subscriber.hpp"
 
@@ -68,7 +69,8 @@ private:
     void tell(const SeenLeader& leader) override {
         std::optional<Participant> said;
         if (!leader.node.empty()) {
-            said.emplace(candidate_of(user_path_, leader.node, leader.data, leader.stat));
+            said = leader.readable ? candidate_of(user_path_, leader.node, leader.data, leader.stat)
+                                   : unreadable_participant(user_path_, leader.node);
             said->holder = true;
         }
         listener_->push(std::move(said));

@@ -22,8 +22,10 @@ void LeaderWatchFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::st
 
 void LeaderWatchFsm::on_leader(Ticket ticket, Rc rc, const std::string& data, const NodeStat& stat) {
     if (!current(ticket, Step::reading)) return;
-    if (rc == Rc::no_node) return look();  // resigned before it was watched
+    if (rc == Rc::no_node) return look();                      // resigned before it was watched
+    if (rc == Rc::no_auth) tell({candidate_, {}, {}, false});  // it leads all the same
     if (rc != Rc::ok) return trouble(rc);
+    settled();
     tell({candidate_, data, stat});
 }
 
@@ -32,6 +34,7 @@ void LeaderWatchFsm::on_directory(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (rc != Rc::ok && rc != Rc::no_node) return trouble(rc);
     // Changed between the list and the watch: a candidate may have come.
     if (listed_at_ != (rc == Rc::ok ? stat.pzxid : 0)) return look();
+    settled();
     tell({});
 }
 
@@ -40,7 +43,6 @@ void LeaderWatchFsm::on_fired(Ticket ticket) {
 }
 
 void LeaderWatchFsm::tell(SeenLeader leader) {
-    settled();
     const bool known = told_ && told_->node == leader.node && told_->stat.czxid == leader.stat.czxid;
     if (known) return;
     told_ = std::move(leader);

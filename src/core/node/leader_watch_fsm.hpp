@@ -15,6 +15,7 @@ struct SeenLeader {
     std::string node;  // name; "": nobody leads
     std::string data;
     NodeStat stat;
+    bool readable = true;  // false: an access list forbids to read and to watch the node, so it is looked at again
 };
 
 class LeaderWatchPort : public SingleWatchPort {

@@ -159,7 +159,7 @@ Removal after_get(const Participant& seen, Rc rc, const std::string& data, const
     return data == kRevocationRequest ? Removal::remove : Removal::changed_since;
 }
 
-/// Deletes one node if it is the same that was seen before.
+/// Deletes one node if it is the same that was seen before. A node that may not be read is known by its name.
 class Remover final : public ReadOp {
 public:
     Remover(std::shared_ptr<SessionCore> core, const char* operation, const Participant& seen, std::string path)
@@ -169,15 +169,17 @@ public:
 
 private:
     void begin() override {
-        core().exists(path_, executed("exists", path_, [this](Rc rc, const NodeStat& stat, Instant) {
-                          go_on(after_stat(seen_, rc, stat), stat.version);
+        if (seen_.token == 0) return remove(-1);  // no client uses a name twice
+        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
+                          if (rc == Rc::no_auth) return remove(seen_.version);  // the name must do
+                          if (usable(rc, "exists", path_)) go_on(after_stat(seen_, rc, stat), stat.version);
                       }));
     }
 
     void go_on(Removal next, std::int32_t version) {
         switch (next) {
             case Removal::gone:
-                removed = sent_;  // if the answer to our delete was lost, it was our delete
+                removed = sent_;  // if the answer to an earlier delete was lost, that one removed it
                 return done();
             case Removal::remove: return remove(version);
             case Removal::read: return read();
@@ -192,13 +194,14 @@ private:
     }
 
     void remove(std::int32_t version) {
-        sent_ = true;
-        core().remove(path_, version, executed("delete", path_, [this](Rc rc, Instant) {
+        const bool again = std::exchange(sent_, true);
+        core().remove(path_, version, executed("delete", path_, [this, again](Rc rc, Instant) {
                           if (rc == Rc::bad_version) return changed();
+                          if (rc == Rc::not_empty) return fail(Errc::not_empty, "so no client of a lock has made it");
                           if (rc != Rc::ok && rc != Rc::no_node) {
                               return fail(Errc::protocol, std::string("delete was answered: ") + to_string(rc));
                           }
-                          removed = rc == Rc::ok;
+                          removed = rc == Rc::ok || again;
                           done();
                       }));
     }
@@ -222,15 +225,17 @@ public:
 
 private:
     void begin() override {
-        core().exists(path_, executed("exists", path_, [this](Rc rc, const NodeStat& stat, Instant) {
-                          if (rc != Rc::ok || stat.czxid != token_) return done();
-                          // No version: the request must be there in the end, whatever another client wrote
-                          // meanwhile. The name of a lock node is never used again, so it is still the same node.
-                          set();
+        if (token_ == 0) return set();
+        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
+                          if (rc == Rc::no_auth) return set();
+                          if (!usable(rc, "exists", path_)) return;
+                          rc != Rc::ok || stat.czxid != token_ ? done() : set();
                       }));
     }
 
     void set() {
+        // Any version: the request must be there in the end, whatever another client wrote meanwhile. The name of a
+        // lock node is never used again, so it is still the same node.
         core().set(path_, std::string(kRevocationRequest), -1,
                    executed("set", path_, [this](Rc rc, const NodeStat&, Instant) {
                        if (rc != Rc::ok && rc != Rc::no_node) {
@@ -294,10 +299,17 @@ Steps<FoundLocks> find(std::shared_ptr<SessionCore> core, const char* operation,
                        ParticipantFilter filter) {
     auto found = co_await find(core, operation, prefix);
     const auto now = core->runtime().wall_now();
+    ParticipantFilter by_standing;
+    by_standing.standing = filter.standing;
     for (auto& lock : found.locks) {
-        std::erase_if(lock.participants, [&](const Participant& one) { return !filter.matches(one, now); });
+        std::erase_if(lock.participants, [&](const Participant& one) {
+            const bool matches = filter.matches(one, now);
+            if (!matches && !one.readable && by_standing.matches(one, now)) found.unreadable.push_back(one.path);
+            return !matches;
+        });
     }
     std::erase_if(found.locks, [](const LockView& lock) { return lock.participants.empty(); });
+    std::ranges::sort(found.unreadable);
     co_return found;
 }
 
@@ -346,6 +358,7 @@ using internal::SessionAccess;
 
 bool ParticipantFilter::matches(const Participant& participant, std::chrono::system_clock::time_point now) const {
     if (standing != Standing::any && participant.holder != (standing == Standing::holding)) return false;
+    if (!participant.readable) return !id && !host && labels.empty() && !at_least_for;
     if (id && participant.id != *id) return false;
     if (host && participant.host != *host) return false;
     for (const auto& [name, value] : labels) {

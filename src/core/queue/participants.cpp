@@ -99,8 +99,10 @@ private:
                        // A node that we may not read is still in the queue.
                        const bool hidden = rc == Rc::no_auth;
                        if (!hidden && !usable(rc, "get", path)) return;
-                       if (rc == Rc::ok || hidden) {
-                           found_[index].emplace(participant_of(user_path_, names_[index], data, stat));
+                       if (hidden) {
+                           found_[index] = unreadable_participant(user_path_, names_[index]);
+                       } else if (rc == Rc::ok) {
+                           found_[index] = participant_of(user_path_, names_[index], data, stat);
                        }
                        if (++answered_ == names_.size()) return all_read();
                        if (next_ < names_.size()) read_next();
@@ -133,13 +135,15 @@ public:
 
 private:
     void begin() override {
-        core().children(directory_,
-                        executed("list", directory_,
-                                 [this](Rc rc, const std::vector<std::string>& children, const NodeStat&, Instant) {
-                                     names = names_in(user_path_, children);
-                                     names.exists = rc == Rc::ok;
-                                     done();
-                                 }));
+        core().children(
+            directory_,
+            executed("list", directory_,
+                     [this](Rc rc, const std::vector<std::string>& children, const NodeStat& stat, Instant) {
+                         names = names_in(user_path_, children);
+                         names.exists = rc == Rc::ok;
+                         names.maybe_semaphore = names.exists && may_be_semaphore(children, stat);
+                         done();
+                     }));
     }
 
     const std::string directory_;
@@ -188,6 +192,12 @@ Participant participant_of(const std::string& user_directory, const std::string&
     participant.by_zkrecipes = has_our_identity(name);
     const bool only_id = parsed && says_only_id(parsed->pattern);
     only_id ? read_id(std::move(data), participant) : read_payload(std::move(data), participant);
+    return participant;
+}
+
+Participant unreadable_participant(const std::string& user_directory, const std::string& name) {
+    Participant participant = participant_of(user_directory, name, {}, {});
+    participant.readable = false;
     return participant;
 }
 

@@ -20,6 +20,9 @@ std::span<const std::string> lock_patterns();
 Participant participant_of(const std::string& user_directory, const std::string& name, std::string data,
                            const NodeStat& stat);
 
+/// The participant as far as its name describes it: an access list forbids to read the node.
+Participant unreadable_participant(const std::string& user_directory, const std::string& name);
+
 /// The contenders among the children of a directory, as far as their names describe them, and the other children.
 LockNames names_in(const std::string& user_directory, const std::vector<std::string>& children);
 /// Lists one directory.

@@ -125,6 +125,8 @@ TEST_F(InspectTest, WhatMayNotBeReadIsStillInTheQueueAndWhatIsGoneIsNot) {
     ASSERT_EQ(view.participants.size(), 199u);
     EXPECT_TRUE(view.participants[0].holder);
     EXPECT_EQ(view.participants[0].raw, "");
+    EXPECT_FALSE(view.participants[0].readable);
+    EXPECT_TRUE(view.participants[1].readable);
     EXPECT_EQ(view.participants[1].raw, "3");
     EXPECT_EQ(view.participants[198].raw, "200");
 }
@@ -372,7 +374,7 @@ TEST_F(InspectTest, OnlyTheNodeThatWasSeenIsRemoved) {
     EXPECT_TRUE(nodes.contains(node));
     one = seen(node);
     refusals = {{"remove " + node, Rc::not_empty}};
-    EXPECT_EQ(refused(one), Errc::protocol);
+    EXPECT_EQ(refused(one), Errc::not_empty);
     refusals = {{"remove " + node, Rc::no_node}};
     EXPECT_FALSE(removed(one));
     refusals.clear();
@@ -380,6 +382,51 @@ TEST_F(InspectTest, OnlyTheNodeThatWasSeenIsRemoved) {
     EXPECT_TRUE(removed(one)) << "who was asked to give way is the same owner";
     EXPECT_FALSE(nodes.contains(node));
     EXPECT_FALSE(removed(one));
+}
+
+TEST_F(InspectTest, ANodeThatMayNotBeReadIsKnownByItsName) {
+    put("/l");
+    const std::string node = "/l/" + lock_node("lock-", 1);
+    put(node, "a");
+    const Participant before = seen(node);
+    refusals = {{"get " + node, Rc::no_auth}, {"exists " + node, Rc::no_auth}};
+    const Participant hidden = inspected("/l").participants.at(0);
+    ASSERT_FALSE(hidden.readable);
+    bool yes = false;
+    EXPECT_EQ(served([&] { yes = request_revocation(*session, hidden, Deadline::never()); }), "ok");
+    EXPECT_TRUE(yes);
+    EXPECT_EQ(nodes[node].data, internal::kRevocationRequest);
+    nodes[node].data = "a";
+    EXPECT_EQ(served([&] { yes = request_revocation(*session, before, Deadline::never()); }), "ok");
+    EXPECT_TRUE(yes) << "read before it was hidden";
+    EXPECT_EQ(code_served([&] { (void)remove_participant(*session, before, Deadline::never()); }), Errc::bad_data);
+    EXPECT_EQ(served([&] { yes = remove_participant(*session, hidden, Deadline::never()); }), "ok");
+    EXPECT_TRUE(yes);
+    EXPECT_FALSE(nodes.contains(node));
+    EXPECT_EQ(served([&] { yes = remove_participant(*session, hidden, Deadline::never()); }), "ok");
+    EXPECT_FALSE(yes);
+    put(node, "a");
+    const Participant again = seen(node);
+    EXPECT_EQ(served([&] { yes = remove_participant(*session, again, Deadline::never()); }), "ok");
+    EXPECT_TRUE(yes) << "read before it was hidden";
+}
+
+TEST_F(InspectTest, WhatMayNotBeReadMatchesByStandingOnlyAndIsNamed) {
+    put("/l");
+    put("/l/" + lock_node("lock-", 1), R"({"v":1,"id":"ann"})");
+    put("/l/" + lock_node("lock-", 2), R"({"v":1,"id":"bob"})");
+    refusals = {{"get /l/" + lock_node("lock-", 1), Rc::no_auth}};
+    ParticipantFilter filter;
+    filter.standing = ParticipantFilter::Standing::holding;
+    std::vector<LockView> found;
+    const auto find = [&] {
+        EXPECT_EQ(served([&] { found = find_locks(*session, "/", filter, Deadline::never()); }), "ok");
+    };
+    find();
+    EXPECT_EQ(found.size(), 1u);
+    filter.at_least_for = 0ms;
+    find();
+    EXPECT_THAT(found, IsEmpty()) << "nobody knows its age";
 }
 
 }  // namespace

@@ -35,7 +35,9 @@ protected:
     }
     void stop_timer() override { timer = false; }
     void refused(const char* why, int) override { complaints.emplace_back(why); }
-    void tell(const SeenLeader& leader) override { told.push_back(leader.node.empty() ? "nobody" : leader.data); }
+    void tell(const SeenLeader& leader) override {
+        told.push_back(leader.node.empty() ? "nobody" : leader.readable ? leader.data : "unreadable");
+    }
 
     void ask(std::string what, Ticket t) {
         asked.push_back(std::move(what));
@@ -118,6 +120,21 @@ TEST_F(LeaderWatchFsmTest, WhoeverCameBetweenTheListAndTheWatchIsSeen) {
     listed({kSecond}, 10);
     leader("two", 8);
     EXPECT_THAT(told, ElementsAre("two"));
+}
+
+TEST_F(LeaderWatchFsmTest, ALeaderThatMayNotBeReadIsToldAndLookedAtAgain) {
+    fsm.start();
+    for (int i = 0; i < 2; ++i) {
+        listed({kFirst});
+        fsm.on_leader(ticket, Rc::no_auth, {}, {});
+        ASSERT_TRUE(timer);
+        fsm.on_timer();
+    }
+    EXPECT_THAT(told, ElementsAre("unreadable"));
+    listed({kFirst});
+    leader("one", 7);
+    listed({kSecond});
+    EXPECT_THAT(told, ElementsAre("unreadable", "one"));
 }
 
 TEST_F(LeaderWatchFsmTest, AReconnectOfTheSameSessionCostsNothing) {
