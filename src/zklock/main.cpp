@@ -22,6 +22,7 @@
 #include "zklock/commands/self_wait.hpp"
 #include "zklock/look/config_command.hpp"
 #include "zklock/look/leases_command.hpp"
+#include "zklock/look/ls_command.hpp"
 #include "zklock/look/top_command.hpp"
 #include "zklock/look/watch_command.hpp"
 #include "zklock/report/console.hpp"

@@ -37,6 +37,7 @@ Participant foreign() {
     Participant p;
     p.path = "/locks/deploy";
     p.node = "x-lock-0000000008";
+    p.session_id = 0x2;
     p.since = kNow + 5s;  // its server's clock is ahead
     p.raw = "10.0.0.7\x1b[2J";
     return p;
@@ -44,7 +45,30 @@ Participant foreign() {
 
 TEST(DescribeTest, SaysWhoHoldsAndForHowLong) {
     EXPECT_EQ(describe(ours(), kNow), "web1 pid 4711 \"deploy.sh\" (ops) for 3m12s");
-    EXPECT_EQ(describe(foreign(), kNow), "\"10.0.0.7?[2J\" session 0x0 for 0ms");
+    EXPECT_EQ(describe(foreign(), kNow), "\"10.0.0.7?[2J\" session 0x2 for 0ms");
+}
+
+TEST(DescribeTest, SaysWhatIsNotReadableAndWhatNoSessionEnds) {
+    Participant hidden;
+    hidden.path = "/l/_c_u-lock-0000000007";
+    hidden.node = "_c_u-lock-0000000007";
+    hidden.mode = "exclusive";
+    hidden.readable = false;
+    EXPECT_EQ(describe(hidden, kNow), "_c_u-lock-0000000007 (not readable: an access list forbids it)");
+    EXPECT_EQ(block(hidden, "holder ", kNow).find("token"), std::string::npos);
+    const Json json(to_json(hidden, kNow));
+    EXPECT_EQ(json["readable"], false);
+    EXPECT_EQ(json["node"], hidden.path);
+    for (const char* unknown : {"fencing_token", "session", "ephemeral", "ctime", "age_ms", "payload", "payload_raw"}) {
+        EXPECT_TRUE(json.contains(unknown) && json[unknown].is_null()) << unknown;
+    }
+    Participant left = ours();
+    EXPECT_EQ(Json(to_json(left, kNow))["ephemeral"], true);
+    EXPECT_EQ(Json(to_json(left, kNow))["readable"], true);
+    left.session_id = 0;
+    const std::string note = " (not ephemeral: no session ends it; remove it with zklock break)";
+    EXPECT_EQ(describe(left, kNow), "web1 pid 4711 \"deploy.sh\" (ops) for 3m12s" + note);
+    EXPECT_EQ(Json(to_json(left, kNow))["ephemeral"], false);
 }
 
 TEST(DescribeTest, NoControlCharacterReachesTheTerminal) {

@@ -32,10 +32,12 @@ std::string shown(const std::vector<Participant>& victims) {
     const auto now = std::chrono::system_clock::now();
     std::string text;
     for (const Participant& victim : victims) {
-        text += std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
-                printable(node_path(victim)) + ", token " + std::to_string(victim.token) + ", session " +
-                hex(victim.session_id) + "\n";
-        if (!victim.by_zkrecipes) {
+        text +=
+            std::string(victim.holder ? "holder " : "waiter ") + describe(victim, now) + "\n       " +
+            printable(node_path(victim)) +
+            (victim.readable ? ", token " + std::to_string(victim.token) + ", session " + hex(victim.session_id) + "\n"
+                             : std::string("\n"));
+        if (!victim.by_zkrecipes && !not_ephemeral(victim)) {
             text +=
                 "       not a zkrecipes client: Curator and kazoo do not watch their own nodes, so this one goes on "
                 "as if it held the lock. Stop it first.\n";
@@ -51,7 +53,7 @@ std::string as_json(const LockView& view, const std::vector<Participant>& victim
     for (const Participant& victim : victims) {
         boost::json::object node = to_json(victim, now);
         node["holder"] = victim.holder;
-        node["notices"] = victim.by_zkrecipes;
+        node["notices"] = victim.by_zkrecipes && !not_ephemeral(victim);
         nodes.push_back(std::move(node));
     }
     return dump({{"v", 1}, {"path", view.path}, {"nodes", std::move(nodes)}}) + "\n";
@@ -79,7 +81,7 @@ bool confirmed(const std::string& text, std::size_t count) {
 
 int break_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
-    const LockView view = inspect_lock(servers.session(), options.lock, ReadOnlySession::answer_by());
+    const LockView view = servers.answers().inspect(options.lock);
     std::vector<Participant> victims;
     for (const Participant& participant : view.participants) {
         if (selected(options, participant)) victims.push_back(participant);

@@ -55,8 +55,9 @@ void show_change(const Options& options, const std::optional<Participant>& leade
         return print(dump(object) + "\n");
     }
     print(timestamp_now() + " " +
-          (leader ? "leader " + describe(*leader, now) + ", token " + std::to_string(leader->token)
-                  : std::string("no leader")) +
+          (!leader            ? std::string("no leader")
+           : leader->readable ? "leader " + describe(*leader, now) + ", token " + std::to_string(leader->token)
+                              : "leader " + describe(*leader, now)) +
           "\n");
 }
 
@@ -95,8 +96,7 @@ int watch(const Options& options, Console& console, Session& session) {
 int leader_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
     if (options.watch) return watch(options, console, servers.session());
-    LeaderElection election(servers.session(), options.lock);
-    const std::vector<Participant> candidates = election.candidates(ReadOnlySession::answer_by());
+    const std::vector<Participant> candidates = servers.answers().candidates(options.lock);
     if (!options.quiet) show(options, candidates);
     return candidates.empty() ? kBusy : kOk;
 }

@@ -14,7 +14,6 @@ namespace zkrecipes::zklock {
 int status_command(const Options& options, Console& console);
 /// What status prints of a lock.
 std::string picture_of(const LockStatus& status, const Options& options);
-int ls_command(const Options& options, Console& console);
 int wait_command(const Options& options, Console& console);
 int break_command(const Options& options, Console& console);
 int leader_command(const Options& options, Console& console);

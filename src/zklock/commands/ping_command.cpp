@@ -70,6 +70,17 @@ std::string in_words(const RoundTrips& trips) {
     return text;
 }
 
+/// For the message; empty: not known.
+std::string holder_in_words(Session& session, const std::string& path) {
+    try {
+        const std::vector<Participant> held =
+            holders(inspect_lock(session, path, Deadline(std::chrono::seconds(1)), false));
+        if (!held.empty()) return " by " + describe(held.front(), std::chrono::system_clock::now());
+    } catch (const Error&) {  // only a courtesy
+    }
+    return {};
+}
+
 }  // namespace
 
 int ping_command(const Options& options, Console& console) {
@@ -107,7 +118,8 @@ int wait_command(const Options& options, Console& console) {
     if (!connected) {
         throw Failure(kUnavailable, "no ZooKeeper server answers: " + why_not_connected(servers.session(), options));
     }
-    throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit));
+    throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit) +
+                             holder_in_words(servers.session(), options.lock));
 }
 
 }  // namespace zkrecipes::zklock

@@ -11,7 +11,8 @@ bool await_connection(Session& session, const Options& options, std::stop_token 
     throw not_connected_within(*options.connect_timeout, session, options);
 }
 
-ReadOnlySession::ReadOnlySession(const Options& options, Console& console) : session_(open_session(options, console)) {
+ReadOnlySession::ReadOnlySession(const Options& options, Console& console)
+    : session_(open_session(options, console)), answers_(session_, console, kLimit) {
     await_connection(session_, options);
 }
 

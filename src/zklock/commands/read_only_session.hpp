@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <stop_token>
 
 #include <zkrecipes/session.hpp>
 
 #include "zklock/command_line/options.hpp"
+#include "zklock/report/answers.hpp"
 #include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
@@ -18,11 +20,16 @@ class ReadOnlySession {
 public:
     ReadOnlySession(const Options& options, Console& console);
     Session& session() noexcept { return session_; }
+    /// For calls that may send many requests.
+    Answers& answers() noexcept { return answers_; }
     /// The deadline of one request.
-    static Deadline answer_by() { return Deadline(std::chrono::seconds(10)); }
+    static Deadline answer_by() { return Deadline(kLimit); }
 
 private:
+    static constexpr std::chrono::seconds kLimit{10};
+
     Session session_;
+    Answers answers_;
 };
 
 }  // namespace zkrecipes::zklock

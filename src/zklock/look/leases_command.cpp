@@ -50,7 +50,7 @@ std::string in_words(std::int32_t leases) {
 
 int leases_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
-    const LockView lock = inspect_lock(servers.session(), options.lock, ReadOnlySession::answer_by());
+    const LockView lock = servers.answers().inspect(options.lock);
     check_semaphore(lock);
     const bool changes = options.new_leases > 0;
     if (changes) change(servers.session(), lock, options.new_leases);

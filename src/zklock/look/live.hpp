@@ -9,6 +9,7 @@
 #include <zkrecipes/session.hpp>
 
 #include "zklock/command_line/options.hpp"
+#include "zklock/report/answers.hpp"
 #include "zklock/report/console.hpp"
 
 namespace zkrecipes::zklock {
@@ -22,11 +23,15 @@ public:
     bool stopped() const noexcept { return stop_.stop_requested(); }
     const std::stop_token& stop() const noexcept { return stop_; }
     /// The deadline of one request: the user learns after this time that no server answers.
-    static Deadline answer_by() { return Deadline(std::chrono::seconds(3)); }
+    static Deadline answer_by() { return Deadline(kLimit); }
+    /// For calls that may send many requests.
+    Answers answers(Console& console) { return {session_, console, kLimit, stop_}; }
     /// Returns early after a stop.
     void pause(std::chrono::nanoseconds time);
 
 private:
+    static constexpr std::chrono::seconds kLimit{3};
+
     Session& session_;
     const std::stop_token stop_;
     std::mutex mutex_;

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "zklock/look/lock_table.hpp"
 #include "zklock/look/top_picture.hpp"
 #include "zklock/report/explain.hpp"
+#include "zklock/report/inbox.hpp"
 #include "zklock/report/print.hpp"
 
 namespace zkrecipes::zklock {
@@ -42,31 +41,6 @@ struct Answer {
     LockNames names;
     std::optional<NodeContent> node;
     std::exception_ptr error;
-};
-
-/// The answers, from the session's thread to ours. Callbacks may outlive the command.
-class Inbox {
-public:
-    void post(Answer answer) {
-        {
-            const std::lock_guard lock(mutex_);
-            answers_.push_back(std::move(answer));
-        }
-        posted_.notify_one();
-    }
-    std::vector<Answer> take() {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(answers_, {});
-    }
-    void wait(const std::stop_token& stop) {
-        std::unique_lock lock(mutex_);
-        posted_.wait(lock, stop, [&] { return !answers_.empty(); });
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable_any posted_;
-    std::vector<Answer> answers_;
 };
 
 class Top {
@@ -110,7 +84,7 @@ private:
     }
 
     void await_answers() {
-        inbox_->wait(live_.stop());
+        inbox_->wait(live_.stop(), std::chrono::seconds(10));
         take_answers();
     }
 
@@ -184,7 +158,10 @@ private:
             if (forbidden && answer.is_list && !(scanning_ && answer.path == options_.lock)) {
                 return table_.unreadable(answer.path, BootClock::now());
             }
-            if (forbidden && !answer.is_list) return;  // the row shows the name of the node
+            if (forbidden && !answer.is_list) {
+                holders_[answer.path] = unreadable_owner(answer.path);
+                return;
+            }
             if (scanning_) throw;
             answer.is_list ? table_.failed(answer.path) : static_cast<void>(holders_.erase(answer.path));
             if (BootClock::now() < quiet_until_) return;  // of the same setback
@@ -236,7 +213,7 @@ private:
     Live& live_;
     Setbacks setbacks_;
     LockTable table_;
-    const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+    const std::shared_ptr<Inbox<Answer>> inbox_ = std::make_shared<Inbox<Answer>>();
     TopPicture picture_;
     std::map<std::string, std::optional<Participant>> holders_;  // empty: being read, or not readable
     std::string trouble_;

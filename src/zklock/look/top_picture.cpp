@@ -58,11 +58,18 @@ TopPicture picture_of_rows(std::vector<LockRow> rows, std::size_t most) {
     return picture;
 }
 
-Participant owner_of(const NodeContent& node) {
+Participant unreadable_owner(const std::string& node) {
     Participant owner;
-    owner.path = node.path;
-    owner.node = node.path.substr(node.path.rfind('/') + 1);
+    owner.path = node;
+    owner.node = node.substr(node.rfind('/') + 1);
     owner.holder = true;
+    owner.readable = false;
+    return owner;
+}
+
+Participant owner_of(const NodeContent& node) {
+    Participant owner = unreadable_owner(node.path);
+    owner.readable = true;
     owner.token = node.created;
     owner.session_id = node.session_id;
     owner.since = node.created_at;

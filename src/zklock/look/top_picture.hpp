@@ -31,6 +31,8 @@ struct TopPicture {
 TopPicture picture_of_rows(std::vector<LockRow> rows, std::size_t most);
 /// The owner of a lock node, as its data describe it.
 Participant owner_of(const NodeContent& node);
+/// That of a node which an access list forbids to read.
+Participant unreadable_owner(const std::string& node);
 
 /// For people. Each line has at most `columns` columns; 0: any number.
 std::string in_words(const TopPicture& picture, std::size_t columns);

@@ -60,7 +60,7 @@ bool same(const LockStatus& a, const LockStatus& b) {
 class Watcher {
 public:
     Watcher(const Options& options, Console& console, Live& live)
-        : options_(options), live_(live), setbacks_(options, console) {}
+        : options_(options), console_(console), live_(live), setbacks_(options, console) {}
 
     void run() {
         look();  // an error of the first look ends zklock, as without --watch
@@ -89,7 +89,8 @@ private:
 
     void look() {
         looked_at_ = BootClock::now();
-        LockStatus status = read_lock_status(live_.session(), options_.lock, Live::answer_by());
+        Answers answers = live_.answers(console_);
+        LockStatus status = read_lock_status(answers, options_.lock);
         last_look_took_ = BootClock::now() - looked_at_;
         if (shown_ && same(*shown_, status)) return;
         shown_ = std::move(status);
@@ -107,6 +108,7 @@ private:
     }
 
     const Options& options_;
+    Console& console_;
     Live& live_;
     Setbacks setbacks_;
     std::optional<LockStatus> shown_;

@@ -9,11 +9,11 @@
 namespace zkrecipes::zklock {
 namespace {
 
-void read_record(Session& session, const std::string& path, Deadline deadline, LockStatus& status) {
+void read_record(Answers& answers, const std::string& path, LockStatus& status) {
     status.run.reset();
     status.unreadable = false;
     try {
-        const auto node = read_node(session, run_record_path(path), Fresh::no, deadline);
+        const auto node = read_node(answers.session(), run_record_path(path), Fresh::no, answers.answer_by());
         if (!node) return;
         status.run = parse_run_record(node->data);
         status.unreadable = !status.run;
@@ -31,22 +31,22 @@ bool has_holder(const LockView& lock, std::int64_t token) {
 
 }  // namespace
 
-LockStatus read_lock_status(Session& session, const std::string& path, Deadline deadline) {
+LockStatus read_lock_status(Answers& answers, const std::string& path) {
     LockStatus status;
-    status.lock = inspect_lock(session, path, deadline);
-    read_record(session, path, deadline, status);
+    status.lock = answers.inspect(path);
+    read_record(answers, path, status);
     // The run may have begun after the lock was read. If its record is still the same after another look at the lock,
     // and it is not among the holders, it is over.
     while (status.run && status.run->state == RunRecord::State::running &&
            !has_holder(status.lock, status.run->token)) {
         const RunRecord before = *status.run;
-        status.lock = inspect_lock(session, path, deadline);
-        read_record(session, path, deadline, status);
+        status.lock = answers.inspect(path);
+        read_record(answers, path, status);
         if (status.run != before || has_holder(status.lock, before.token)) continue;
         status.run->state = RunRecord::State::unknown;
     }
     if (status.lock.exists && !status.lock.semaphore && status.lock.participants.empty()) {
-        const LockNames names = list_lock(session, path, deadline);
+        const LockNames names = list_lock(answers.session(), path, answers.answer_by());
         if (names.participants.empty() && !names.others.empty()) status.other_node = names.others.front();
     }
     return status;

@@ -7,6 +7,7 @@
 #include <zkrecipes/inspect.hpp>
 
 #include "zklock/once/run_record.hpp"
+#include "zklock/report/answers.hpp"
 
 namespace zkrecipes::zklock {
 
@@ -21,7 +22,7 @@ struct LockStatus {
 
 /// Reads both. A run that the record still calls running, and whose lock node is gone, is `unknown` in the result.
 /// Blocks. Throws as inspect_lock.
-LockStatus read_lock_status(Session& session, const std::string& path, Deadline deadline);
+LockStatus read_lock_status(Answers& answers, const std::string& path);
 
 /// A line for people; empty: no run was ever recorded.
 std::string run_line(const LockStatus& status);

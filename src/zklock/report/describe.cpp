@@ -42,7 +42,10 @@ std::string iso_time(WallTime time) {
     return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
+bool not_ephemeral(const Participant& participant) { return participant.readable && participant.session_id == 0; }
+
 std::string describe(const Participant& participant, WallTime now) {
+    if (!participant.readable) return printable(participant.node) + " (not readable: an access list forbids it)";
     std::string text;
     if (!participant.host.empty()) {
         text = participant.host;
@@ -51,10 +54,11 @@ std::string describe(const Participant& participant, WallTime now) {
         if (!participant.user.empty()) text += " (" + participant.user + ")";
     } else {
         text = participant.raw.empty() ? participant.node : "\"" + participant.raw + "\"";
-        text += " session " + hex(participant.session_id);
+        if (participant.session_id != 0) text += " session " + hex(participant.session_id);
     }
     text = printable(text) + " for " + format_duration(age(participant, now));
     if (participant.waiting > 0) text += ", and " + std::to_string(participant.waiting) + " more in that session";
+    if (not_ephemeral(participant)) text += " (not ephemeral: no session ends it; remove it with zklock break)";
     return text;
 }
 
@@ -62,7 +66,7 @@ std::string block(const Participant& participant, const std::string& title, std:
     std::string text = title + describe(participant, now) + "\n";
     text += "           mode  " + participant.mode + "\n";
     text += "           node  " + printable(node_path(participant)) + "\n";
-    text += "           token " + std::to_string(participant.token) + "\n";
+    if (participant.readable) text += "           token " + std::to_string(participant.token) + "\n";
     for (const auto& [key, value] : participant.labels) {
         text += "           " + printable(key) + "=" + printable(value) + "\n";
     }
@@ -70,17 +74,27 @@ std::string block(const Participant& participant, const std::string& title, std:
 }
 
 boost::json::object to_json(const Participant& participant, WallTime now) {
+    boost::json::object object = {{"node", node_path(participant)},
+                                  {"mode", participant.mode},
+                                  {"fencing_token", nullptr},
+                                  {"session", nullptr},
+                                  {"ephemeral", nullptr},
+                                  {"ctime", nullptr},
+                                  {"age_ms", nullptr},
+                                  {"payload", nullptr},
+                                  {"payload_raw", nullptr},
+                                  {"readable", participant.readable}};
+    if (!participant.readable) return object;
+    object["fencing_token"] = participant.token;
+    object["session"] = hex(participant.session_id);
+    object["ephemeral"] = !not_ephemeral(participant);
+    object["ctime"] = iso_time(participant.since);
+    object["age_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(age(participant, now)).count();
     boost::json::error_code error;
     value payload = boost::json::parse(participant.raw, error);
-    const bool readable = !error && payload.is_object();
-    return {{"node", node_path(participant)},
-            {"mode", participant.mode},
-            {"fencing_token", participant.token},
-            {"session", hex(participant.session_id)},
-            {"ctime", iso_time(participant.since)},
-            {"age_ms", std::chrono::duration_cast<std::chrono::milliseconds>(age(participant, now)).count()},
-            {"payload", readable ? std::move(payload) : value()},
-            {"payload_raw", readable ? value() : value(participant.raw)}};
+    const bool is_object = !error && payload.is_object();
+    (is_object ? object["payload"] : object["payload_raw"]) = is_object ? std::move(payload) : value(participant.raw);
+    return object;
 }
 
 std::vector<Participant> holders(const LockView& lock) {

@@ -14,7 +14,11 @@ namespace zkrecipes::zklock {
 /// The path of the contender's node.
 std::string node_path(const Participant& participant);
 
-/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or the text in the node of another client.
+/// Whether no session's end deletes the node: somebody else than a client has made it, for example by copying a tree.
+bool not_ephemeral(const Participant& participant);
+
+/// `web1 pid 4711 "deploy.sh" (ops) for 3m12s`, or the text in the node of another client. Also says if the node may
+/// not be read, or is not ephemeral.
 std::string describe(const Participant& participant, std::chrono::system_clock::time_point now);
 
 /// describe() after `title`, then mode, node, token and labels, each on its own line.

@@ -158,7 +158,8 @@ std::string of_servers_or_system(const Error& error, const Options& options) {
         case Errc::node_exists: return path + " already exists";
         case Errc::no_node: return path + " does not exist";
         case Errc::bad_version: return "another program changed " + path + ": try again";
-        case Errc::not_empty: return path + " has nodes below it";
+        case Errc::not_empty:
+            return path + " has nodes below it, so it is no lock node of a client, and zklock does not remove it";
         case Errc::budget_exceeded:
             return path + ": ZooKeeper does not allow one client so many nodes or watches: use fewer -L";
         case Errc::protocol: {
