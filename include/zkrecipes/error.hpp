@@ -19,7 +19,7 @@ enum class Errc {
                          ///< background
     session_lost,        ///< the session ended while the call needed it
     closed,              ///< the session was closed or belongs to the parent process, or the object was moved from
-    auth_failed,         ///< the servers refused the credentials or did not answer; the session is closed
+    auth_failed,         ///< the servers refused the credentials, or demand some; the session is closed
     no_permission,       ///< an access list forbids it; what() names the right, the path and the session's identity
     lock_lost,           ///< the hold has ended: stop the work that the lock protects
     not_owner,           ///< the caller does not hold what it tries to release

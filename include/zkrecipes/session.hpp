@@ -44,7 +44,7 @@ struct SessionInfo {
     std::chrono::milliseconds timeout{0};  ///< the one that the servers granted; 0: none yet
     std::string server;                    ///< address of the connected server, or empty
     std::uint64_t incarnation = 0;         ///< how many sessions this object has made so far
-    std::string problem{};  ///< not connected: why the last attempt failed, if that is known (with TLS); or empty
+    std::string problem{};                 ///< not connected: why the last attempt failed, if that is known; or empty
 };
 
 /// Ends a subscription when destroyed. When the destructor has returned, the callback is not running and will not run

@@ -60,7 +60,7 @@ struct SessionOptions {
     /// For every node that the session makes, parents included.
     std::vector<Acl> acl = Acl::open();
     std::vector<Auth> auth{};
-    /// How long the servers may take to accept `auth` after each connect.
+    /// How long a server may take to accept `auth`. If it is silent for longer, the session tries another server.
     std::chrono::milliseconds auth_timeout{5'000};
     /// If set, all connections of the session use TLS. See TlsOptions.
     std::optional<TlsOptions> tls{};

@@ -1,6 +1,11 @@
 #include "client/result.hpp"
 
 namespace zkrecipes::internal {
+namespace {
+
+constexpr const char* kUnknownCode = "a code that this version does not know";
+
+}  // namespace
 
 Meaning meaning(Rc rc) noexcept {
     switch (rc) {
@@ -21,14 +26,33 @@ Meaning meaning(Rc rc) noexcept {
         case Rc::runtime_inconsistency:
         case Rc::data_inconsistency:
         case Rc::system_error:
-        case Rc::marshalling_error: return Meaning::unknown;
+        case Rc::marshalling_error:
+        case Rc::tls_failed:
+        case Rc::request_timeout:
+        case Rc::api_error:
+        case Rc::nothing: return Meaning::unknown;
         case Rc::session_expired:
         case Rc::auth_failed:
         case Rc::closing:
         case Rc::closed:
+        case Rc::unknown_session:
+        case Rc::credentials_demanded:
         case Rc::invalid_state: return Meaning::session_over;
-        default: return Meaning::failed;
+        case Rc::unimplemented:
+        case Rc::bad_arguments:
+        case Rc::new_config_no_quorum:
+        case Rc::reconfig_in_progress:
+        case Rc::no_auth:
+        case Rc::invalid_callback:
+        case Rc::invalid_acl:
+        case Rc::not_read_only:
+        case Rc::local_session:
+        case Rc::reconfig_disabled:
+        case Rc::quota_exceeded:
+        case Rc::too_large:
+        case Rc::no_lease: return Meaning::failed;
     }
+    return Meaning::unknown;  // a code of a later server
 }
 
 bool said_by_server(Rc rc) noexcept {
@@ -51,6 +75,11 @@ const char* to_string(Rc rc) noexcept {
         case Rc::operation_timeout: return "operation timed out";
         case Rc::bad_arguments: return "bad arguments";
         case Rc::invalid_state: return "handle cannot be used";
+        case Rc::unknown_session: return "session unknown";
+        case Rc::new_config_no_quorum: return "no quorum of the new configuration";
+        case Rc::reconfig_in_progress: return "another reconfiguration is in progress";
+        case Rc::tls_failed: return "TLS failed";
+        case Rc::api_error: return "API error";
         case Rc::no_node: return "no node";
         case Rc::no_auth: return "not permitted";
         case Rc::bad_version: return "bad version";
@@ -65,7 +94,13 @@ const char* to_string(Rc rc) noexcept {
         case Rc::nothing: return "nothing";
         case Rc::session_moved: return "session moved";
         case Rc::not_read_only: return "server is read-only";
+        case Rc::local_session:
+            return "this session is local and may create no ephemeral node: set localSessionsUpgradingEnabled=true on "
+                   "all servers, or localSessionsEnabled=false";
         case Rc::no_watcher: return "no watcher";
+        case Rc::request_timeout: return "request timed out";
+        case Rc::reconfig_disabled: return "reconfiguration is disabled";
+        case Rc::credentials_demanded: return "the servers demand credentials";
         case Rc::quota_exceeded: return "quota exceeded";
         case Rc::throttled: return "throttled";
         case Rc::not_connected: return "not connected";
@@ -73,7 +108,9 @@ const char* to_string(Rc rc) noexcept {
         case Rc::too_large: return "request too large";
         case Rc::no_lease: return "the session timeout is too short for the servers' tickTime: ask for a longer one";
     }
-    return "unknown error";
+    return kUnknownCode;
 }
+
+bool is_known(Rc rc) noexcept { return to_string(rc) != kUnknownCode; }
 
 }  // namespace zkrecipes::internal

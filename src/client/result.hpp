@@ -2,8 +2,8 @@
 
 namespace zkrecipes::internal {
 
-/// How the servers, or the client on their behalf, answered one request. Values are ZooKeeper's own; those below
-/// -1000 are ours.
+/// How the servers, or the client on their behalf, answered one request. Values are ZooKeeper's own, all those of
+/// servers up to 3.9; those below -1000 are ours. Other values may come from later servers: outcome unknown.
 enum class Rc : int {
     ok = 0,
     system_error = -1,
@@ -15,6 +15,11 @@ enum class Rc : int {
     operation_timeout = -7,  ///< outcome unknown
     bad_arguments = -8,
     invalid_state = -9,
+    unknown_session = -12,
+    new_config_no_quorum = -13,
+    reconfig_in_progress = -14,
+    tls_failed = -15,  ///< outcome unknown
+    api_error = -100,  ///< outcome unknown
     no_node = -101,
     no_auth = -102,
     bad_version = -103,
@@ -29,7 +34,11 @@ enum class Rc : int {
     nothing = -117,
     session_moved = -118,  ///< not executed
     not_read_only = -119,
+    local_session = -120,  ///< the servers let a local session create no ephemeral node
     no_watcher = -121,
+    request_timeout = -122,  ///< outcome unknown
+    reconfig_disabled = -123,
+    credentials_demanded = -124,  ///< not executed: the servers serve no session without credentials
     quota_exceeded = -125,
     throttled = -127,       ///< not executed
     not_connected = -1001,  ///< never sent
@@ -50,6 +59,9 @@ enum class Meaning {
 Meaning meaning(Rc rc) noexcept;
 /// Surely a server's word about a request, and no one that the client makes up: a sign of life of the connection.
 bool said_by_server(Rc rc) noexcept;
+/// Whether this version knows the code.
+bool is_known(Rc rc) noexcept;
+/// In words. For a code that is not known, the caller adds its number.
 const char* to_string(Rc rc) noexcept;
 
 }  // namespace zkrecipes::internal

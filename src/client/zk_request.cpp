@@ -17,7 +17,7 @@
 namespace zkrecipes::internal {
 namespace {
 
-// The numbers of Rc are ZooKeeper's own. -125 (quota) is missing in the C client's list.
+// The numbers of Rc are ZooKeeper's own. -12, -122 and -125 (quota) are missing in the C client's list.
 #define ZKRECIPES_SAME(ours, theirs) static_assert(static_cast<int>(Rc::ours) == (theirs))
 ZKRECIPES_SAME(ok, ZOK);
 ZKRECIPES_SAME(system_error, ZSYSTEMERROR);
@@ -29,6 +29,10 @@ ZKRECIPES_SAME(unimplemented, ZUNIMPLEMENTED);
 ZKRECIPES_SAME(operation_timeout, ZOPERATIONTIMEOUT);
 ZKRECIPES_SAME(bad_arguments, ZBADARGUMENTS);
 ZKRECIPES_SAME(invalid_state, ZINVALIDSTATE);
+ZKRECIPES_SAME(new_config_no_quorum, ZNEWCONFIGNOQUORUM);
+ZKRECIPES_SAME(reconfig_in_progress, ZRECONFIGINPROGRESS);
+ZKRECIPES_SAME(tls_failed, ZSSLCONNECTIONERROR);
+ZKRECIPES_SAME(api_error, ZAPIERROR);
 ZKRECIPES_SAME(no_node, ZNONODE);
 ZKRECIPES_SAME(no_auth, ZNOAUTH);
 ZKRECIPES_SAME(bad_version, ZBADVERSION);
@@ -43,7 +47,10 @@ ZKRECIPES_SAME(closing, ZCLOSING);
 ZKRECIPES_SAME(nothing, ZNOTHING);
 ZKRECIPES_SAME(session_moved, ZSESSIONMOVED);
 ZKRECIPES_SAME(not_read_only, ZNOTREADONLY);
+ZKRECIPES_SAME(local_session, ZEPHEMERALONLOCALSESSION);
 ZKRECIPES_SAME(no_watcher, ZNOWATCHER);
+ZKRECIPES_SAME(reconfig_disabled, ZRECONFIGDISABLED);
+ZKRECIPES_SAME(credentials_demanded, ZSESSIONCLOSEDREQUIRESASLAUTH);
 ZKRECIPES_SAME(throttled, ZTHROTTLEDOP);
 #undef ZKRECIPES_SAME
 

@@ -117,6 +117,7 @@ private:
     void on_touch(Instant sent_at, Instant now, bool overtook) override {
         LeaseKeeper::on_touch(sent_at, now, overtook);
     }
+    void on_credentials_demanded(std::uint64_t handle) override { apply(fsm().on_credentials_demanded(handle)); }
 
     // session_events.cpp
     void apply(const SessionActions& actions);
@@ -127,6 +128,7 @@ private:
     void on_connected(bool same_session);
     void tell_of_unattainable_leases();
     void on_suspended();
+    void tell_of_short_connections();
     void on_session_over();
     void on_closed(Errc errc, const std::string& detail);
     void wake_connect_waiters();
@@ -150,6 +152,8 @@ private:
     std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;
     std::unordered_map<std::string, std::weak_ptr<void>> shared_;
     std::uint64_t open_failures_ = 0;
+    Instant connected_at_ = Instant::min();
+    std::uint64_t short_connections_ = 0;  // in a row
 
     std::string closed_detail_;
     bool closed_ = false;  // the last handle is gone

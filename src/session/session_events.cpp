@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "session/common/backoff.hpp"
@@ -11,6 +12,8 @@ namespace zkrecipes::internal {
 namespace {
 
 constexpr Nanoseconds kFailAgain = std::chrono::milliseconds(100);
+constexpr Nanoseconds kShortConnection = std::chrono::seconds(1);
+constexpr std::uint64_t kManyShortConnections = 4;
 
 }  // namespace
 
@@ -82,6 +85,7 @@ void SessionCore::on_connected(bool same_session) {
     const Instant now = runtime().now();
     Requests::on_connected(now);
     connects.add();
+    connected_at_ = now;
     if (!same_session) sessions.add();
     came_up();
     LeaseKeeper::on_connected(before_connect(), now);
@@ -117,11 +121,26 @@ void SessionCore::tell_of_unattainable_leases() {
 void SessionCore::on_suspended() {
     log().warn("session {:#x}: connection lost", printable_id());
     suspensions.add();
+    tell_of_short_connections();
     expect_nothing();
     search_.suspended();
     settings_.stop();
     LeaseKeeper::on_suspended();
     observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
+}
+
+/// The C client sends all watches in one request after each connect. Servers cut the connection at a request that is
+/// larger than they accept, without a word.
+void SessionCore::tell_of_short_connections() {
+    const bool short_one = runtime().now() - connected_at_ < kShortConnection;
+    short_connections_ = short_one ? short_connections_ + 1 : 0;
+    if (short_connections_ < kManyShortConnections || !should_log(short_connections_)) return;
+    const std::string why =
+        "the servers cut the connection right after each of the last " + std::to_string(short_connections_) +
+        " connects; perhaps a request is larger than their jute.maxbuffer (the watches of this session take " +
+        std::to_string(watch_table().bytes()) + " bytes): raise that on all servers, or use several sessions";
+    note_problem(why);
+    log().warn("session {:#x}: {}", printable_id(), why);
 }
 
 void SessionCore::on_session_over() {

@@ -1,4 +1,4 @@
-zkrecipes_test(session_server_test TIER server SOURCES server_tick_test.cpp session_test.cpp LINK zkrecipes_test_support
+zkrecipes_test(session_server_test TIER server SOURCES refusing_servers_test.cpp server_tick_test.cpp session_test.cpp LINK zkrecipes_test_support
                zkrecipes_internals)
 zkrecipes_test(session_stats_server_test TIER server SOURCES session_stats_test.cpp LINK zkrecipes_test_support
                zkrecipes_internals)

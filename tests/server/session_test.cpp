@@ -325,12 +325,12 @@ TEST_F(SessionServerTest, CredentialsOfAnUnknownSchemeAreAClearError) {
     EXPECT_EQ(core().state(), SessionState::closed);
 }
 
-TEST_F(SessionServerTest, CredentialsThatAreNotAnsweredAreAClearError) {
+TEST_F(SessionServerTest, AServerThatIsSilentAboutTheCredentialsIsLeftForAnother) {
     options_.auth.push_back({"digest", "user:password"});
     options_.auth_timeout = 300ms;
     const auto fault = gate().hold_reply(Match::op(Opcode::auth));
     open();
-    EXPECT_THROW(core().wait_connected(kMaxWait, {}), Error);
+    EXPECT_TRUE(core().wait_connected(kMaxWait, {}));
     EXPECT_TRUE(fault.reached());
     fault.drop();
 }

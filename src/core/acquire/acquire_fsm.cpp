@@ -116,7 +116,7 @@ void AcquireFsm::on_created(Ticket ticket, Rc rc, std::string_view path, const N
     if (what == Meaning::done) return take_node(path, stat, sent_at);
     if (what == Meaning::unknown || what == Meaning::session_over) {
         known_ = Known::unknown;
-        return attempt_failed();
+        return handle_error(rc, "create");
     }
     if (rc == Rc::no_node) return send_make_directory();
     if (rc == Rc::node_exists) {

@@ -85,7 +85,7 @@ void MultiAcquireFsm::on_created(Ticket ticket, Rc rc, const CreatedSet& created
     if (what == Meaning::done) return take_nodes(created, sent_at);
     if (what == Meaning::unknown || what == Meaning::session_over) {
         known_ = Known::unknown;
-        return attempt_failed();
+        return handle_error(rc, "create", std::nullopt);
     }
     if (rc == Rc::no_node) {
         step_ = Step::finding_missing;

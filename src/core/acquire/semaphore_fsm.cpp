@@ -239,7 +239,7 @@ void SemaphoreFsm::on_taken(Ticket ticket, Rc rc, TakingStep refused, const Node
     lease_port_.unwatch_leases();
     if (open) {
         taken_ = Taken::unknown;
-        return attempt_failed();
+        return handle_error(rc, "taking the leases");
     }
     if (refused == TakingStep::data) {  // nothing was taken; most likely there is no right to write
         terms_.writable = false;

@@ -259,8 +259,10 @@ void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
 
 void PersistentNodeFsm::trouble(Rc rc, const char* what) {
     switch (meaning(rc)) {
-        case Meaning::not_done:
         case Meaning::unknown:
+            if (!is_known(rc)) break;
+            return pause();
+        case Meaning::not_done:
         case Meaning::session_over: return pause();
         case Meaning::done:
         case Meaning::refused:

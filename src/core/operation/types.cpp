@@ -7,7 +7,8 @@ Errc error_of(Rc rc) noexcept {
         case Rc::no_auth: return Errc::no_permission;
         case Rc::quota_exceeded: return Errc::quota_exceeded;
         case Rc::invalid_acl: return Errc::bad_option;
-        case Rc::unimplemented: return Errc::unsupported;
+        case Rc::unimplemented:
+        case Rc::local_session: return Errc::unsupported;
         case Rc::bad_arguments: return Errc::bad_path;
         case Rc::no_children_for_ephemerals: return Errc::bad_path;
         case Rc::too_large: return Errc::too_large;
@@ -17,7 +18,9 @@ Errc error_of(Rc rc) noexcept {
 }
 
 std::string answer_in_words(const std::string& what, Rc rc) {
-    return rc == Rc::no_auth ? what + " was refused" : what + " was answered: " + to_string(rc);
+    if (rc == Rc::no_auth) return what + " was refused";
+    const std::string number = is_known(rc) ? "" : " (" + std::to_string(static_cast<int>(rc)) + ")";
+    return what + " was answered: " + to_string(rc) + number;
 }
 
 }  // namespace zkrecipes::internal

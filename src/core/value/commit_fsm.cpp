@@ -127,6 +127,7 @@ void CommitFsm::refused(Rc rc) {
 
 void CommitFsm::lost_answer(Rc rc) {
     if (meaning(rc) == Meaning::session_over) return fail_unknown("the session ended before the answer came");
+    if (!is_known(rc)) return fail_unknown(answer_in_words("the transaction", rc));
     if (!has_mark_) return fail_unknown("the connection broke before the answer came");
     if (what_ == What::mark_alone) alone_perhaps_ = true;
     attempt_failed();

@@ -104,6 +104,7 @@ void Connection::open_handle(std::uint64_t handle) {
 }
 
 void Connection::close_handle(const std::string& why) {
+    if (!why.empty()) note_problem(why);
     if (!why.empty() && should_log(++replaced_handles_)) {
         lock_.log().warn("session {:#x}: {}; making a new one ({} times)", printable_id(), why, replaced_handles_);
     }

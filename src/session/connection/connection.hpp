@@ -63,6 +63,8 @@ public:
     bool last_handle_closing() const { return last_handle_closing_; }
     void add_auth();
     void came_up() { replaced_handles_ = 0; }
+    /// Why no server is connected: see SessionInfo::problem.
+    void note_problem(const std::string& text);
     /// What info() answers from now on.
     void update_info();
     void show(SessionState state) { state_.store(state, std::memory_order_release); }
@@ -74,8 +76,6 @@ public:
 
 private:
     class Link;
-
-    void note_problem(const std::string& text);
 
     SessionLock& lock_;
     Port& port_;

@@ -34,7 +34,7 @@ SessionActions SessionFsm::start() {
 void SessionFsm::open_next(SessionActions& out) {
     ++handle_;
     handle_open_ = true;
-    link_up_ = usable_ = false;
+    link_up_ = usable_ = was_usable_ = false;
     auth_open_ = 0;
     auth_again_ = false;
     up_since_ = Instant::min();
@@ -62,7 +62,7 @@ SessionActions SessionFsm::on_status(std::uint64_t handle, const ClientStatus& s
         case ClientState::connecting: link_down(now, out); break;
         case ClientState::connected: link_up(status, now, out); break;
         case ClientState::auth_failed:
-            fail_auth("the servers refused the credentials; check SessionOptions::auth and sasl", out);
+            refused(now, "the servers refused the credentials; check SessionOptions::auth and sasl", out);
             break;
         case ClientState::expired: handle_ended(now, out); break;
         case ClientState::dead: handle_ended(now, out, "the client handle broke down"); break;
@@ -109,7 +109,7 @@ void SessionFsm::link_up(const ClientStatus& status, Instant now, SessionActions
 
 void SessionFsm::become_usable(SessionActions& out) {
     const bool same = session_alive_;
-    usable_ = true;
+    usable_ = was_usable_ = true;
     lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
     server_ = pending_.server;
     if (!same) {
@@ -129,18 +129,28 @@ void SessionFsm::become_usable(SessionActions& out) {
     out.push_back(std::move(connected));
 }
 
-SessionActions SessionFsm::on_auth(std::uint64_t handle, Rc rc, Instant) {
+SessionActions SessionFsm::on_auth(std::uint64_t handle, Rc rc, Instant now) {
     SessionActions out;
     if (handle != handle_ || !handle_open_ || finished_ || auth_open_ == 0) return out;
     if (rc == Rc::auth_failed || meaning(rc) == Meaning::failed) {
-        fail_auth(
-            std::string("the servers refused the credentials (") + to_string(rc) + "); check SessionOptions::auth",
-            out);
+        refused(now,
+                std::string("the servers refused the credentials (") + to_string(rc) + "); check SessionOptions::auth",
+                out);
         return out;
     }
     --auth_open_;
     if (rc != Rc::ok) auth_again_ = true;
     if (auth_open_ == 0 && !auth_again_ && link_up_ && !usable_) become_usable(out);
+    return out;
+}
+
+SessionActions SessionFsm::on_credentials_demanded(std::uint64_t handle) {
+    SessionActions out;
+    if (handle != handle_ || !handle_open_ || finished_) return out;
+    fail_auth(
+        "the servers demand credentials, and accept none of this session; set SessionOptions::auth or sasl as the "
+        "servers' enforce.auth.schemes or sessionRequireClientSASLAuth asks",
+        out);
     return out;
 }
 
@@ -157,7 +167,7 @@ SessionActions SessionFsm::on_open_failed(std::uint64_t handle, Instant now) {
     return out;
 }
 
-void SessionFsm::handle_ended(Instant now, SessionActions& out, const char* trouble) {
+void SessionFsm::handle_ended(Instant now, SessionActions& out, std::string trouble) {
     const bool short_life = up_since_ == Instant::min() || now - up_since_ < kShortLife;
     link_up_ = usable_ = false;
     server_.clear();
@@ -172,7 +182,7 @@ void SessionFsm::handle_ended(Instant now, SessionActions& out, const char* trou
         become(SessionState::lost, out);
     }
     out.push_back(action(Kind::close_handle, handle_));
-    out.back().detail = trouble;
+    out.back().detail = std::move(trouble);
     handle_open_ = false;
     lost_at_ = give_up_at_ = auth_deadline_ = Instant::max();
     if (!short_life) short_lives_ = 0;
@@ -185,6 +195,14 @@ void SessionFsm::handle_ended(Instant now, SessionActions& out, const char* trou
     }
     const int step = std::min(short_lives_++, 10);
     reopen_at_ = now + std::min(kFirstReopenDelay * (1 << step), kLongestReopenDelay);
+}
+
+/// Final only before the handle was usable. Later, the C client may say the same though nobody refused anything: when
+/// its counter of requests reaches the number that it reserves for credentials, it takes an answer for a refusal. If
+/// the servers do refuse, they refuse those of the next handle, too.
+void SessionFsm::refused(Instant now, std::string detail, SessionActions& out) {
+    if (!was_usable_ || closing_) return fail_auth(std::move(detail), out);
+    handle_ended(now, out, "the client takes credentials that the servers had accepted for refused");
 }
 
 void SessionFsm::fail_auth(std::string detail, SessionActions& out) {
@@ -215,10 +233,10 @@ SessionActions SessionFsm::on_time(Instant now) {
         return out;
     }
     if (now >= auth_deadline_) {
-        auth_deadline_ = Instant::max();
-        fail_auth("the servers did not answer the credentials within SessionOptions::auth_timeout (" +
-                      std::to_string(config_.auth_timeout.count()) + " ms)",
-                  out);
+        // Silence is no refusal. The next handle tries another server, as the client tries them in random order.
+        handle_ended(now, out,
+                     pending_.server + " did not check the credentials within SessionOptions::auth_timeout (" +
+                         std::to_string(config_.auth_timeout.count()) + " ms)");
         return out;
     }
     if (now >= reopen_at_) open_next(out);

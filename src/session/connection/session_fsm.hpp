@@ -55,6 +55,8 @@ public:
     SessionActions start();
     SessionActions on_status(std::uint64_t handle, const ClientStatus& status, Instant now);
     SessionActions on_auth(std::uint64_t handle, Rc rc, Instant now);
+    /// A server refused a request because it demands credentials (Rc::credentials_demanded).
+    SessionActions on_credentials_demanded(std::uint64_t handle);
     SessionActions on_open_failed(std::uint64_t handle, Instant now);
     /// A server answered a request.
     void on_answer(std::uint64_t handle, Instant now) noexcept;
@@ -82,7 +84,8 @@ private:
     void link_down(Instant now, SessionActions& out);
     void link_up(const ClientStatus& status, Instant now, SessionActions& out);
     void become_usable(SessionActions& out);
-    void handle_ended(Instant now, SessionActions& out, const char* trouble = "");
+    void handle_ended(Instant now, SessionActions& out, std::string trouble = "");
+    void refused(Instant now, std::string detail, SessionActions& out);
     void fail_auth(std::string detail, SessionActions& out);
 
     const Config config_;
@@ -92,6 +95,7 @@ private:
     bool handle_open_ = false;
     bool link_up_ = false;        // the handle is connected
     bool usable_ = false;         // and the credentials were accepted
+    bool was_usable_ = false;     // since the handle was opened
     bool session_alive_ = false;  // the incarnation has begun and not ended
     bool closing_ = false;
     bool finished_ = false;

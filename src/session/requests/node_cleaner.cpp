@@ -79,7 +79,8 @@ NodeCleaner::Job* NodeCleaner::answered(Ticket ticket, JobId& id) {
 void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
     // Meanwhile our node may be deleted, and another session's made under the same name.
     job.owner_checked = false;
-    switch (meaning(rc)) {
+    // The connection may go on behind a code that is not known: that must not be a reason to try again at once.
+    switch (is_known(rc) ? meaning(rc) : Meaning::failed) {
         case Meaning::unknown:
         case Meaning::session_over:
             // Goes on when connected again. What was done or not shows then: deleting twice is harmless, and a search

@@ -1,9 +1,12 @@
 #include "session/requests/requests.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "session/common/backoff.hpp"
 #include "session/requests/directories.hpp"
 
 namespace zkrecipes::internal {
@@ -47,10 +50,20 @@ Rc Requests::on_answer(const Sent& sent, Rc rc) {
         return rc == Rc::closed ? rc : Rc::session_expired;
     }
     stalled_reply_probe_.answered(sent.ticket);
+    if (rc == Rc::credentials_demanded) {
+        port_.on_credentials_demanded(sent.handle);
+        return Rc::session_expired;
+    }
+    if (!is_known(rc) && should_log(++unknown_codes_)) {
+        lock_.log().warn("session {:#x}: a request was answered with {} ({}); its outcome is unknown ({} times)",
+                         connection_.printable_id(), to_string(rc), static_cast<int>(rc), unknown_codes_);
+    }
+    if (rc == Rc::local_session) local_session_on_ = sent.connection;
     // What the client refused by itself ("too large") went nowhere: taken for a touch of the leader it would make the
     // lease longer than the session.
-    if (!said_by_server(rc)) return rc;
+    if (!said_by_server(rc)) return rc == Rc::session_expired ? as_in_local_session(sent) : rc;
     const Instant now = lock_.runtime().now();
+    answered_here_ = answered_here_ || sent.connection == connections_;
     fsm.on_answer(sent.handle, now);
     port_.on_touch(sent.at, now, sent.handling == Handling::urgent);
     before_connect_ = std::max(before_connect_, sent.at);
@@ -62,6 +75,16 @@ Rc Requests::on_answer(const Sent& sent, Rc rc) {
     const bool may_be_old = !of_this_connection || catching_up_;
     if (sent.handling == Handling::read && may_be_old && behind_ == connections_) return Rc::connection_loss;
     return rc;
+}
+
+/// Servers refuse ephemeral nodes to a local session, but say so only to a single create: a transaction that makes some
+/// is told that the session has expired. So one create asks. It makes nothing, as its parent does not exist.
+Rc Requests::as_in_local_session(const Sent& sent) {
+    if (local_session_on_ == sent.connection) return Rc::local_session;
+    if (sent.connection != connections_ || !connection_.connected()) return Rc::session_expired;
+    if (std::exchange(asked_if_local_on_, connections_) == connections_) return Rc::session_expired;
+    create("/_c_00000000-0000-0000-0000-000000000000-none/none", "", Acl::open(), CreateMode::ephemeral, {});
+    return Rc::session_expired;
 }
 
 void Requests::catch_up() {
@@ -164,10 +187,23 @@ void Requests::handle_opens() {
 
 Instant Requests::wake_at() const { return connection_.connected() ? stalled_reply_probe_.look_at() : Instant::max(); }
 
+void Requests::on_connected(Instant now) {
+    last_request_ = now;
+    ++connections_;
+    catching_up_ = false;
+    // Servers that demand credentials take any connection and cut it at the first request or ping. Only the answer to
+    // a request says why.
+    if (!std::exchange(answered_here_, false)) nudge();
+}
+
 void Requests::on_time(Instant now) {
     if (!connection_.connected() || !stalled_reply_probe_.due(now)) return;
-    last_request_ = lock_.runtime().now();
     meter_.stalled_replies.add();
+    nudge();
+}
+
+void Requests::nudge() {
+    last_request_ = lock_.runtime().now();
     // Not counted among those that are waited for: it is only there to be heard.
     connection_.client()->nudge(
         [this, self = lock_.self(),

@@ -28,6 +28,8 @@ public:
         /// Before the answer itself is given: what was sent at `sent_at` has reached a server. `overtook`: see
         /// LeaseClock::answered.
         virtual void on_touch(Instant sent_at, Instant now, bool overtook) = 0;
+        /// A server refused a request of the session on this handle because it demands credentials.
+        virtual void on_credentials_demanded(std::uint64_t handle) = 0;
     };
     Requests(SessionLock& lock, Connection& connection, SessionMeter& meter, Port& port)
         : lock_(lock), connection_(connection), meter_(meter), port_(port) {}
@@ -77,11 +79,7 @@ public:
     /// last request was sent that an earlier connection answered. (The client's word "connecting" may reach us late.)
     Instant before_connect() const noexcept { return before_connect_; }
     void handle_opens();
-    void on_connected(Instant now) {
-        last_request_ = now;
-        ++connections_;
-        catching_up_ = false;
-    }
+    void on_connected(Instant now);
     /// The connection or the handle is gone: no answer is late any more.
     void expect_nothing() { stalled_reply_probe_.forget(); }
     void forget_ephemerals() { ephemerals_.reset(); }
@@ -107,6 +105,8 @@ private:
     static constexpr std::size_t kListsAtOnce = 8;
     void send_list(const std::string& path, std::vector<ListDone> done);
     Rc on_answer(const Sent& sent, Rc rc);
+    void nudge();
+    Rc as_in_local_session(const Sent& sent);
     template <class Callback, class What>
     auto answer_to(Callback done, Handling handling, RequestKind kind, What needs);
     template <class... Values, class Callback>
@@ -122,6 +122,10 @@ private:
     Instant last_request_ = Instant::min();
     std::uint64_t handed_over_ = 0;  // requests
     std::uint64_t connections_ = 0;
+    bool answered_here_ = true;             // a server has answered a request on the latest connection
+    std::uint64_t unknown_codes_ = 0;       // answers with such a code
+    std::uint64_t local_session_on_ = 0;    // the connection whose server said that the session is local
+    std::uint64_t asked_if_local_on_ = 0;   // the latest connection whose server was asked that
     std::optional<std::uint64_t> seen_at_;  // seen_by_event() came behind this request, and nothing was answered since
     std::map<std::string, Lists> lists_;    // by path
     MissingRight last_missing_right_;

@@ -333,6 +333,16 @@ TEST(AcquireFsmTest, NoPermissionIsFinalAndTakesTheNodeAway) {  // H13
     expect_clean(reader);
 }
 
+TEST(AcquireFsmTest, ACodeThatIsNotKnownEndsTheCallAndTheNodeThatMayHaveBeenMade) {
+    AcquireWorld w;
+    w.create_answer = static_cast<Rc>(-126);
+    w.fsm.start();
+    w.pump();
+    EXPECT_EQ(w.errc, Errc::protocol);
+    EXPECT_EQ(w.answers, 1);
+    EXPECT_EQ(w.reaped_identities.size(), 1u);
+}
+
 TEST(AcquireFsmTest, NumbersNearTheEndAreRefusedAndNotUsed) {  // H11
     for (const std::int32_t sequence : {kSequenceLimit, 2'147'483'647, -2'147'483'647, -5}) {
         AcquireWorld w;

@@ -8,6 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Kind = SessionAction::Kind;
 
@@ -261,12 +262,47 @@ TEST_F(SessionFsmAuthTest, TheHandleSayingSoClosesForEverToo) {
     EXPECT_THAT(kinds(actions), ElementsAre(Kind::state_changed, Kind::closed, Kind::close_handle));
 }
 
-TEST_F(SessionFsmAuthTest, NoAnswerInTimeClosesWithTheLimitInTheText) {
+TEST_F(SessionFsmAuthTest, AServerThatIsSilentIsLeftForAnotherAndNamed) {
     connect_auth();
     EXPECT_EQ(fsm_auth.wake_at(), kStart + 5s);
     const auto actions = fsm_auth.on_time(kStart + 5s);
-    ASSERT_THAT(kinds(actions), ElementsAre(Kind::state_changed, Kind::closed, Kind::close_handle));
-    EXPECT_THAT(actions[1].detail, ::testing::HasSubstr("5000 ms"));
+    ASSERT_THAT(kinds(actions), ElementsAre(Kind::close_handle));
+    EXPECT_THAT(actions[0].detail, ::testing::AllOf(HasSubstr("server:2181"), HasSubstr("5000 ms")));
+    EXPECT_THAT(kinds(fsm_auth.on_time(fsm_auth.wake_at())), ElementsAre(Kind::open_handle, Kind::add_auth));
+    connect_auth(2, kStart + 6s);
+    fsm_auth.on_auth(2, Rc::ok, kStart + 6s);
+    fsm_auth.on_auth(2, Rc::ok, kStart + 6s);
+    EXPECT_TRUE(fsm_auth.usable());
+}
+
+TEST_F(SessionFsmAuthTest, AcceptedCredentialsAreNeverTakenForRefusedBeforeTheNextHandleIsRefused) {
+    connect_auth();
+    fsm_auth.on_auth(1, Rc::ok, kStart);
+    fsm_auth.on_auth(1, Rc::ok, kStart);
+    EXPECT_THAT(
+        kinds(fsm_auth.on_status(1, status(ClientState::auth_failed), kStart + 1h)),
+        ElementsAre(Kind::session_over, Kind::state_changed, Kind::close_handle, Kind::open_handle, Kind::add_auth));
+    EXPECT_EQ(fsm_auth.state(), SessionState::lost);
+    connect_auth(2, kStart + 1h);
+    EXPECT_THAT(kinds(fsm_auth.on_status(2, status(ClientState::auth_failed), kStart + 1h)),
+                ElementsAre(Kind::state_changed, Kind::closed, Kind::close_handle));
+}
+
+TEST_F(SessionFsmTest, ASessionWithoutCredentialsHasNoneThatCouldBeRefused) {
+    fsm.start();
+    connect();
+    EXPECT_THAT(kinds(say(ClientState::auth_failed, kStart + 1h)),
+                ElementsAre(Kind::session_over, Kind::state_changed, Kind::close_handle, Kind::open_handle));
+}
+
+TEST_F(SessionFsmTest, ServersThatDemandCredentialsCloseTheSessionForEver) {
+    fsm.start();
+    connect();
+    EXPECT_THAT(fsm.on_credentials_demanded(fsm.handle() + 1), IsEmpty());
+    const auto actions = fsm.on_credentials_demanded(fsm.handle());
+    ASSERT_THAT(kinds(actions), ElementsAre(Kind::state_changed, Kind::closed, Kind::session_over, Kind::close_handle));
+    EXPECT_EQ(actions[1].errc, Errc::auth_failed);
+    EXPECT_THAT(actions[1].detail, HasSubstr("the servers demand credentials"));
 }
 
 TEST_F(SessionFsmAuthTest, TheTimeoutRunsOnlyWhileConnected) {

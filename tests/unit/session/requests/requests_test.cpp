@@ -46,6 +46,49 @@ TEST_F(RequestsTest, WithoutAnEventAReconnectAsksNothing) {
     EXPECT_THAT(client().open, IsEmpty());
 }
 
+TEST_F(RequestsTest, AfterAConnectionWithoutAnAnswerTheNextOneAsksWhy) {
+    client().answers_touches = false;
+    reconnect();
+    ASSERT_EQ(client().open.size(), 1u);
+    answer("exists", Rc::credentials_demanded);
+    EXPECT_EQ(core->state(), SessionState::closed);
+}
+
+TEST_F(RequestsTest, AfterAConnectionWithAnAnswerTheNextOneAsksNothing) {
+    client().answers_touches = false;
+    get("/data");
+    answer("get");
+    reconnect();
+    EXPECT_THAT(client().open, IsEmpty());
+}
+
+TEST_F(RequestsTest, ServersThatDemandCredentialsEndTheSessionBeforeTheRequestIsAnswered) {
+    get("/data");
+    answer("get", Rc::credentials_demanded);
+    EXPECT_EQ(core->state(), SessionState::closed);
+    EXPECT_THAT(told, ElementsAre("/data: session expired"));
+}
+
+TEST_F(RequestsTest, ATransactionInALocalSessionIsToldSo) {
+    const auto commit = [this] {
+        inside([&] {
+            core->multi({MultiOp{}},
+                        [this](Rc rc, const std::vector<MultiResult>&, Instant) { told.push_back(to_string(rc)); });
+        });
+        answer("multi", Rc::session_expired);
+    };
+    commit();
+    commit();
+    ASSERT_EQ(client().open.size(), 1u) << "one create that has no parent asks";
+    EXPECT_EQ(client().open.at(0).mode, CreateMode::ephemeral);
+    answer("create", Rc::local_session);
+    commit();
+    EXPECT_THAT(told, ElementsAre("session expired", "session expired", to_string(Rc::local_session)));
+    reconnect();
+    commit();
+    EXPECT_EQ(told.back(), "session expired") << "another server may have another setting";
+}
+
 TEST_F(RequestsTest, AfterAnEventACommittedRequestComesFirstOnTheNextConnection) {
     event();
     std::shared_ptr<Hold> held = hold("/l/n");

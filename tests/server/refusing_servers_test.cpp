@@ -1,0 +1,149 @@
+// What sessions and locks are told by servers whose settings refuse them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+#include <zkrecipes/error.hpp>
+#include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/multi_lock.hpp>
+#include <zkrecipes/session.hpp>
+#include <zkrecipes/session_options.hpp>
+#include <zkrecipes/shared_value.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
+#include <zkrecipes/testenv/zk_ensemble.hpp>
+#include <zkrecipes/testenv/zk_server.hpp>
+
+#include "support/await.hpp"
+#include "support/secure_server.hpp"
+#include "support/zk_server_test.hpp"
+
+namespace zkrecipes::test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class RefusingServersTest : public ::testing::Test {
+protected:
+    void SetUp() override { ZKRECIPES_SKIP_WITHOUT_ZOOKEEPER(); }
+
+    SessionOptions options(const std::string& connect) {
+        SessionOptions options{.hosts = connect, .timeout = 3s};
+        options.log = [this](LogLevel, const std::string& line) {
+            const std::lock_guard lock(mutex_);
+            lines_.push_back(line);
+        };
+        return options;
+    }
+    std::vector<std::string> lines() {
+        const std::lock_guard lock(mutex_);
+        return lines_;
+    }
+    bool says(const std::string& text) {
+        return await([&] { return ::testing::Value(lines(), Contains(HasSubstr(text))); });
+    }
+    template <class Call>
+    static Error error_of(const Call& call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            return error;
+        }
+        ADD_FAILURE() << "no error";
+        return {Errc::protocol, "", ""};
+    }
+
+    static testenv::ServerOptions demanding(const std::string& scheme) {
+        testenv::ServerOptions options;
+        options.java_properties = {{"zookeeper.enforce.auth.enabled", "true"},
+                                   {"zookeeper.enforce.auth.schemes", scheme}};
+        return options;
+    }
+
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
+/// Of a mutex and of a set, which ask for their nodes in two ways.
+TEST_F(RefusingServersTest, AServerThatDemandsCredentialsIsNamedAndAnswersWithThem) {
+    const testenv::ZkServer server(demanding("digest"));
+    for (const bool of_set : {false, true}) {
+        Session session(options(server.connect_string()));
+        ExclusiveMutex mutex(session, "/l");
+        MultiLock set(session, {"/a", "/b"});
+        const Error error = error_of([&] { of_set ? (void)set.acquire() : (void)mutex.acquire(); });
+        EXPECT_EQ(error.errc(), Errc::auth_failed) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr("the servers demand credentials"));
+    }
+    auto allowed = options(server.connect_string());
+    allowed.auth = {{"digest", "user:password"}};
+    Session session(std::move(allowed));
+    EXPECT_TRUE(ExclusiveMutex(session, "/l").acquire());
+}
+
+TEST_F(RefusingServersTest, AnIdleSessionLearnsThatTheServersDemandCredentials) {
+    const testenv::ZkServer server(demanding("digest"));
+    Session session(options(server.connect_string()));
+    EXPECT_TRUE(await([&] { return session.state() == SessionState::closed; }));
+    EXPECT_EQ(error_of([&] { (void)session.wait_connected(kMaxWait); }).errc(), Errc::auth_failed);
+}
+
+TEST_F(RefusingServersTest, AServerThatDemandsSaslIsNamed) {
+    const testenv::Scratch scratch;
+    auto settings = sasl_server(scratch.path());
+    settings.java_properties["zookeeper.sessionRequireClientSASLAuth"] = "true";
+    const testenv::ZkServer server(settings);
+    auto other = options(server.connect_string());
+    other.auth = {{"digest", "user:password"}};
+    Session session(std::move(other));
+    const Error error = error_of([&] { (void)ExclusiveMutex(session, "/l").acquire(); });
+    EXPECT_EQ(error.errc(), Errc::auth_failed) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("sessionRequireClientSASLAuth"));
+}
+
+/// A follower tells a transaction something else than a single create.
+TEST_F(RefusingServersTest, ALocalSessionIsToldTheSettingOfTheServers) {
+    testenv::EnsembleOptions settings;
+    settings.server.config_lines = {"localSessionsEnabled=true"};
+    const testenv::ZkEnsemble servers(settings);
+    for (const int member : {*servers.leader(), servers.follower()}) {
+        Session session(options(servers.connect_string(member)));
+        ExclusiveMutex mutex(session, "/l");
+        MultiLock set(session, {"/a", "/b"});
+        for (const bool of_set : {true, false}) {
+            const Error error = error_of([&] { of_set ? (void)set.acquire() : (void)mutex.acquire(); });
+            EXPECT_EQ(error.errc(), Errc::unsupported) << error.what();
+            EXPECT_THAT(error.what(), HasSubstr("localSessionsUpgradingEnabled=true"));
+        }
+    }
+}
+
+TEST_F(RefusingServersTest, ASessionWhoseWatchesAreTooLargeForTheServersSaysSo) {
+    testenv::ServerOptions settings;
+    settings.java_properties = {{"jute.maxbuffer", "4000"}};
+    testenv::ZkServer server(settings);
+    auto patient = options(server.connect_string());
+    patient.timeout = 60s;  // the next session would set its watches one by one
+    Session session(std::move(patient));
+    std::vector<std::unique_ptr<SharedValue>> values;
+    std::vector<Subscription> observed;
+    for (int i = 0; i < 60; ++i) {
+        values.push_back(
+            std::make_unique<SharedValue>(session, "/" + std::string(100, 'x') + std::to_string(i), "seed"));
+        observed.push_back(values.back()->observe([](const auto&) {}));
+    }
+    ASSERT_TRUE(await([&] { return server.watch_count() >= 60; }));
+    server.restart();
+    EXPECT_TRUE(says("jute.maxbuffer")) << ::testing::PrintToString(lines());
+    EXPECT_THAT(lines(), Contains(HasSubstr("cut the connection right after each of the last 4 connects")));
+    observed.clear();
+}
+
+}  // namespace
+}  // namespace zkrecipes::test
