@@ -208,6 +208,22 @@ TEST_F(ConfigTest, SecretsAreNotShown) {
     }
 }
 
+TEST_F(ConfigTest, AHashMayBeOfAnyAlgorithmThatTheServersCanUse) {
+    ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
+    const auto acl = [](std::size_t chars, const std::string& padding) {
+        return "digest:ops:" + std::string(chars, 'x') + padding + ":rwcda";
+    };
+    for (const auto& [chars, padding] : std::vector<std::pair<std::size_t, const char*>>{
+             {22, "=="}, {27, "="}, {38, "=="}, {43, "="}, {64, ""}, {86, "=="}}) {
+        const Shown shown = config({"--acl", acl(chars, padding).c_str()});
+        EXPECT_EQ(shown.code, 0) << chars << ": " << shown.error;
+        EXPECT_EQ(config({"--acl", acl(chars - 1, padding).c_str()}).code, 64) << chars;
+        EXPECT_EQ(config({"--acl", acl(chars + 1, padding).c_str()}).code, 64) << chars;
+    }
+    EXPECT_THAT(config({"--acl", "digest:ops:secret:r"}).error,
+                AllOf(HasSubstr("prefer creator"), HasSubstr("DigestAuthenticationProvider.digestAlg")));
+}
+
 TEST_F(ConfigTest, FilesAreShownWithTheirWholePath) {
     ::setenv("ZKLOCK_CONNECT", "zk:1", 1);
     write("auth", "digest:ops:secret\n");

@@ -37,6 +37,31 @@ TEST_F(ZklockExitTest, AnAnswerThatMakesNoSenseIs70) {
     EXPECT_FALSE(exists(scratch_ / "ran"));
 }
 
+TEST_F(ZklockExitTest, ServersThatDemandCredentialsAre77AndNamed) {
+    testenv::ServerOptions options;
+    options.java_properties = {{"zookeeper.enforce.auth.enabled", "true"},
+                               {"zookeeper.enforce.auth.schemes", "digest"}};
+    const testenv::ZkServer server(options);
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"/x", "true"}, {"-L", "/a", "-L", "/b", "--", "true"}, {"status", "/x"}}) {
+        std::vector<std::string> words = command;
+        words.insert(words.begin() + (words.front() == "status" ? 1 : 0), {"--connect", server.connect_string()});
+        const Outcome outcome = zklock(words);
+        EXPECT_EQ(outcome.code, 77) << outcome.err;
+        EXPECT_THAT(outcome.err, HasSubstr("the servers demand credentials"));
+    }
+}
+
+TEST_F(ZklockExitTest, AHostThatHasReachedMaxClientCnxnsIsToldSo) {
+    testenv::ServerOptions options;
+    options.config_lines = {"maxClientCnxns=1"};
+    const testenv::ZkServer server(options);
+    testenv::RawClient other(server.connect_string());
+    const Outcome outcome = zklock({"--connect", server.connect_string(), "--connect-timeout", "2s", "/x", "true"});
+    EXPECT_EQ(outcome.code, 69) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("maxClientCnxns"));
+}
+
 TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "ThreadSanitizer has a thread of its own, and the count does not fit";

@@ -93,9 +93,15 @@ TEST(ExplainTest, EveryErrorIsToldInTheWordsOfWhoRunsZklock) {
          77,
          "check --auth-file"},
         {{Errc::auth_failed, "session", "zk:2181",
-          "the servers did not answer the credentials within SessionOptions::auth_timeout (10000 ms)"},
+          "the servers demand credentials, and accept none of this session; set SessionOptions::auth or sasl as the "
+          "servers' enforce.auth.schemes or sessionRequireClientSASLAuth asks"},
          77,
-         "did not check the credentials in time"},
+         "the servers demand credentials that zklock has not presented: use --auth-file or --sasl-user"},
+        {{Errc::unsupported, "acquire_async", "/l",
+          "create was answered: this session is local and may create no ephemeral node: set "
+          "localSessionsUpgradingEnabled=true on all servers, or localSessionsEnabled=false"},
+         78,
+         "localSessionsUpgradingEnabled=true"},
         {{Errc::no_permission, "acquire_async", "/sec/x",
           "create was refused; the access list of /sec/x does not grant the right 'create' to this session, which is "
           "authenticated as digest:job; change the list, or present other credentials (SessionOptions::auth)"},

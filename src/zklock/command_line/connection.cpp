@@ -92,13 +92,19 @@ std::vector<std::string> entries_of(const std::string& acl) {
     return entries;
 }
 
-/// USER:HASH, where the hash is SHA-1 in base64.
+/// USER:HASH in base64. The servers choose the algorithm (DigestAuthenticationProvider.digestAlg): MD5, SHA-1 (the
+/// default), SHA-224, -256, -384, -512, or SHA3 of the same sizes.
 bool has_hash(const std::string& id) {
     constexpr const char* kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    constexpr std::size_t kChars = 28;
-    const std::size_t hash = id.rfind(':') + 1;  // 0: no colon
-    return hash > 1 && id.size() - hash == kChars && id.find_first_not_of(kBase64, hash) == id.size() - 1 &&
-           id.back() == '=';
+    const std::size_t begin = id.rfind(':') + 1;  // 0: no colon
+    if (begin <= 1) return false;
+    const std::size_t end = std::min(id.find_first_not_of(kBase64, begin), id.size());
+    for (const std::size_t bytes : {16U, 20U, 28U, 32U, 48U, 64U}) {
+        const std::size_t padding = (3 - bytes % 3) % 3;
+        const std::size_t chars = (bytes + padding) / 3 * 4;
+        if (id.size() - begin == chars && id.substr(end) == std::string(padding, '=')) return true;
+    }
+    return false;
 }
 
 Acl parse_entry(const Found& acl, const std::string& entry) {
@@ -112,8 +118,10 @@ Acl parse_entry(const Found& acl, const std::string& entry) {
     if (result.scheme == "digest" && !has_hash(result.id)) {
         refuse(acl,
                quoted_entry(entry) +
-                   ": an id of the scheme digest is USER:X, where X is what this prints: printf %s USER:PASSWORD | "
-                   "openssl dgst -sha1 -binary | base64");
+                   ": an id of the scheme digest is USER:X, where X is the hash that the servers compute; prefer "
+                   "creator, for which the servers do it. By default this prints X: printf %s USER:PASSWORD | openssl "
+                   "dgst -sha1 -binary | base64. If the servers set DigestAuthenticationProvider.digestAlg, use that "
+                   "algorithm instead of sha1");
     }
     // The servers would take the rest of a list for a part of an id.
     const std::size_t separator = result.id.find_first_of("; ");

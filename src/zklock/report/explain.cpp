@@ -131,12 +131,17 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
                    "another path";
         case Errc::no_permission: return path + ": " + forbidden(error) + ": " + remedy_of_refusal(options);
         case Errc::auth_failed:
-            return mentions(error, "did not answer") ? "the servers did not check the credentials in time: try again, "
-                                                       "or look at the log of the servers"
+            return mentions(error, "demand credentials")
+                       ? "the servers demand credentials that zklock has not presented: use --auth-file or "
+                         "--sasl-user; "
+                         "the servers' settings enforce.auth.schemes and sessionRequireClientSASLAuth say which"
                    : options.sasl ? "the servers refused the credentials: check --sasl-user, --sasl-password-file "
                                     "and --auth-file; zklock also needs the Debian package libsasl2-modules"
                                   : "the servers refused the credentials: check --auth-file";
         case Errc::unsupported:
+            if (const std::string detail = detail_of(error); detail.find("localSessions") != std::string::npos) {
+                return path + ": " + detail;
+            }
             return path + ": the servers do not know a request that zklock needs: upgrade the servers";
         default: return {};
     }

@@ -8,7 +8,8 @@ namespace zkrecipes::zklock {
 
 /// What why_no_answer() says of a server that accepts connections.
 constexpr const char* kAccepted =
-    "accepts connections but gives no session: check that it is a ZooKeeper server and has a quorum";
+    "accepts connections but gives no session: check that it is a ZooKeeper server, has a quorum, and takes further "
+    "connections from this host (maxClientCnxns)";
 
 /// Says for each server why it does not answer: `zk1:2181: the name does not resolve (...); zk2:2181: connection
 /// refused`. Tries all servers at once and takes at most `limit`. A session must have accepted `connect`. Throws
