@@ -33,7 +33,7 @@ constexpr auto kPauseAfterFailure = std::chrono::milliseconds(100);
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-/// As /proc/net/tcp writes it.
+/// As /proc/net/tcp writes it, and at the end of ::ffff:127.0.0.1 also /proc/net/tcp6.
 std::string in_proc(const sockaddr_in& address) {
     char text[32];
     std::snprintf(text, sizeof text, "%08X:%04X", address.sin_addr.s_addr, ntohs(address.sin_port));
@@ -43,14 +43,16 @@ std::string in_proc(const sockaddr_in& address) {
 /// Whether the socket at the other end of this connection is one of this user. What cannot be found out counts as yes:
 /// others gain nothing but a connection to a server, in which they have to use TLS with a certificate of their own.
 bool is_of_this_user(const sockaddr_in& peer, const sockaddr_in& here) {
-    std::ifstream table("/proc/self/net/tcp");
     const std::string from = in_proc(peer), to = in_proc(here);
-    for (std::string line; std::getline(table, line);) {
-        std::istringstream words(line);
-        std::string slot, local, remote, state, queues, timer, retransmits;
-        unsigned uid = 0;
-        if (!(words >> slot >> local >> remote) || local != from || remote != to) continue;
-        if (words >> state >> queues >> timer >> retransmits >> uid) return uid == ::geteuid() || uid == ::getuid();
+    for (const char* name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+        std::ifstream table(name);
+        for (std::string line; std::getline(table, line);) {
+            std::istringstream words(line);
+            std::string slot, local, remote, state, queues, timer, retransmits;
+            unsigned uid = 0;
+            if (!(words >> slot >> local >> remote) || !local.ends_with(from) || !remote.ends_with(to)) continue;
+            if (words >> state >> queues >> timer >> retransmits >> uid) return uid == ::geteuid() || uid == ::getuid();
+        }
     }
     return true;
 }
@@ -170,7 +172,7 @@ private:
                 at += 2;
             }
             if (state_ != State::open) {
-                listener_ = RelaySocket();
+                listener_ = Socket();
                 for (RelayLink& link : links_) link.is_established() ? void() : link.cut();
             } else if (fds[1].revents != 0) {
                 accept();
@@ -189,7 +191,7 @@ private:
     void accept() {
         sockaddr_in peer{};
         socklen_t size = sizeof peer;
-        RelaySocket client(
+        Socket client(
             ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!client) accept_from_ = Clock::now() + kPauseAfterFailure;
         if (!client || !is_of_this_user(peer, here_)) return;
@@ -205,8 +207,8 @@ private:
 
     const Limits limits_;
     const std::function<void(const Problem&)> on_problem_;
-    const RelaySocket wake_;
-    RelaySocket listener_;  // the thread's own, as the next
+    const Socket wake_;
+    Socket listener_;  // the thread's own, as the next
     Clock::time_point accept_from_;
     sockaddr_in here_{};
     std::string address_;

@@ -1,17 +1,11 @@
 #include "client/zk_relay_link.hpp"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <system_error>
-
-#include "base/connect_string.hpp"
+#include <utility>
 
 namespace zkrecipes::internal {
 namespace {
@@ -44,39 +38,7 @@ std::string in_ms(std::chrono::milliseconds time) { return std::to_string(time.c
 
 }  // namespace
 
-RelaySocket& RelaySocket::operator=(RelaySocket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-}
-
-RelaySocket::~RelaySocket() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
-RelaySocket start_connect(const std::string& server) noexcept {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    try {
-        const HostPort parsed = parse_host_port(server);
-        ::getaddrinfo(parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
-    } catch (const std::exception&) {
-    }
-    if (found == nullptr) {
-        errno = EINVAL;
-        return RelaySocket();
-    }
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-    RelaySocket fd(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!fd) return fd;
-    const int on = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) return fd;
-    return RelaySocket();
-}
-
-RelayLink::RelayLink(std::uint64_t number, RelaySocket client, std::vector<std::string> servers, ZkRelay::Limits limits)
+RelayLink::RelayLink(std::uint64_t number, Socket client, std::vector<std::string> servers, ZkRelay::Limits limits)
     : number_(number), client_(std::move(client)), servers_(std::move(servers)), limits_(limits) {
     next_server(Clock::now());
 }

@@ -5,34 +5,18 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/socket.hpp"
 #include "client/zk_relay.hpp"
 
 namespace zkrecipes::internal {
-
-class RelaySocket {
-public:
-    explicit RelaySocket(int fd = -1) noexcept : fd_(fd) {}
-    RelaySocket(RelaySocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    RelaySocket& operator=(RelaySocket&& other) noexcept;
-    ~RelaySocket();
-    int get() const noexcept { return fd_; }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-
-private:
-    int fd_;
-};
-
-/// A non-blocking connect to "address:port", IPv6 in brackets. Empty: it failed at once, and errno says why.
-RelaySocket start_connect(const std::string& server) noexcept;
 
 /// One connection of the C client, and the one to a server that belongs to it. Used by the relay's thread only.
 class RelayLink {
 public:
     using Clock = std::chrono::steady_clock;
-    RelayLink(std::uint64_t number, RelaySocket client, std::vector<std::string> servers, ZkRelay::Limits limits);
+    RelayLink(std::uint64_t number, Socket client, std::vector<std::string> servers, ZkRelay::Limits limits);
 
     std::uint64_t number() const { return number_; }
     const std::string& server() const { return server_; }
@@ -68,7 +52,7 @@ private:
     void finish_for_server();
 
     const std::uint64_t number_;
-    RelaySocket client_, upstream_;
+    Socket client_, upstream_;
     std::vector<std::string> servers_;  // still to be tried, the next one last
     const ZkRelay::Limits limits_;
     std::string server_;

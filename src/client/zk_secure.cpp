@@ -17,8 +17,8 @@
 #include <zkrecipes/error.hpp>
 #include <zkrecipes/version.hpp>
 
+#include "base/socket.hpp"
 #include "client/client.hpp"
-#include "client/zk_relay_link.hpp"
 
 extern "C" {
 struct zkrecipes_sasl_callback {  // sasl_callback_t of <sasl/sasl.h>
@@ -60,7 +60,7 @@ auto* begin_sasl() noexcept { return found(&sasl_client_init, "sasl_client_init"
 /// or more.
 void check_descriptors() {
     constexpr int kFurther = 24;  // that a session takes
-    const RelaySocket next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const Socket next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (next && next.get() + kFurther < FD_SETSIZE) return;
     throw Error(
         Errc::out_of_resources, "session", {},

@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "base/socket.hpp"
 #include "client/zk_relay_link.hpp"
 
 namespace zkrecipes::internal {
@@ -152,7 +153,7 @@ std::string why_no_handshake(const std::string& server, const TlsOptions& tls, s
         pollfd ready{fd, events, 0};
         return left > 0 && ::poll(&ready, 1, static_cast<int>(left)) == 1;
     };
-    const RelaySocket fd = start_connect(server);
+    const Socket fd = start_connect(server);
     if (!fd || !wait(fd.get(), POLLOUT)) return "it does not accept a further connection";
     const NoBrokenPipe no_broken_pipe;
     const Context connection(ssl.connection_new(context.get()), ssl.connection_free);

@@ -1,34 +1,16 @@
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <utility>
 
-#include "base/connect_string.hpp"
+#include "base/socket.hpp"
 #include "session/connection/settings_check.hpp"
 
 namespace zkrecipes::internal {
 namespace {
 
 constexpr std::size_t kLongestSettings = 64 * 1024;  // it lists the members of the ensemble
-
-class Socket {
-public:
-    explicit Socket(const addrinfo& address)
-        : fd_(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
-    ~Socket() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Socket(const Socket&) = delete;
-    Socket& operator=(const Socket&) = delete;
-    int fd() const noexcept { return fd_; }
-
-private:
-    const int fd_;
-};
 
 class SocketSettingsProbe final : public SettingsProbe {
 public:
@@ -45,26 +27,19 @@ public:
 private:
     /// Until the server hangs up, as it does after its answer.
     static std::string answer_of(Runtime& runtime, const std::string& server, std::chrono::milliseconds limit) {
-        const HostPort host = parse_host_port(server);
-        addrinfo hints{};
-        hints.ai_socktype = SOCK_STREAM;
-        hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;  // the session is connected to an address
-        addrinfo* found = nullptr;
-        if (::getaddrinfo(host.host.c_str(), std::to_string(host.port).c_str(), &hints, &found) != 0) return {};
-        const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address(found, &::freeaddrinfo);
-        const Socket socket(*address);
+        const Socket socket = start_connect(server);  // the session is connected to an address
+        if (!socket) return {};
         const Instant until = runtime.now() + limit;
         const auto ready = [&](short events) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - runtime.now());
-            pollfd poll{socket.fd(), events, 0};
+            pollfd poll{socket.get(), events, 0};
             return left.count() > 0 && ::poll(&poll, 1, static_cast<int>(left.count())) == 1;
         };
-        if (::connect(socket.fd(), address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) return {};
-        if (!ready(POLLOUT) || ::send(socket.fd(), "conf", 4, MSG_NOSIGNAL) != 4) return {};
+        if (!ready(POLLOUT) || ::send(socket.get(), "conf", 4, MSG_NOSIGNAL) != 4) return {};
         std::string answer;
         std::array<char, 2048> buffer{};
         while (answer.size() < kLongestSettings && ready(POLLIN)) {
-            const ssize_t got = ::recv(socket.fd(), buffer.data(), buffer.size(), 0);
+            const ssize_t got = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
             if (got <= 0) break;
             answer.append(buffer.data(), static_cast<std::size_t>(got));
         }

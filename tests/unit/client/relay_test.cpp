@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::await;
 using testing::HasSubstr;
+using testing::StartsWith;
 using Clock = std::chrono::steady_clock;
 
 /// A server that does what the test says.
@@ -39,7 +41,7 @@ public:
         hints.ai_flags = AI_NUMERICHOST;
         addrinfo* here = nullptr;
         EXPECT_EQ(::getaddrinfo(host.c_str(), "0", &hints, &here), 0);
-        fd_ = RelaySocket(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        fd_ = Socket(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
         if (::bind(fd_.get(), here->ai_addr, here->ai_addrlen) == 0 && ::listen(fd_.get(), 16) == 0) {
             ::getsockname(fd_.get(), here->ai_addr, &here->ai_addrlen);
             const auto port = ntohs(reinterpret_cast<const sockaddr_in*>(here->ai_addr)->sin_port);
@@ -48,26 +50,26 @@ public:
         ::freeaddrinfo(here);
     }
     const std::string& address() const { return address_; }  // empty: this machine has no such address
-    RelaySocket accept() const { return RelaySocket(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+    Socket accept() const { return Socket(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
 
 private:
-    RelaySocket fd_;
+    Socket fd_;
     std::string address_;
 };
 
-RelaySocket connect_to(const std::string& address) {
-    RelaySocket fd = start_connect(address);
+Socket connect_to(const std::string& address) {
+    Socket fd = start_connect(address);
     pollfd ready{fd.get(), POLLOUT, 0};
     EXPECT_EQ(::poll(&ready, 1, 10'000), 1);
     return fd;
 }
 
-void send(const RelaySocket& fd, const std::string& text) {
+void send(const Socket& fd, const std::string& text) {
     EXPECT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
 }
 
 /// What comes until there is so much, or the end.
-std::string receive(const RelaySocket& fd, std::size_t size) {
+std::string receive(const Socket& fd, std::size_t size) {
     std::string text;
     char buffer[1024];
     while (text.size() < size) {
@@ -102,8 +104,8 @@ private:
 TEST_F(RelayTest, BytesPassBothWaysAndTheEndAfterTheLastOfThem) {
     const Listener server;
     const auto one = relay({server.address()});
-    RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    Socket client = connect_to(one->address());
+    const Socket accepted = server.accept();
     EXPECT_EQ(one->established(one->newest()), server.address());
     const std::string much(300'000, 'x');
     send(accepted, "hello");
@@ -115,18 +117,38 @@ TEST_F(RelayTest, BytesPassBothWaysAndTheEndAfterTheLastOfThem) {
     }
     EXPECT_EQ(sent, much);
     send(client, "the end of the session");
-    client = RelaySocket();
+    client = Socket();
     EXPECT_EQ(receive(accepted, 1000), "the end of the session and then the end");
+}
+
+TEST_F(RelayTest, OnlyThisUserMayConnectInWhicheverFamilyTheAddressIsWritten) {
+    const Listener server;
+    const auto one = relay({server.address()});
+    const std::string port = one->address().substr(one->address().rfind(':'));
+    std::vector<std::string> addresses{one->address()};
+    if (Socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0))) addresses.push_back("[::ffff:127.0.0.1]" + port);
+    for (const std::string& address : addresses) {
+        const Socket ours = connect_to(address);
+        const Socket accepted = server.accept();
+        send(ours, "hello");
+        EXPECT_EQ(receive(accepted, 5), "hello") << address;
+        if (::geteuid() != 0) continue;
+        // The system call changes the user of this thread only.
+        ASSERT_EQ(::syscall(SYS_setresuid, -1, 65534, -1), 0);
+        const Socket theirs = connect_to(address);
+        ASSERT_EQ(::syscall(SYS_setresuid, -1, 0, -1), 0);
+        EXPECT_THAT(receive(theirs, 1), StartsWith(" and then ")) << address;
+    }
 }
 
 TEST_F(RelayTest, WhatTheClientSentLastArrivesAlsoWhenTheRelayEnds) {
     const Listener server;
     auto one = relay({server.address()});
-    RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    Socket client = connect_to(one->address());
+    const Socket accepted = server.accept();
     one->established(one->newest());
     send(client, "last");
-    client = RelaySocket();
+    client = Socket();
     one.reset();
     EXPECT_EQ(receive(accepted, 1000), "last and then the end");
 }
@@ -135,8 +157,8 @@ TEST_F(RelayTest, AConnectionThatBecomesNoSessionIsCutInTime) {
     const Listener silent;
     const auto one = relay({silent.address()}, {500ms, 200ms});
     const auto before = Clock::now();
-    const RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = silent.accept();
+    const Socket client = connect_to(one->address());
+    const Socket accepted = silent.accept();
     EXPECT_EQ(receive(client, 1), " and then an error") << "by a reset";
     EXPECT_GE(Clock::now() - before, 200ms);
     EXPECT_TRUE(await([&] { return !problem().empty(); }));
@@ -146,8 +168,8 @@ TEST_F(RelayTest, AConnectionThatBecomesNoSessionIsCutInTime) {
 TEST_F(RelayTest, AConnectionWithASessionStays) {
     const Listener server;
     const auto one = relay({server.address()}, {500ms, 1s});
-    const RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    const Socket client = connect_to(one->address());
+    const Socket accepted = server.accept();
     EXPECT_EQ(one->established(one->newest()), server.address());
     pollfd ready{client.get(), POLLIN, 0};
     EXPECT_EQ(::poll(&ready, 1, 1200), 0) << "nothing happens, for longer than the limit";
@@ -186,13 +208,13 @@ TEST_F(RelayTest, AConnectionOfAnotherUserIsClosed) {
 TEST_F(RelayTest, AnOldNumberEstablishesNothing) {
     const Listener server;
     const auto one = relay({server.address()}, {500ms, 200ms});
-    RelaySocket first = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    Socket first = connect_to(one->address());
+    const Socket accepted = server.accept();
     const std::uint64_t number = one->newest();
-    first = RelaySocket();
+    first = Socket();
     EXPECT_EQ(receive(accepted, 1), " and then the end");
-    const RelaySocket second = connect_to(one->address());
-    const RelaySocket again = server.accept();
+    const Socket second = connect_to(one->address());
+    const Socket again = server.accept();
     EXPECT_EQ(one->established(number), "");
     EXPECT_EQ(receive(second, 1), " and then an error");
 }
@@ -200,12 +222,12 @@ TEST_F(RelayTest, AnOldNumberEstablishesNothing) {
 TEST_F(RelayTest, ClosingSoonCutsWhatHasNoSessionAndAcceptsNoMore) {
     const Listener silent;
     const auto one = relay({silent.address()});
-    const RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = silent.accept();
+    const Socket client = connect_to(one->address());
+    const Socket accepted = silent.accept();
     one->close_soon();
     EXPECT_EQ(receive(client, 1), " and then an error");
     EXPECT_TRUE(await([&] {
-        const RelaySocket late = start_connect(one->address());
+        const Socket late = start_connect(one->address());
         pollfd ready{late.get(), POLLOUT, 0};
         int error = 0;
         socklen_t size = sizeof error;
@@ -218,21 +240,21 @@ TEST_F(RelayTest, TheNextServerIsTriedAndChangedServersCount) {
     const Listener server, other;
     const auto one = relay({"127.0.0.1:1", server.address(), "127.0.0.1:1"});
     for (int i = 0; i < 3; ++i) {
-        const RelaySocket client = connect_to(one->address());
-        const RelaySocket accepted = server.accept();
+        const Socket client = connect_to(one->address());
+        const Socket accepted = server.accept();
         send(accepted, "s");
         EXPECT_EQ(receive(client, 1), "s");
     }
     one->set_servers({other.address()});
-    const RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = other.accept();
+    const Socket client = connect_to(one->address());
+    const Socket accepted = other.accept();
     send(accepted, "o");
     EXPECT_EQ(receive(client, 1), "o");
 }
 
 TEST_F(RelayTest, WhyNoServerAnswersIsTold) {
     const auto one = relay({"127.0.0.1:1"});
-    const RelaySocket client = connect_to(one->address());
+    const Socket client = connect_to(one->address());
     EXPECT_EQ(receive(client, 1), " and then an error");
     EXPECT_TRUE(await([&] { return problem() == ": 127.0.0.1:1: Connection refused"; })) << problem();
 }
@@ -241,8 +263,8 @@ TEST_F(RelayTest, AServerMayHaveAnIpv6Address) {
     const Listener server("::1");
     if (server.address().empty()) GTEST_SKIP() << "no IPv6 here";
     const auto one = relay({server.address()});
-    const RelaySocket client = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    const Socket client = connect_to(one->address());
+    const Socket accepted = server.accept();
     send(accepted, "six");
     EXPECT_EQ(receive(client, 3), "six");
     EXPECT_EQ(one->established(one->newest()), server.address());
@@ -250,7 +272,7 @@ TEST_F(RelayTest, AServerMayHaveAnIpv6Address) {
 
 TEST_F(RelayTest, AnAddressThatCannotBeReadIsAServerThatDoesNotAnswer) {
     const auto one = relay({"::1:2281"});
-    const RelaySocket client = connect_to(one->address());
+    const Socket client = connect_to(one->address());
     EXPECT_EQ(receive(client, 1), " and then an error");
     EXPECT_TRUE(await([&] { return problem() == ": ::1:2281: Invalid argument"; })) << problem();
 }
@@ -258,7 +280,7 @@ TEST_F(RelayTest, AnAddressThatCannotBeReadIsAServerThatDoesNotAnswer) {
 TEST_F(RelayTest, AnExceptionEndsConnectionsAndNotTheProcess) {
     const ZkRelay one({"127.0.0.1:1"}, {500ms, 10s}, [](const ZkRelay::Problem&) { throw std::bad_alloc(); });
     for (int i = 0; i < 2; ++i) {
-        const RelaySocket client = connect_to(one.address());
+        const Socket client = connect_to(one.address());
         EXPECT_EQ(receive(client, 1), " and then an error");
     }
 }
@@ -275,18 +297,18 @@ TEST_F(RelayTest, WithoutADescriptorItWaitsInsteadOfSpinning) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(parse_host_port(one->address()).port);
-    const RelaySocket client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Socket client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     rlimit full = before;
-    full.rlim_cur = static_cast<rlim_t>(RelaySocket(::dup(client.get())).get());  // the lowest one that is free
+    full.rlim_cur = static_cast<rlim_t>(Socket(::dup(client.get())).get());  // the lowest one that is free
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
     EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     const auto used = processor_time();
     ::poll(nullptr, 0, 400);
     EXPECT_LT(processor_time() - used, 100ms);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-    const RelaySocket accepted = server.accept();
+    const Socket accepted = server.accept();
     send(accepted, "s");
     EXPECT_EQ(receive(client, 1), "s");
 }
@@ -295,9 +317,9 @@ TEST(RelayLinkTest, AServerThatReadsNothingDoesNotKeepTheConnectionOfAClientThat
     const Listener server;
     int pair[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    RelaySocket client(pair[0]);
-    RelayLink link(1, RelaySocket(pair[1]), {server.address()}, {500ms, 10s});
-    const RelaySocket accepted = server.accept();
+    Socket client(pair[0]);
+    RelayLink link(1, Socket(pair[1]), {server.address()}, {500ms, 10s});
+    const Socket accepted = server.accept();
     link.established();
     const auto now = Clock::now();
     const auto step = [&](int limit) {
@@ -310,7 +332,7 @@ TEST(RelayLinkTest, AServerThatReadsNothingDoesNotKeepTheConnectionOfAClientThat
     const std::string much(100'000, 'x');
     while (::send(client.get(), much.data(), much.size(), MSG_NOSIGNAL) > 0 || step(100)) {
     }  // until nothing fits in
-    client = RelaySocket();
+    client = Socket();
     while (step(0)) {
     }
     link.on_time(now);
@@ -359,9 +381,9 @@ TEST_F(RelayTest, WhatAServerAnswersIsRead) {
     for (const Answer& answer : answers) {
         const Listener server;
         const auto one = relay({server.address()});
-        const RelaySocket client = connect_to(one->address());
+        const Socket client = connect_to(one->address());
         {
-            const RelaySocket accepted = server.accept();
+            const Socket accepted = server.accept();
             if (!answer.bytes.empty()) send(accepted, answer.bytes);
         }
         EXPECT_EQ(receive(client, 1000), answer.bytes + " and then the end");
