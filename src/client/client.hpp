@@ -75,7 +75,7 @@ public:
     virtual ~ClientEvents() = default;
     virtual void on_status(const ClientStatus& status) = 0;
     virtual void on_watch(WatchEventType type, const std::string& path) = 0;
-    /// Why an attempt to connect failed, if that is known (with TLS).
+    /// Why an attempt to connect failed, if that is known (SessionInfo::problem).
     virtual void on_problem(const std::string& /*text*/) {}
     virtual void on_auth(Rc rc) = 0;  // one per add_auth of the handle, in their order, unless it is closed before
 };

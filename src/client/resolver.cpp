@@ -4,10 +4,26 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <zkrecipes/error.hpp>
 
 namespace zkrecipes::internal {
+namespace {
+
+/// The C client looks up every address with AI_ADDRCONFIG. So it refuses the addresses of a family if the machine has
+/// only loopback addresses of this family, and other addresses of the other family.
+bool c_client_accepts(const std::string& host) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST | AI_ADDRCONFIG;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+    ::freeaddrinfo(found);
+    return true;
+}
+
+}  // namespace
 
 std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, std::string& problem) {
     std::vector<std::string> addresses;
@@ -15,7 +31,7 @@ std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, s
         addrinfo hints{};
         hints.ai_family = AF_UNSPEC;
         hints.ai_socktype = SOCK_STREAM;
-        hints.ai_flags = server.is_address ? AI_NUMERICHOST : AI_ADDRCONFIG;
+        hints.ai_flags = server.is_address ? AI_NUMERICHOST : 0;
         addrinfo* found = nullptr;
         const int rc = ::getaddrinfo(server.host.c_str(), nullptr, &hints, &found);
         if (rc != 0) {
@@ -23,18 +39,28 @@ std::vector<std::string> resolve_servers(const std::vector<HostPort>& servers, s
             continue;
         }
         const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+        std::set<std::string> texts;  // sorted, since name servers change the order from one answer to the next
         for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
             char text[NI_MAXHOST];
-            if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
-                continue;
+            if (::getnameinfo(one->ai_addr, one->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0) {
+                texts.insert(HostPort{.host = text, .port = server.port}.text());
             }
-            std::string address = HostPort{.host = text, .port = server.port}.text();
-            if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-                addresses.push_back(std::move(address));
-            }
+        }
+        for (const std::string& address : texts) {
+            if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) addresses.push_back(address);
         }
     }
     return addresses;
+}
+
+std::vector<std::string> for_c_client(const std::vector<std::string>& addresses) {
+    std::vector<std::string> accepted;
+    for (const std::string& address : addresses) {
+        HostPort server = parse_host_port(address);
+        if (!c_client_accepts(server.host)) server.host.insert(0, "::ffff:");
+        if (c_client_accepts(server.host)) accepted.push_back(server.text());
+    }
+    return accepted;
 }
 
 std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts) {

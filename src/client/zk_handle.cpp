@@ -1,6 +1,7 @@
 #include "client/zk_handle.hpp"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <spdlog/spdlog.h>
 #include <zookeeper/zookeeper.h>
 
@@ -37,6 +38,10 @@ std::string peer_of(zhandle_t* zh) {
     }
     if (address.ss_family == AF_INET6) {
         const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+        if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {  // resolver.hpp says why
+            inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
+            return std::string(text) + ":" + std::to_string(ntohs(v6.sin6_port));
+        }
         inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
         return "[" + std::string(text) + "]:" + std::to_string(ntohs(v6.sin6_port));
     }
@@ -266,7 +271,7 @@ void ZkHandle::apply_servers() {
     }
     if (!started) return start_when_resolved();
     std::string problem;
-    const std::vector<std::string> addresses = resolve_servers(servers, problem);
+    const std::vector<std::string> addresses = usable_of(resolve_servers(servers, problem));
     if (!problem.empty()) logger_->debug("ZooKeeper servers that cannot be looked up: {}", problem);
     if (needs_lookup(servers)) look_up_again_later();
     zhandle_t* zh = nullptr;

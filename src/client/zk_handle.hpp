@@ -79,6 +79,7 @@ private:
     void ended(ClientState state, Rc rc);
     void adopt(_zhandle* zh);
     int start(const std::vector<std::string>& addresses);
+    std::vector<std::string> usable_of(const std::vector<std::string>& addresses) const;
     void start_when_resolved();
     std::string begin_relay(const std::vector<std::string>& addresses);
     void on_tls_problem(const ZkRelay::Problem& problem);

@@ -40,6 +40,23 @@ int bounded_timeout(std::chrono::milliseconds timeout) {
         std::clamp<std::chrono::milliseconds>(timeout, kShortestSessionTimeout, kLongestSessionTimeout).count());
 }
 
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == EAGAIN; }
+
+std::string why_no_handle(int error, const std::vector<std::string>& addresses) {
+    if (error == EAFNOSUPPORT) {
+        std::string text;
+        for (const std::string& address : addresses) text.append(text.empty() ? "" : ", ").append(address);
+        return text +
+               ": the ZooKeeper C client connects to no IPv6 address if this machine has an IPv4 address, but no IPv6 "
+               "address besides ::1; use IPv4 addresses of the servers, or TLS";
+    }
+    std::string text = "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) + ")";
+    if (error == EMFILE) text += "; look at the limit of open files (ulimit -n)";
+    if (error == ENFILE) text += "; the machine has too many open files (fs.file-max)";
+    if (error == EAGAIN) text += "; look at the limit of processes (ulimit -u)";
+    return text;
+}
+
 class ZkClientFactory final : public ClientFactory {
 public:
     explicit ZkClientFactory(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
@@ -94,11 +111,9 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
                         "this machine can use none of the servers' addresses: " + problem);
         }
         handle->log_left_out(problem);
-        if (const int error = handle->start(addresses); error != 0) {
-            throw Error(Errc::out_of_resources, "connect", {},
-                        "the ZooKeeper C client cannot make a handle (" + std::generic_category().message(error) +
-                            "); look at the limit of open files (ulimit -n)");
-        }
+        const int error = handle->start(addresses);
+        if (is_shortage(error)) throw Error(Errc::out_of_resources, "connect", {}, why_no_handle(error, addresses));
+        if (error != 0) handle->runtime_->post(Lane::blocking, [handle] { handle->start_when_resolved(); });
     }
     Client* const client = handle.get();
     return {client, [handle = std::move(handle)](Client*) { handle->abandon(); }};
@@ -106,9 +121,11 @@ std::shared_ptr<Client> ZkHandle::open(std::shared_ptr<Runtime> runtime, const C
 
 /// Answers an errno, 0 for success. Called before the handle is in use, or on the blocking lane.
 int ZkHandle::start(const std::vector<std::string>& addresses) {
+    const std::vector<std::string> usable = usable_of(addresses);
+    if (usable.empty()) return EAFNOSUPPORT;
     {
         const std::lock_guard lock(mutex_);
-        addresses_ = addresses;
+        addresses_ = usable;
     }
     // The I/O thread writes the list of servers into a warning without the lock under which zoo_set_servers frees it
     // (ZOOKEEPER-4699). Below this level, which is the whole process's, the line is not put together. What it says our
@@ -119,7 +136,7 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     const SignalMaskForNewThreads mask;
     std::string hosts;
     try {
-        hosts = tls_ ? begin_relay(addresses) : joined(addresses);
+        hosts = joined(tls_ ? for_c_client({begin_relay(usable)}) : usable);
     } catch (const std::system_error& error) {
         return error.code().value();
     }
@@ -142,6 +159,11 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     return 0;
 }
 
+/// The relay connects by itself, and can use all addresses.
+std::vector<std::string> ZkHandle::usable_of(const std::vector<std::string>& addresses) const {
+    return tls_ ? addresses : for_c_client(addresses);
+}
+
 void ZkHandle::adopt(zhandle_t* zh) {
     if (zh_ == nullptr) zh_ = zh;
 }
@@ -160,7 +182,9 @@ void ZkHandle::start_when_resolved() {
     if (!addresses.empty()) {
         const int error = start(addresses);
         if (error == 0) return;
-        logger_->error("the ZooKeeper C client cannot make a handle: {}", std::generic_category().message(error));
+        const std::string problem_text = why_no_handle(error, addresses);
+        logger_->error("{}", problem_text);
+        tell([&](ClientEvents& events) { events.on_problem(problem_text); });
     }
     look_up_again_later();
 }

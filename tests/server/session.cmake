@@ -1,5 +1,10 @@
 zkrecipes_test(session_server_test TIER server SOURCES refusing_servers_test.cpp server_tick_test.cpp session_test.cpp LINK zkrecipes_test_support
                zkrecipes_internals)
+# Replaces getaddrinfo, as the next one does.
+zkrecipes_test(session_addresses_server_test TIER server SOURCES session_addresses_test.cpp LINK zkrecipes_test_support
+               zkrecipes_internals)
+zkrecipes_test(address_families_server_test TIER server SOURCES address_families_test.cpp LINK zkrecipes_test_support
+               zkrecipes_internals)
 zkrecipes_test(session_stats_server_test TIER server SOURCES session_stats_test.cpp LINK zkrecipes_test_support
                zkrecipes_internals)
 zkrecipes_test(session_crowd_server_test TIER server SOURCES session_crowd_test.cpp LINK zkrecipes_test_support

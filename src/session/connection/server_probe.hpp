@@ -10,13 +10,14 @@
 
 namespace zkrecipes::internal {
 
-/// Finds out which servers answer, all at the same time, so that one that answers is tried first. (The C client spends
-/// two thirds of the session timeout on each silent server, and can expire beside a healthy one.)
+/// Finds out which addresses of the servers answer, all at the same time, so that one that answers is tried first. (The
+/// C client spends two thirds of the session timeout on each silent address, and can expire beside a healthy server.)
 class ServerProbe {
 public:
     virtual ~ServerProbe() = default;
-    /// Answers on the protocol lane within about `limit`: the servers that said that they serve; if there are none,
-    /// those that accepted a connection and did not say that they do not serve; empty: none. Does not block the caller.
+    /// Answers on the protocol lane within about `limit`: the addresses ("address:port") where a server said that it
+    /// serves; if there are none, those that accepted a connection and did not say that they do not serve. If these
+    /// are all addresses of all hosts, the answer is `hosts`. Empty: none. Does not block the caller.
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
                        std::function<void(std::vector<std::string>)> done) = 0;
 };

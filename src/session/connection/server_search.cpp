@@ -69,7 +69,7 @@ void ServerSearch::on_probed(std::uint64_t round, const std::vector<std::string>
         return;
     }
     // All of them: the client finds one by itself, and an attempt that is under way is not disturbed.
-    if (answering.size() == connection_.hosts().size()) return restore_servers();
+    if (answering == connection_.hosts()) return restore_servers();
     if (answering == narrowed_to_ && ++narrowed_rounds_ < kRoundsToConnect) return;
     // The client had its time to connect to one of these and did not. What they say does not hold for this client: they
     // are not preferred again before it has found a server by itself.

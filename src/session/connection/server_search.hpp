@@ -13,7 +13,8 @@
 
 namespace zkrecipes::internal {
 
-/// While no server has answered for a moment: asks all of them which one would, and lets the client prefer those.
+/// While no server has answered for a moment: asks all their addresses whether a server would answer there, and lets
+/// the client prefer the addresses where one would.
 class ServerSearch {
 public:
     ServerSearch(SessionLock& lock, Connection& connection, std::shared_ptr<ServerProbe> probe);

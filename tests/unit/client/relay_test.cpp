@@ -186,8 +186,8 @@ TEST_F(RelayTest, AConnectionOfAnotherUserIsClosed) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(parse_host_port(one->address()).port);
-    const RelaySocket own = connect_to(one->address());
-    const RelaySocket accepted = server.accept();
+    const Socket own = connect_to(one->address());
+    const Socket accepted = server.accept();
     const pid_t child = ::fork();
     if (child == 0) {  // only calls that are allowed in a fork of a process with threads
         char byte = 0;
@@ -345,9 +345,9 @@ TEST(RelayLinkTest, WhereNothingHasComeTheConnectionGoesOn) {
     const Listener server;
     int pair[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    const RelaySocket client(pair[0]);
-    RelayLink link(1, RelaySocket(pair[1]), {server.address()}, {500ms, 10s});
-    const RelaySocket accepted = server.accept();
+    const Socket client(pair[0]);
+    RelayLink link(1, Socket(pair[1]), {server.address()}, {500ms, 10s});
+    const Socket accepted = server.accept();
     const auto step = [&](short more) {
         std::vector<pollfd> fds;
         link.wanted(fds);

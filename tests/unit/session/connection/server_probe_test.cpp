@@ -15,11 +15,13 @@
 
 #include "session/connection/server_probe.hpp"
 #include "session/connection/settings_check.hpp"
+#include "support/host_names.hpp"
 
 namespace zkrecipes::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using test::host_names;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -29,11 +31,13 @@ const std::string kCounts = "Latency min/avg/max: 0/0.0/0\nConnections: 1\nZxid:
 /// Says its words to the first one who asks, piece by piece, and then either hangs up or stays silent.
 class FakeServer {
 public:
-    explicit FakeServer(std::vector<std::string> pieces, bool hangs_up = true)
-        : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    explicit FakeServer(std::vector<std::string> pieces, bool hangs_up = true, const std::string& address = "127.0.0.1",
+                        int port = 0)
+        : address_(address), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         sockaddr_in where{};
         where.sin_family = AF_INET;
-        where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        where.sin_port = htons(static_cast<std::uint16_t>(port));
+        ::inet_pton(AF_INET, address.c_str(), &where.sin_addr);
         socklen_t size = sizeof(where);
         if (::bind(listener_, reinterpret_cast<const sockaddr*>(&where), size) != 0 || ::listen(listener_, 4) != 0 ||
             ::getsockname(listener_, reinterpret_cast<sockaddr*>(&where), &size) != 0)
@@ -58,9 +62,11 @@ public:
     }
     FakeServer(const FakeServer&) = delete;
     FakeServer& operator=(const FakeServer&) = delete;
-    std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
+    std::string host() const { return address_ + ":" + std::to_string(port_); }
+    int port() const { return port_; }
 
 private:
+    const std::string address_;
     const int listener_;
     int port_ = 0;
     std::thread thread_;
@@ -146,6 +152,42 @@ TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredWhereNobodyElseSer
         if (with_another) hosts.push_back(follower.host());
         EXPECT_THAT(probe(hosts), ElementsAre(with_another ? follower.host() : unknown.host()));
     }
+}
+
+const std::string kServes = kVersion + kCounts + "Mode: follower\n";
+
+TEST_F(ServerProbeTest, OfAServerNameWithSeveralAddressesThoseThatServeAreThePreferred) {
+    const FakeServer first({kServes}), frozen({}, false, "127.0.0.2", first.port());
+    const FakeServer third({kServes}, true, "127.0.0.3", first.port());
+    host_names().set("several.test", {"127.0.0.3", "127.0.0.2", "127.0.0.1", "127.0.0.4"});
+    const std::string host = "several.test:" + std::to_string(first.port());
+    EXPECT_THAT(probe({host}, 300ms), ElementsAre(first.host(), third.host()));
+}
+
+TEST_F(ServerProbeTest, WhereAllAddressesServeTheAnswerIsTheNames) {
+    const FakeServer first({kServes}), second({kServes}, true, "127.0.0.2", first.port());
+    host_names().set("both.test", {"127.0.0.1", "127.0.0.2"});
+    const std::string host = "both.test:" + std::to_string(first.port());
+    // The literal is one of the addresses of the name: it is asked once.
+    EXPECT_THAT(probe({host, first.host()}), ElementsAre(host, first.host()));
+}
+
+TEST_F(ServerProbeTest, ANameWithoutAnAddressCountsAsOneThatDoesNotAnswer) {
+    const FakeServer server({kServes});
+    host_names().set("unknown.test", {});
+    EXPECT_THAT(probe({server.host(), "unknown.test:1"}), ElementsAre(server.host()));
+}
+
+TEST_F(ServerProbeTest, TheLastAddressesCountWhileTheNameServiceIsDown) {
+    const FakeServer before({kServes});
+    host_names().set("moving.test", {"127.0.0.1"});
+    const std::string host = "moving.test:" + std::to_string(before.port());
+    EXPECT_THAT(probe({host}), ElementsAre(host));
+    host_names().set("moving.test", {"127.0.0.2"});
+    const FakeServer after({kServes}, true, "127.0.0.2", before.port());
+    EXPECT_THAT(probe({host, "127.0.0.3:1"}), ElementsAre(after.host()));
+    host_names().set("moving.test", {});
+    EXPECT_THAT(probe({host, "127.0.0.3:1"}, 300ms), ElementsAre(after.host())) << "it accepts, and says nothing";
 }
 
 }  // namespace

@@ -50,8 +50,19 @@ TEST_F(SessionProbeTest, TheFullListIsBackBeforeTheNextSearchAndNeverTouchedWhil
 TEST_F(SessionProbeTest, WhenAllAnswerTheClientIsNotDisturbed) {
     open();
     runtime->advance(100ms);
-    answer({"b:2", "a:1", "c:3"});
+    answer({"a:1", "b:2", "c:3"});
     EXPECT_THAT(client().servers, IsEmpty());
+}
+
+TEST_F(SessionProbeTest, OneNameIsReplacedByAsManyOfItsAddressesAsAnswer) {
+    options.hosts = "all:1";
+    open();
+    runtime->advance(100ms);
+    answer({"127.0.0.1:1"});
+    EXPECT_THAT(client().servers.back(), ElementsAre("127.0.0.1:1"));
+    client().connect(1);
+    client().disconnect();
+    EXPECT_THAT(client().servers.back(), ElementsAre("all:1")) << "and looked up again";
 }
 
 TEST_F(SessionProbeTest, AnAnswerThatComesAfterTheConnectChangesNothing) {
