@@ -13,6 +13,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "zklock/system/unique_fd.hpp"
@@ -65,25 +66,49 @@ struct Findings {
     }
 };
 
-std::string try_address(const addrinfo& address, int limit_ms, Findings& findings) {
-    const UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) {
-        const int error = errno;
-        if (error == EMFILE || error == ENFILE) findings.note_out_of_files(error);
-        return std::strerror(error);
+struct Attempt {
+    std::string address;
+    UniqueFd fd{};
+    std::string finding{};  // empty: not known yet
+
+    void start(const addrinfo& to, Findings& findings) {
+        fd = UniqueFd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        const int error = fd && ::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
+        if (!fd && (error == EMFILE || error == ENFILE)) findings.note_out_of_files(error);
+        if (error != EINPROGRESS) finish(error);
     }
-    if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return kAccepted;
-    if (errno != EINPROGRESS) return std::strerror(errno);
-    pollfd ready{fd.get(), POLLOUT, 0};
-    if (::poll(&ready, 1, limit_ms) != 1) return "no answer to a connection";
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    // A server whose maxClientCnxns is reached cuts the connection at once.
-    return error == 0 || error == EPIPE || error == ECONNRESET ? kAccepted : std::strerror(error);
+    void finish(int error) {
+        // A server whose maxClientCnxns is reached cuts the connection at once.
+        const bool accepted = error == 0 || error == EPIPE || error == ECONNRESET;
+        finding = accepted ? kAccepted : std::strerror(error);
+        fd.reset();
+    }
+};
+
+/// "Connection refused"; where the addresses of one name differ, "Connection refused (10.0.0.1, 10.0.0.2), no answer to
+/// a connection (10.0.0.3)".
+std::string text_of(const std::vector<Attempt>& attempts) {
+    std::vector<std::pair<std::string, std::string>> groups;
+    for (const Attempt& attempt : attempts) {
+        const std::string finding = attempt.finding.empty() ? "no answer to a connection" : attempt.finding;
+        const auto group =
+            std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == finding; });
+        if (group == groups.end()) {
+            groups.emplace_back(finding, attempt.address);
+        } else {
+            group->second += ", " + attempt.address;
+        }
+    }
+    if (groups.size() == 1) return groups.front().first;
+    std::string text;
+    for (const auto& [finding, addresses] : groups) {
+        text += (text.empty() ? "" : ", ") + finding + " (" + addresses + ")";
+    }
+    return text;
 }
 
-void look(const Server& server, std::size_t index, int limit_ms, Findings& findings) {
+/// Tries all addresses at once.
+void look(const Server& server, std::size_t index, Instant until, Findings& findings) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
@@ -91,11 +116,30 @@ void look(const Server& server, std::size_t index, int limit_ms, Findings& findi
         return findings.note(index, std::string("the name does not resolve (") + ::gai_strerror(error) + ")", true);
     }
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-    findings.note(index, "no answer to a connection", false);
-    std::string text;
-    for (const addrinfo* one = found; one && text != kAccepted; one = one->ai_next)
-        text = try_address(*one, limit_ms, findings);
-    findings.note(index, text, true);
+    std::vector<Attempt> attempts;
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+        char address[NI_MAXHOST] = "";
+        ::getnameinfo(one->ai_addr, one->ai_addrlen, address, sizeof address, nullptr, 0, NI_NUMERICHOST);
+        attempts.push_back({address});
+        attempts.back().start(*one, findings);
+    }
+    for (;;) {
+        findings.note(index, text_of(attempts), false);
+        std::vector<pollfd> fds;
+        for (const Attempt& attempt : attempts) fds.push_back({attempt.fd.get(), POLLOUT, 0});
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - BootClock::now()).count();
+        const bool open = std::any_of(attempts.begin(), attempts.end(),
+                                      [](const Attempt& attempt) { return attempt.finding.empty(); });
+        if (!open || left <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) break;
+        for (std::size_t i = 0; i < fds.size(); ++i) {
+            if (fds[i].revents == 0) continue;
+            int error = 0;
+            socklen_t size = sizeof error;
+            ::getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &error, &size);
+            attempts[i].finish(error);
+        }
+    }
+    findings.note(index, text_of(attempts), true);
 }
 
 }  // namespace
@@ -105,10 +149,10 @@ std::string why_no_answer(const std::string& connect, Nanoseconds limit) {
     const auto findings = std::make_shared<Findings>();
     findings->texts.assign(servers.size(), "the name does not resolve (no name server answers)");
     findings->open = servers.size();
-    const int limit_ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
+    const Instant until = BootClock::now() + limit;
     for (std::size_t i = 0; i < servers.size(); ++i) {
         try {
-            std::thread([=, server = servers[i]] { look(server, i, limit_ms, *findings); }).detach();
+            std::thread([=, server = servers[i]] { look(server, i, until, *findings); }).detach();
         } catch (const std::system_error& error) {
             findings->note(i, std::string("not tried: ") + error.what(), true);
         }

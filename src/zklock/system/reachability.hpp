@@ -12,8 +12,9 @@ constexpr const char* kAccepted =
     "connections from this host (maxClientCnxns)";
 
 /// Says for each server why it does not answer: `zk1:2181: the name does not resolve (...); zk2:2181: connection
-/// refused`. Tries all servers at once and takes at most `limit`. A session must have accepted `connect`. Throws
-/// std::system_error if this process cannot open another file, which is no fault of a server.
+/// refused`. If the addresses of one name differ, it says what holds of which. Tries all addresses at once and takes at
+/// most `limit`. A session must have accepted `connect`. Throws std::system_error if this process cannot open another
+/// file, which is no fault of a server.
 std::string why_no_answer(const std::string& connect, Nanoseconds limit = std::chrono::seconds(1));
 
 }  // namespace zkrecipes::zklock
