@@ -232,6 +232,7 @@ TEST(TopPictureTest, ALongPathLeavesRoomForTheAgeOfThePicture) {
 TEST(TopPictureTest, TextOfOthersCannotSteerTheTerminal) {
     NodeContent node;
     node.path = "/l/n";
+    node.session_id = 0x1;
     node.data = R"({"host":"web\u001b[2J","pid":7,"name":"\u202e","user":"u"})";
     TopPicture picture = picture_of_rows({{"/l\x1b", "exclusive", 2, 0, "/l/n", {}}}, 5);
     picture.holders["/l/n"] = owner_of(node);
@@ -244,7 +245,7 @@ TEST(TopPictureTest, TextOfOthersCannotSteerTheTerminal) {
     EXPECT_EQ(json["locks"][0]["holder"]["payload"]["pid"], 7);
     node.data = "10.0.0.7";
     picture.holders["/l/n"] = owner_of(node);
-    EXPECT_THAT(in_words(picture, 0), HasSubstr("\"10.0.0.7\" session 0x0"));
+    EXPECT_THAT(in_words(picture, 0), HasSubstr("\"10.0.0.7\" session 0x1"));
     picture.holders["/l/n"].reset();
     EXPECT_THAT(in_words(picture, 0), HasSubstr("/l/n and 1 more"));
 }
