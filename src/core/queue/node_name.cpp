@@ -9,7 +9,7 @@ namespace zkrecipes::internal {
 bool ends_with_word(std::string_view text, std::string_view word) noexcept {
     if (!text.ends_with(word)) return false;
     const auto before = text.substr(0, text.size() - word.size());
-    return before.empty() || before.ends_with('-') || word.starts_with('_');
+    return before.empty() || before.ends_with('-') || word.empty() || word.starts_with('_');
 }
 
 namespace {

@@ -53,7 +53,8 @@ struct QueueName {
 };
 
 /// Whether the text ends with the word: with `lock-`, but not `clock-`. A word begins the text, or follows a `-`, or
-/// begins with `_` itself. All clients agree on this for each name that Curator, kazoo or this library makes.
+/// begins with `_` itself, or is empty. All clients agree on this for each name that Curator, kazoo or this library
+/// makes.
 bool ends_with_word(std::string_view text, std::string_view word) noexcept;
 
 /// Empty: a foreign child (no pattern before the number, no number, not a number that the server can have written). The

@@ -116,7 +116,7 @@ std::string read_node(Reader& reader, Sequencer::Node& node) {
 
 HoldMode mode_of_node(std::string_view name) {
     static const auto& shared = *new std::vector<std::string>{"__READ__", "__rlock__"};
-    static const auto& lease = *new std::vector<std::string>{"-lease-"};
+    static const auto& lease = *new std::vector<std::string>{"lease-"};
     if (parse_queue_name(name, shared)) return HoldMode::shared;
     return parse_queue_name(name, lease) ? HoldMode::lease : HoldMode::exclusive;
 }

@@ -84,6 +84,8 @@ TEST(NodeNameTest, APatternIsAWordOfTheName) {  // H70
         }
     }
     EXPECT_TRUE(parse_queue_name("0123456789ab4def8123456789abcdef__lock__0000000001", patterns));
+    const Names any = {""};
+    EXPECT_EQ(parse_queue_name("_c_x-__WRIT__0000000007", any)->sequence, 7) << "whatever stands before the number";
 }
 
 TEST(NodeNameTest, ForeignNamesAreNot) {  // H70
