@@ -45,11 +45,11 @@ TEST(ReachabilityTest, SaysOfEachServerWhatIsWrong) {
 
 TEST(ReachabilityTest, SaysWhatIsWrongWithEachAddressOfAName) {
     const Listener listener("127.0.0.2");
-    test::host_names().set("several.test", {"127.0.0.1", "127.0.0.2", "127.0.0.3"});
+    zkrecipes::test::host_names().set("several.test", {"127.0.0.1", "127.0.0.2", "127.0.0.3"});
     const std::string host = "several.test:" + listener.port;
     EXPECT_EQ(why_no_answer(host, std::chrono::seconds(10)),
               host + ": Connection refused (127.0.0.1, 127.0.0.3), " + kAccepted + " (127.0.0.2)");
-    test::host_names().set("several.test", {"127.0.0.1", "127.0.0.3"});
+    zkrecipes::test::host_names().set("several.test", {"127.0.0.1", "127.0.0.3"});
     EXPECT_EQ(why_no_answer(host, std::chrono::seconds(10)), host + ": Connection refused");
 }
 
@@ -63,7 +63,7 @@ TEST(ReachabilityTest, AnAddressThatIsSilentHidesNoOther) {
         waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         ::connect(waiting.back().get(), reinterpret_cast<sockaddr*>(&address), size);
     }
-    test::host_names().set("silent.test", {"127.0.0.1", "127.0.0.2"});
+    zkrecipes::test::host_names().set("silent.test", {"127.0.0.1", "127.0.0.2"});
     EXPECT_THAT(why_no_answer("silent.test:" + full.port),
                 HasSubstr("no answer to a connection (127.0.0.1), Connection refused (127.0.0.2)"));
 }

@@ -110,7 +110,7 @@ private:
         if (attempt.answer.size() >= kLongestAnswer || !mode_of(attempt.answer).empty()) attempt.finish();
     }
 
-    enum class Verdict { silent, says_no, accepts, serves };  // the later counts more
+    enum class Verdict { silent, says_no, accepts, answers, serves };  // the later counts more
 
     /// Servers tell their mode in one of the last lines of their answer.
     static std::string_view mode_of(std::string_view answer) {
@@ -128,13 +128,14 @@ private:
         // A read-only server has lost the others, and refuses clients that also want to write.
         if (!mode.empty()) return mode == "read-only" ? Verdict::says_no : Verdict::serves;
         if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::says_no;
-        // Slow, cut off in the middle, or srvr is "not in the whitelist": it may serve.
-        return Verdict::accepts;
+        // It may serve, and is not frozen.
+        if (attempt.answer.find("not in the whitelist") != std::string::npos) return Verdict::answers;
+        return Verdict::accepts;  // slow, or cut off in the middle: it may serve
     }
 
     static std::vector<std::string> best_of(const std::vector<Attempt>& attempts) {
         std::vector<std::string> out;
-        for (const Verdict which : {Verdict::serves, Verdict::accepts}) {
+        for (const Verdict which : {Verdict::serves, Verdict::answers, Verdict::accepts}) {
             for (const auto& attempt : attempts) {
                 if (verdict(attempt) == which) out.push_back(attempt.address);
             }

@@ -16,8 +16,9 @@ class ServerProbe {
 public:
     virtual ~ServerProbe() = default;
     /// Answers on the protocol lane within about `limit`: the addresses ("address:port") where a server said that it
-    /// serves; if there are none, those that accepted a connection and did not say that they do not serve. If these
-    /// are all addresses of all hosts, the answer is `hosts`. Empty: none. Does not block the caller.
+    /// serves; if there are none, those where it said that it may not tell; if there are none, those that accepted a
+    /// connection and did not say that they do not serve. If these are all addresses of all hosts, the answer is
+    /// `hosts`. Empty: none. Does not block the caller.
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
                        std::function<void(std::vector<std::string>)> done) = 0;
 };

@@ -154,6 +154,12 @@ TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredWhereNobodyElseSer
     }
 }
 
+TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredToOneThatIsFrozen) {
+    const FakeServer unknown({"srvr is not executed because it is not in the whitelist.\n"});
+    const FakeServer frozen({}, false);
+    EXPECT_THAT(probe({frozen.host(), unknown.host()}, 300ms), ElementsAre(unknown.host()));
+}
+
 const std::string kServes = kVersion + kCounts + "Mode: follower\n";
 
 TEST_F(ServerProbeTest, OfAServerNameWithSeveralAddressesThoseThatServeAreThePreferred) {
