@@ -173,7 +173,7 @@ TEST(ProcessIdentityTest, AProcessHasEndedAlsoIfNobodyHasReapedIt) {
     }
     const auto entry = read_process(child);
     ASSERT_TRUE(entry);
-    const ProcessIdentity identity{child, entry->started, this_process().pid_namespace};
+    const ProcessIdentity identity{child, entry->started, this_process().where};
     EXPECT_FALSE(has_ended(identity));
     ::kill(child, SIGKILL);
     EXPECT_TRUE(await([&] { return has_ended(identity); }));

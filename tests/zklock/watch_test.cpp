@@ -84,6 +84,9 @@ TEST_F(ZklockWatchTest, WhatAZklockThatHasEndedHandedOnDoesNotCount) {
     const Outcome later = run({lock(), "true"}, daemon);
     EXPECT_EQ(later.code, 0) << later.err;
     EXPECT_EQ(later.err, "");
+    std::ofstream(scratch_ / "zklock.conf") << "connect = " << connect_string() << "\nprefix = /other\n";
+    EXPECT_THAT(zklock({lock(), "true"}, daemon).err,
+                HasSubstr("it used " + connect_string() + ", and this zklock uses " + connect_string() + "/other"));
 }
 
 class ZklockLeasesTest : public ZklockTest {

@@ -97,9 +97,12 @@ std::string text_of(const object& from, const char* member) {
     return std::string(from.at(member).as_string());  // throws if it is missing
 }
 
-std::uint64_t number_or_0(const object& from, const char* member) {
-    const boost::json::value* const found = from.if_contains(member);
-    return found ? found->to_number<std::uint64_t>() : 0;
+ProcessIdentity process(const object& from) {
+    ProcessIdentity found{from.at("pid").to_number<pid_t>()};
+    // An older zklock says the number only.
+    if (const auto* started = from.if_contains("started")) found.started = started->to_number<std::uint64_t>();
+    if (const auto* where = from.if_contains("where")) found.where = where->as_string();
+    return found;
 }
 
 HeldLock held_lock(const object& from) {
@@ -108,7 +111,7 @@ HeldLock held_lock(const object& from) {
             text_of(from, "mode"),
             text_of(from, "names"),
             from.at("leases").to_number<std::int32_t>(),
-            {from.at("pid").to_number<pid_t>(), number_or_0(from, "started"), number_or_0(from, "pid_namespace")}};
+            process(from)};
 }
 
 HandedSettings parse(const std::string& text) {
@@ -176,7 +179,7 @@ HandedSettings handed_settings() {
         HandedSettings handed = parse(text);
         const bool over = !handed.held.empty() &&
                           std::ranges::all_of(handed.held, [](const HeldLock& lock) { return has_ended(lock.zklock); });
-        return over ? HandedSettings{} : handed;
+        return over ? HandedSettings{.former = std::move(handed.values)} : handed;
     } catch (const std::exception&) {
         throw Failure(kConfig, std::string(kSettingsVariable) +
                                    ": this zklock cannot read it: only zklock sets this variable, for its command. If "
@@ -198,7 +201,7 @@ std::string to_text(const HandedSettings& handed) {
                               {"leases", lock.leases},
                               {"pid", lock.zklock.pid},
                               {"started", lock.zklock.started},
-                              {"pid_namespace", lock.zklock.pid_namespace}});
+                              {"where", lock.zklock.where}});
     }
     return boost::json::serialize(object{{"v", 1},
                                          {"settings", std::move(settings)},
@@ -336,6 +339,7 @@ HandedSettings Settings::to_hand_on() const {
     HandedSettings result;
     result.held = handed_.held;
     result.overridden = handed_.overridden;
+    result.former = handed_.former;
     result.values["prefix"] = "";  // if nothing sets it: a file of another user must not
     for (const Setting& setting : kSettings) {
         const auto found = find(setting.key);

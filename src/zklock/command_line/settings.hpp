@@ -57,10 +57,12 @@ struct HeldLock {
 };
 
 struct HandedSettings {
-    std::map<std::string, std::string> values;      ///< by key; an empty one is not set, whatever a file says
-    std::map<std::string, std::string> overridden;  ///< variables that the outer zklock did not use, with their values
-    std::vector<HeldLock> held;                     ///< by the outer zklocks, the outermost first
-    bool acl_withheld = false;                      ///< the access list may contain secrets, so it is not in `values`
+    std::map<std::string, std::string> values{};  ///< by key; an empty one is not set, whatever a file says
+    std::map<std::string, std::string>
+        overridden{};                             ///< variables that the outer zklock did not use, with their values
+    std::vector<HeldLock> held{};                 ///< by the outer zklocks, the outermost first
+    bool acl_withheld = false;                    ///< the access list may contain secrets, so it is not in `values`
+    std::map<std::string, std::string> former{};  ///< values that do not count: all outer zklocks have ended
 };
 
 /// Reads the variable. Nothing of it counts if all outer zklocks have ended, as in a daemon that one of them started.

@@ -49,9 +49,27 @@ std::string who_names_the_servers(const Options& options) {
     return origin == options.origins.end() ? "" : "the servers are named by " + origin->second;
 }
 
+/// Its locks exclude only those on the same servers and below the same prefix.
+void warn_of_other_servers(const Options& options, Console& console) {
+    const auto former = [&](const char* key) {
+        const auto& values = options.handed.former;
+        const auto found = values.find(key);
+        return found == values.end() ? std::string() : found->second;
+    };
+    const std::string servers = former("connect"), prefix = former("prefix");
+    const bool named_by_option = !options.origins.contains("connect");
+    if (servers.empty() || named_by_option || (servers == options.connect && prefix == options.prefix)) return;
+    console.warning(
+        printable("the zklock in whose command this zklock was started has ended, so its settings do not "
+                  "count: it used " +
+                  servers + prefix + ", and this zklock uses " + options.connect + options.prefix +
+                  "; name the servers by --connect"));
+}
+
 }  // namespace
 
 Session open_session(const Options& options, Console& console) {
+    warn_of_other_servers(options, console);
     if (const std::string origin = who_names_the_servers(options); !origin.empty()) console.info(origin);
     try {
         return Session(session_options(options, console));

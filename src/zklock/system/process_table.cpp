@@ -13,6 +13,8 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "zklock/system/proc_directory.hpp"
 #include "zklock/system/unique_fd.hpp"
@@ -74,9 +76,19 @@ Presence read_stat(int proc, const char* pid, ProcessEntry& out) noexcept {
     return Presence::yes;
 }
 
-std::uint64_t this_pid_namespace() {
-    struct stat status {};
-    return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+/// Where numbers of processes, and times since boot, mean the same as here. Empty if /proc does not tell, or is that of
+/// another PID namespace.
+std::string this_place() {
+    char self[16] = {};
+    if (::readlink("/proc/self", self, sizeof self - 1) <= 0 || std::to_string(::getpid()) != self) return {};
+    std::ifstream boot("/proc/sys/kernel/random/boot_id");
+    std::string place;
+    if (!std::getline(boot, place)) return {};
+    for (const char* const space : {"/proc/self/ns/pid", "/proc/self/ns/time"}) {
+        struct stat status {};
+        place += ":" + std::to_string(::stat(space, &status) == 0 ? status.st_ino : 0);
+    }
+    return place;
 }
 
 bool by_number(const ProcessEntry& a, const ProcessEntry& b) noexcept { return a.pid < b.pid; }
@@ -101,14 +113,14 @@ std::optional<ProcessEntry> read_process(pid_t pid) noexcept {
 
 ProcessIdentity this_process() {
     const auto entry = read_process(::getpid());
-    return {::getpid(), entry ? entry->started : 0, this_pid_namespace()};
+    return {::getpid(), entry ? entry->started : 0, entry ? this_place() : ""};
 }
 
 bool has_ended(const ProcessIdentity& process) {
-    if (process.pid_namespace != 0 && process.pid_namespace != this_pid_namespace()) return false;
-    if (process.pid <= 0 || (::kill(process.pid, 0) != 0 && errno == ESRCH)) return true;
+    if (process.pid <= 0 || process.where.empty() || process.where != this_place()) return false;
+    if (::kill(process.pid, 0) != 0 && errno == ESRCH) return true;
     const auto now = read_process(process.pid);
-    return now && (!now->alive() || (process.started != 0 && process.started != now->started));
+    return now && (!now->alive() || process.started != now->started);
 }
 
 ProcessTable::ProcessTable(std::size_t room) noexcept { make_room(std::max<std::size_t>(room, 1)); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace zkrecipes::zklock {
@@ -29,11 +30,11 @@ std::optional<ProcessEntry> read_process(pid_t pid) noexcept;
 /// Tells a process from later ones with its number, also in other programs.
 struct ProcessIdentity {
     pid_t pid = 0;
-    std::uint64_t started = 0;        ///< in clock ticks since boot; 0: not known
-    std::uint64_t pid_namespace = 0;  ///< in which `pid` counts; 0: not known
+    std::uint64_t started = 0;  ///< in clock ticks since boot
+    std::string where{};        ///< the boot of the machine and the namespaces in which these count; empty: not known
 };
 ProcessIdentity this_process();
-/// False also if nobody can tell: the process is in another PID namespace, or /proc does not show it.
+/// False also if nobody can tell: the process is of another machine or in another namespace, or /proc does not show it.
 bool has_ended(const ProcessIdentity& process);
 
 /// Reads the whole process table with plain system calls: the dead man's switch runs in a forked process and may not
