@@ -55,6 +55,7 @@ TEST(ResultTest, EveryCodeThatIsKnownHasAMeaningAndAText) {
         EXPECT_EQ(is_known(rc), known.contains(rc)) << code;
         if (!is_known(rc)) {
             EXPECT_EQ(meaning(rc), Meaning::unknown) << code;
+            EXPECT_EQ(meaning_if_repeatable(rc), Meaning::failed) << code;
         }
     }
 }
@@ -68,12 +69,13 @@ TEST(ResultTest, TheCodesAreThoseOfTheServers) {
 }
 
 TEST(ResultTest, OnlyAServersWordIsASignOfLife) {
-    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::no_auth, Rc::bad_version, Rc::not_empty, Rc::quota_exceeded}) {
+    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::no_auth, Rc::bad_version, Rc::not_empty, Rc::quota_exceeded,
+                        static_cast<Rc>(-126)}) {
         EXPECT_TRUE(said_by_server(rc)) << to_string(rc);
     }
     for (const Rc rc :
          {Rc::too_large, Rc::bad_arguments, Rc::unimplemented, Rc::not_connected, Rc::closed, Rc::no_watcher,
-          Rc::connection_loss, Rc::session_expired, Rc::no_lease, Rc::marshalling_error, static_cast<Rc>(-126)}) {
+          Rc::connection_loss, Rc::session_expired, Rc::no_lease, Rc::marshalling_error}) {
         EXPECT_FALSE(said_by_server(rc)) << to_string(rc);
     }
 }
