@@ -83,16 +83,16 @@ ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, De
 /// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does. The data of its node are
 /// replaced by "__REVOKE__", so they no longer describe the owner. The owner decides what to do: see
 /// Grant::revocation(). If the token is 0 (list_lock, or an access list forbids to read the node), the name identifies
-/// the node. Returns false if the node did not exist any more. Blocks for two round trips. Throws Error as
-/// inspect_lock.
+/// the node; no_permission is thrown if it cannot, because the name has no random part. Returns false if the node did
+/// not exist any more. Blocks for two round trips. Throws Error as inspect_lock.
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
 /// Deletes exactly this contender's node (same czxid; by its name if the token is 0), as an operator does to break a
 /// lock. Needs the right DELETE on the directory, and none on the node. Returns false if the node did not exist any
 /// more. If the owner uses this library, its hold is lost, and it is informed. Owners that use Curator or kazoo do not
-/// notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock; bad_data if the node's data
-/// has changed since it was read (a request to release the lock is not such a change); not_empty if the node has
-/// children, so that no client of a lock has made it.
+/// notice, because they do not watch their own nodes. Blocks. Throws Error as inspect_lock; no_permission as
+/// request_revocation; bad_data if the node's data has changed since it was read (a request to release the lock is not
+/// such a change); not_empty if the node has children, so that no client of a lock has made it.
 ZKRECIPES_API bool remove_participant(Session& session, const Participant& participant, Deadline deadline);
 
 /// What find_locks_async() finds.

@@ -159,6 +159,11 @@ Removal after_get(const Participant& seen, Rc rc, const std::string& data, const
     return data == kRevocationRequest ? Removal::remove : Removal::changed_since;
 }
 
+constexpr const char* kNotUnique =
+    "its name does not tell the node from a later one, and its czxid is not known; a session that may read the node "
+    "can "
+    "do this";
+
 /// Deletes one node if it is the same that was seen before. A node that may not be read is known by its name.
 class Remover final : public ReadOp {
 public:
@@ -169,9 +174,10 @@ public:
 
 private:
     void begin() override {
-        if (seen_.token == 0) return remove(-1);  // no client uses a name twice
-        core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
-                          if (rc == Rc::no_auth) return remove(seen_.version);  // the name must do
+        const bool unique = is_unique(seen_.node);
+        if (seen_.token == 0) return unique ? remove(-1) : fail(Errc::no_permission, kNotUnique);
+        core().exists(path_, guard([this, unique](Rc rc, const NodeStat& stat, Instant) {
+                          if (rc == Rc::no_auth && unique) return remove(seen_.version);
                           if (usable(rc, "exists", path_)) go_on(after_stat(seen_, rc, stat), stat.version);
                       }));
     }
@@ -219,23 +225,26 @@ private:
 class Revoker final : public ReadOp {
 public:
     Revoker(std::shared_ptr<SessionCore> core, const char* operation, const Participant& seen, std::string path)
-        : ReadOp(std::move(core), operation, seen.path), path_(std::move(path)), token_(seen.token) {}
+        : ReadOp(std::move(core), operation, seen.path),
+          path_(std::move(path)),
+          token_(seen.token),
+          unique_(is_unique(seen.node)) {}
 
     bool requested = false;
 
 private:
     void begin() override {
-        if (token_ == 0) return set();
+        if (token_ == 0) return unique_ ? set() : fail(Errc::no_permission, kNotUnique);
         core().exists(path_, guard([this](Rc rc, const NodeStat& stat, Instant) {
-                          if (rc == Rc::no_auth) return set();
+                          if (rc == Rc::no_auth && unique_) return set();
                           if (!usable(rc, "exists", path_)) return;
                           rc != Rc::ok || stat.czxid != token_ ? done() : set();
                       }));
     }
 
     void set() {
-        // Any version: the request must be there in the end, whatever another client wrote meanwhile. The name of a
-        // lock node is never used again, so it is still the same node.
+        // Any version: the request must be there in the end, whatever another client wrote meanwhile. It is still the
+        // same node, by its name or by what was just read.
         core().set(path_, std::string(kRevocationRequest), -1,
                    executed("set", path_, [this](Rc rc, const NodeStat&, Instant) {
                        if (rc != Rc::ok && rc != Rc::no_node) {
@@ -248,6 +257,7 @@ private:
 
     const std::string path_;
     const std::int64_t token_;
+    const bool unique_;
 };
 
 /// The semaphores in use among the candidates. Directories of these, which are no locks of their own, are added to

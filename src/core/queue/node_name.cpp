@@ -70,6 +70,17 @@ bool has_our_identity(std::string_view name) noexcept {
     return true;
 }
 
+bool is_unique(std::string_view name) noexcept {
+    if (name.starts_with("_c_")) name.remove_prefix(3);
+    std::size_t digits = 0;
+    for (const char c : name) {
+        if (c == '-') continue;
+        if (std::string_view("0123456789abcdefABCDEF").find(c) == std::string_view::npos) break;
+        ++digits;
+    }
+    return digits >= 32;
+}
+
 std::string format_sequence(std::int32_t sequence) {
     char text[kSequenceChars + 1];
     std::snprintf(text, sizeof text, "%010d", sequence);

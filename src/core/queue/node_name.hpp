@@ -27,6 +27,10 @@ inline constexpr std::size_t kIdentityChars = 40;
 /// Whether this library made the identity that the name begins with, in either dialect: random_uuid() marks it.
 bool has_our_identity(std::string_view name) noexcept;
 
+/// Whether no two nodes have this name: it begins with 128 random bits, as those of this library, Curator (with
+/// protection), kazoo and go-zk do.
+bool is_unique(std::string_view name) noexcept;
+
 /// What the server appends to a sequential node: ten characters with leading zeros, signed.
 std::string format_sequence(std::int32_t sequence);
 

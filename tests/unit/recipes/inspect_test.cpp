@@ -411,6 +411,20 @@ TEST_F(InspectTest, ANodeThatMayNotBeReadIsKnownByItsName) {
     EXPECT_TRUE(yes) << "read before it was hidden";
 }
 
+TEST_F(InspectTest, ANameThatALaterNodeMayHaveIdentifiesNone) {
+    put("/l");
+    put("/l/lock-0000000000", "a");
+    const Participant before = seen("/l/lock-0000000000");
+    refusals = {{"get /l/lock-0000000000", Rc::no_auth}, {"exists /l/lock-0000000000", Rc::no_auth}};
+    for (const Participant& each : {before, inspected("/l").participants.at(0)}) {
+        EXPECT_EQ(code_served([&] { (void)remove_participant(*session, each, Deadline::never()); }),
+                  Errc::no_permission);
+        EXPECT_EQ(code_served([&] { (void)request_revocation(*session, each, Deadline::never()); }),
+                  Errc::no_permission);
+    }
+    EXPECT_EQ(nodes["/l/lock-0000000000"].data, "a");
+}
+
 TEST_F(InspectTest, WhatMayNotBeReadMatchesByStandingOnlyAndIsNamed) {
     put("/l");
     put("/l/" + lock_node("lock-", 1), R"({"v":1,"id":"ann"})");

@@ -88,6 +88,17 @@ TEST(NodeNameTest, APatternIsAWordOfTheName) {  // H70
     EXPECT_EQ(parse_queue_name("_c_x-__WRIT__0000000007", any)->sequence, 7) << "whatever stands before the number";
 }
 
+TEST(NodeNameTest, ANameWithARandomPartIsUnique) {
+    const std::string uuid = "01234567-89ab-4def-8123-456789abcdef", digits = "0123456789abcdef0123456789abcdef";
+    for (const std::string& name : {"_c_" + uuid + "-lock-0000000001", "_c_" + digits + "-lock-0000000001",
+                                    digits + "__lock__0000000001", uuid + "-lease-0000000001"}) {
+        EXPECT_TRUE(is_unique(name)) << name;
+    }
+    for (const char* name : {"lock-0000000000", "_c_lock-0000000000", "deadbeef-lock-0000000000", ""}) {
+        EXPECT_FALSE(is_unique(name)) << name;
+    }
+}
+
 TEST(NodeNameTest, ForeignNamesAreNot) {  // H70
     for (const char* name : {"",
                              "!junk",
