@@ -57,7 +57,8 @@ std::vector<std::string> for_c_client(const std::vector<std::string>& addresses)
     std::vector<std::string> accepted;
     for (const std::string& address : addresses) {
         HostPort server = parse_host_port(address);
-        if (!c_client_accepts(server.host)) server.host.insert(0, "::ffff:");
+        if (server.host.find(':') == std::string::npos && !c_client_accepts(server.host))
+            server.host.insert(0, "::ffff:");
         if (c_client_accepts(server.host)) accepted.push_back(server.text());
     }
     return accepted;
