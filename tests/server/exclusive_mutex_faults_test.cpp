@@ -229,6 +229,7 @@ TEST_F(ExclusiveMutexFaultsTest, ReEntryIntoAHoldWhoseSessionEndedIsAnError) {  
     EXPECT_GT(next.token(), token);
     EXPECT_EQ(error_of([&] { mutex.lock(); }).errc(), Errc::lock_lost);
     EXPECT_EQ(error_of([&] { (void)mutex.try_lock(); }).errc(), Errc::lock_lost);
+    ASSERT_TRUE(s.wait_connected(kMaxWait));                // until then a try cannot tell whether the lock is busy
     EXPECT_EQ(mutex.try_acquire().missed(), Missed::busy);  // a grant has no owner
     mutex.unlock();
     EXPECT_EQ(error_of([&] { mutex.lock(); }).errc(), Errc::lock_lost);  // still one level inside

@@ -174,7 +174,7 @@ public:
 
 private:
     void begin() override {
-        const bool unique = is_unique(seen_.node);
+        const bool unique = is_unique(base_name(path_));
         if (seen_.token == 0) return unique ? remove(-1) : fail(Errc::no_permission, kNotUnique);
         core().exists(path_, guard([this, unique](Rc rc, const NodeStat& stat, Instant) {
                           if (rc == Rc::no_auth && unique) return remove(seen_.version);
@@ -228,7 +228,7 @@ public:
         : ReadOp(std::move(core), operation, seen.path),
           path_(std::move(path)),
           token_(seen.token),
-          unique_(is_unique(seen.node)) {}
+          unique_(is_unique(base_name(path_))) {}
 
     bool requested = false;
 
