@@ -55,13 +55,13 @@ Meaning meaning(Rc rc) noexcept {
     return Meaning::unknown;  // a code of a later server
 }
 
-Meaning meaning_if_repeatable(Rc rc) noexcept { return is_known(rc) ? meaning(rc) : Meaning::failed; }
+Meaning meaning_or_failed(Rc rc) noexcept { return is_known(rc) ? meaning(rc) : Meaning::failed; }
 
 bool said_by_server(Rc rc) noexcept {
     // Above -100 are the client's own words, below -1000 ours; "no watcher" the C client knows without asking.
     if (rc == Rc::ok) return true;
     const bool of_server = rc <= Rc::no_node && rc > Rc::not_connected && rc != Rc::no_watcher;
-    const Meaning what = meaning_if_repeatable(rc);  // the client makes up only codes that are known
+    const Meaning what = meaning_or_failed(rc);  // the client makes up only codes that are known
     return of_server && (what == Meaning::refused || what == Meaning::failed);
 }
 

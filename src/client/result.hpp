@@ -57,8 +57,9 @@ enum class Meaning {
     failed         ///< a definite failure that trying again does not mend (no auth, bad arguments, quota …)
 };
 Meaning meaning(Rc rc) noexcept;
-/// For a request that may be repeated without harm: a code that is not known is a refusal by a server, as if it failed.
-Meaning meaning_if_repeatable(Rc rc) noexcept;
+/// A code that is not known counts as `failed`: for requests that do no harm when they are repeated, and where an
+/// operation is not to go on, since such a code may come each time.
+Meaning meaning_or_failed(Rc rc) noexcept;
 /// Surely a server's word about a request, and no one that the client makes up: a sign of life of the connection.
 bool said_by_server(Rc rc) noexcept;
 /// Whether this version knows the code.

@@ -258,11 +258,9 @@ void PersistentNodeFsm::on_set(Ticket ticket, Rc rc, const NodeStat& stat) {
 // ---- errors ------------------------------------------------------------------------------------------------------
 
 void PersistentNodeFsm::trouble(Rc rc, const char* what) {
-    switch (meaning(rc)) {
-        case Meaning::unknown:
-            if (!is_known(rc)) break;
-            return pause();
+    switch (meaning_or_failed(rc)) {
         case Meaning::not_done:
+        case Meaning::unknown:
         case Meaning::session_over: return pause();
         case Meaning::done:
         case Meaning::refused:

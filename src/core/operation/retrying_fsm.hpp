@@ -130,13 +130,11 @@ protected:
     }
 
     /// Deals with an answer that is neither done nor a refusal that has a meaning at this step: it is sent again, as
-    /// far as the policy goes on, or the operation fails. A code that is not known may come each time.
+    /// far as the policy goes on, or the operation fails.
     void handle_error(Rc rc, const std::string& what) {
-        switch (meaning(rc)) {
-            case Meaning::unknown:
-                if (!is_known(rc)) break;
-                return attempt_failed();
+        switch (meaning_or_failed(rc)) {
             case Meaning::not_done:
+            case Meaning::unknown:
             case Meaning::session_over: return attempt_failed();
             case Meaning::done:
             case Meaning::refused:

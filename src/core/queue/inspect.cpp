@@ -160,9 +160,8 @@ Removal after_get(const Participant& seen, Rc rc, const std::string& data, const
 }
 
 constexpr const char* kNotUnique =
-    "its name does not tell the node from a later one, and its czxid is not known; a session that may read the node "
-    "can "
-    "do this";
+    "its name does not tell the node from a later one, and its czxid is not known; "
+    "a session that may read the node can do this";
 
 /// Deletes one node if it is the same that was seen before. A node that may not be read is known by its name.
 class Remover final : public ReadOp {

@@ -60,18 +60,14 @@ void ValueUpdateFsm::on_timer() { step_ == Step::pausing ? follow(next_) : Retry
 // ---- answers ------------------------------------------------------------------------------------------------------
 
 bool ValueUpdateFsm::usable(Rc rc, const char* what) {
-    switch (meaning(rc)) {
+    switch (meaning_or_failed(rc)) {
         case Meaning::done:
         case Meaning::refused: outage_.answered(); return true;
+        case Meaning::failed: fail(error_of(rc), answer_in_words(what, rc) + "; nothing was written"); return false;
         case Meaning::not_done:
-        case Meaning::session_over: attempt_failed(); return false;
         case Meaning::unknown:
-            if (!is_known(rc)) break;
-            attempt_failed();
-            return false;
-        case Meaning::failed: break;
+        case Meaning::session_over: attempt_failed(); return false;
     }
-    fail(error_of(rc), answer_in_words(what, rc) + "; nothing was written");
     return false;
 }
 

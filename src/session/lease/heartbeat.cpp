@@ -82,7 +82,7 @@ void LeaseKeeper::send_check(Check check) {
 }
 
 void LeaseKeeper::on_checked(Check& check, Rc rc, const std::vector<MultiResult>& results, Instant sent_at) {
-    switch (meaning_if_repeatable(rc)) {
+    switch (meaning_or_failed(rc)) {
         case Meaning::done:
             check_refusals_ = 0;
             meter_.heartbeat_answered(lock_.runtime().now() - sent_at);

@@ -35,7 +35,7 @@ void LeaseRenewal::send(Renewals asked) {
     requests_.multi(std::move(ops), [this, asked = std::move(asked)](Rc rc, const std::vector<MultiResult>& results,
                                                                      Instant sent_at) mutable {
         if (rc == Rc::ok) keeper_.lease_committed(sent_at);
-        const Meaning what = meaning_if_repeatable(rc);
+        const Meaning what = meaning_or_failed(rc);
         const bool definite = what == Meaning::refused || what == Meaning::failed;
         if (definite && asked.size() > 1) return on_one_refused(std::move(asked), rc, results, sent_at);
         const Instant now = lock_.runtime().now();

@@ -79,7 +79,7 @@ NodeCleaner::Job* NodeCleaner::answered(Ticket ticket, JobId& id) {
 void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
     // Meanwhile our node may be deleted, and another session's made under the same name.
     job.owner_checked = false;
-    switch (meaning_if_repeatable(rc)) {
+    switch (meaning_or_failed(rc)) {
         case Meaning::unknown:
         case Meaning::session_over:
             // Goes on when connected again. What was done or not shows then: deleting twice is harmless, and a search
@@ -117,7 +117,7 @@ void NodeCleaner::on_removed_all(Ticket ticket, Rc rc) {
     JobId id = 0;
     Job* job = answered(ticket, id);
     if (job == nullptr) return;
-    switch (meaning_if_repeatable(rc)) {
+    switch (meaning_or_failed(rc)) {
         case Meaning::done: return finish(id, true);
         case Meaning::refused:
         case Meaning::failed: return split(id);  // nothing was deleted; what stands in the way of one may not of others

@@ -22,7 +22,7 @@ namespace {
 
 /// An incomplete list must not look complete.
 void tell_what_is_missing(const Options& options, Console& console, const WalkedLocks& found) {
-    if (found.cut) console.warning("the list is incomplete: the ZooKeeper servers do not answer any more");
+    if (found.cut) console.warning("the list is incomplete: reading ended early");
     if (!found.unreadable.empty()) {
         console.warning("the list is incomplete: an access list forbids reading " +
                         printable(joined(found.unreadable)) + "; use --auth-file");

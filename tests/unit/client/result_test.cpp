@@ -55,7 +55,7 @@ TEST(ResultTest, EveryCodeThatIsKnownHasAMeaningAndAText) {
         EXPECT_EQ(is_known(rc), known.contains(rc)) << code;
         if (!is_known(rc)) {
             EXPECT_EQ(meaning(rc), Meaning::unknown) << code;
-            EXPECT_EQ(meaning_if_repeatable(rc), Meaning::failed) << code;
+            EXPECT_EQ(meaning_or_failed(rc), Meaning::failed) << code;
         }
     }
 }
