@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
+#include <string_view>
 #include <thread>
 
 #include <zkrecipes/error.hpp>
@@ -51,6 +55,23 @@ std::size_t open_descriptors() {
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
     return count;
 }
+
+/// A log that tells when a line with a certain text has come.
+class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
+public:
+    LineSink(std::string text, WaitEvent& seen) : text_(std::move(text)), seen_(seen) {}
+
+protected:
+    void sink_it_(const spdlog::details::log_msg& line) override {
+        if (std::string_view(line.payload.data(), line.payload.size()).find(text_) != std::string_view::npos)
+            seen_.set();
+    }
+    void flush_() override {}
+
+private:
+    const std::string text_;
+    WaitEvent& seen_;
+};
 
 class ClientFaultsTest : public test::ZkServerTest {
 protected:
@@ -236,6 +257,32 @@ TEST_F(ClientFaultsTest, RequestsAfterTheExpiryAreAnsweredAndNotLeftHanging) {
     EXPECT_EQ(answers.back().wait().rc, Rc::session_expired);
     EXPECT_EQ(h().events->times(ClientState::expired), 1U);
     EXPECT_EQ(h().events->statuses().back().state, ClientState::expired);
+}
+
+TEST_F(ClientFaultsTest, AMultiBetweenTheExpiryAndTheNewsOfItLeavesTheMemorySound) {
+    WaitEvent expired;
+    WaitEvent reached;
+    WaitEvent go_on;
+    TestHandle late(gate().connect_string(), 20s,
+                    std::make_shared<spdlog::logger>("test", std::make_shared<LineSink>("has expired", expired)));
+    ASSERT_TRUE(late.connected());
+    late.client->exists(root(), false, [&](Rc, const NodeStat&) {
+        reached.set();
+        go_on.wait();
+    });
+    reached.wait();  // from now on the handle is told of nothing
+    gate().expire(late.client->status().session_id);
+    EXPECT_TRUE(test::await([&] { return expired.is_set(); }));
+    EXPECT_EQ(late.client->status().state, ClientState::connected);
+    std::vector<OneAnswer> answers;
+    for (int i = 0; i < 10; ++i) {
+        std::vector<MultiOp> ops(4);
+        for (MultiOp& op : ops) op.path = path("too-long-for-the-inside-of-a-string");
+        answers.push_back(late.async_multi(std::move(ops)));
+    }
+    go_on.set();
+    for (OneAnswer& answer : answers) EXPECT_EQ(answer.wait().rc, Rc::not_connected);
+    EXPECT_TRUE(late.wait_for(ClientState::expired));
 }
 
 TEST_F(ClientFaultsTest, AHandleOfAnExpiredSessionCanBeClosed) {
