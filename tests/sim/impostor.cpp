@@ -138,9 +138,21 @@ void Impostor::own_effect(const Effect& effect) {
         if (attack->when == When::held || world_.now() >= attack->unseen_until) continue;
         // Leases are held by the answer to their transaction. A deletion after it is an operator's.
         if (attack->when == When::unseen && is_lease(effect.path)) continue;
+        if (attack->when == When::unseen) {
+            world_.in(attack->unseen_until - world_.now(), nullptr,
+                      [this, attack = attack, path = effect.path] { tell_if_visible(attack, path); });
+            continue;
+        }
         judge_.deleted_unseen(effect.path);
-        if (attack->when == When::in_doubt && is_lease(effect.path)) doubtful_leases_.insert(effect.path);
+        if (is_lease(effect.path)) doubtful_leases_.insert(effect.path);
     }
+}
+
+/// The victim's server may lag behind: then the victim's look finds its node.
+void Impostor::tell_if_visible(const AttackPtr& attack, const std::string& node) {
+    const int server = ensemble_.network().server_of(*attack->victim);
+    if (!attack->blind || server < 0 || ensemble_.server(server).tree().find(node) != nullptr) return;
+    judge_.deleted_unseen(node);
 }
 
 void Impostor::strike(const AttackPtr& attack) {

@@ -55,6 +55,7 @@ private:
     void on_made(const std::vector<std::string>& nodes);
     void own_txn(const Txn& txn);
     void own_effect(const Effect& effect);
+    void tell_if_visible(const AttackPtr& attack, const std::string& node);
     void strike(const AttackPtr& attack);
     void strike_at_holder(ClientProcess& process, const AttackPtr& attack);
     std::vector<std::string> held_by(SessionId session) const;
