@@ -124,6 +124,35 @@ TEST_F(RefusingServersTest, ALocalSessionIsToldTheSettingOfTheServers) {
     }
 }
 
+TEST_F(RefusingServersTest, ASessionThatIsOneTooManyForTheServerSaysSoAndConnectsOnceThereIsRoom) {
+    testenv::ServerOptions settings;
+    settings.config_lines = {"maxClientCnxns=1"};
+    const testenv::ZkServer server(settings);
+    Session first(options(server.connect_string()));
+    ASSERT_TRUE(first.wait_connected(kMaxWait));
+    Session second(options(server.connect_string()));
+    EXPECT_TRUE(says("maxClientCnxns"));
+    EXPECT_THAT(second.info().problem, HasSubstr("maxClientCnxns"));
+    first.close();
+    EXPECT_TRUE(second.wait_connected(kMaxWait));
+    EXPECT_EQ(second.info().problem, "");
+}
+
+/// The hash in an access list is that of the servers' own algorithm: here of SHA-256, of "user:password".
+TEST_F(RefusingServersTest, AccessListsAndCredentialsWorkWithAnotherDigestAlgorithm) {
+    testenv::ServerOptions settings;
+    settings.java_properties = {{"zookeeper.DigestAuthenticationProvider.digestAlg", "SHA-256"}};
+    const testenv::ZkServer server(settings);
+    auto owner = options(server.connect_string());
+    owner.auth = {{"digest", "user:password"}};
+    owner.acl = {{Acl::all, "digest", "user:yRsdas04PETE7CDJcj51jDEYKh9PAjHWPZElmi6hS50="}};
+    Session session(std::move(owner));
+    ExclusiveMutex mutex(session, "/l");
+    EXPECT_TRUE(mutex.acquire());
+    Session stranger(options(server.connect_string()));
+    EXPECT_EQ(error_of([&] { (void)ExclusiveMutex(stranger, "/l").acquire(); }).errc(), Errc::no_permission);
+}
+
 TEST_F(RefusingServersTest, ASessionWhoseWatchesAreTooLargeForTheServersSaysSo) {
     testenv::ServerOptions settings;
     settings.java_properties = {{"jute.maxbuffer", "4000"}};

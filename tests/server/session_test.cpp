@@ -425,7 +425,7 @@ protected:
         const auto probe = make_server_probe(runtime);
         std::atomic<bool> done{false};
         std::vector<std::string> out;
-        probe->probe(hosts, scaled(1000ms), [&](std::vector<std::string> answering) {
+        probe->probe(hosts, scaled(1000ms), [&](std::vector<std::string> answering, bool) {
             out = std::move(answering);
             done = true;
         });

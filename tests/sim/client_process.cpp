@@ -28,8 +28,7 @@ class SimProbe final : public internal::ServerProbe {
 public:
     SimProbe(SimEnsemble& ensemble, Actor& process)
         : ensemble_(ensemble), process_(process), rng_(ensemble.world().fork("probe " + process.name())) {}
-    void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
-               std::function<void(std::vector<std::string>)> done) override {
+    void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) override {
         const SimTime delay = rng_.between(kMilli, limit.count() * kMilli);
         ensemble_.world().in(delay, &process_, [this, hosts = std::move(hosts), done = std::move(done)] {
             std::vector<std::string> serving, accepting;
@@ -40,7 +39,7 @@ public:
                 const bool answers = server->serving() && !server->actor().paused();
                 (answers ? serving : accepting).push_back(host);
             }
-            done(serving.empty() ? accepting : serving);
+            done(serving.empty() ? accepting : serving, false);
         });
     }
 

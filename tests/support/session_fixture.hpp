@@ -20,18 +20,17 @@ namespace zkrecipes::testing {
 /// Answers probes when the test says so.
 class FakeProbe final : public ServerProbe {
 public:
-    void probe(std::vector<std::string> hosts, std::chrono::milliseconds,
-               std::function<void(std::vector<std::string>)> done) override {
+    void probe(std::vector<std::string> hosts, std::chrono::milliseconds, Done done) override {
         asked.push_back(std::move(hosts));
         waiting.push_back(std::move(done));
     }
-    void answer(const std::vector<std::string>& hosts) {
+    void answer(const std::vector<std::string>& hosts, bool all_cut = false) {
         auto done = std::move(waiting.back());
         waiting.pop_back();
-        done(hosts);
+        done(hosts, all_cut);
     }
     std::vector<std::vector<std::string>> asked;
-    std::vector<std::function<void(std::vector<std::string>)>> waiting;
+    std::vector<Done> waiting;
 };
 
 /// Writes down what an observer is told.

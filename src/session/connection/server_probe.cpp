@@ -23,30 +23,36 @@ struct Attempt {
     std::string address;
     Socket socket;
     bool connected = false;
+    bool cut = false;
     std::string answer{};
 
     bool over() const noexcept { return !socket; }
     void finish() noexcept { socket = Socket(); }
+    void finish_cut() noexcept {
+        cut = answer.empty();
+        finish();
+    }
 };
 
 class SocketProbe final : public ServerProbe, public std::enable_shared_from_this<SocketProbe> {
 public:
     explicit SocketProbe(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
 
-    void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
-               std::function<void(std::vector<std::string>)> done) override {
+    void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) override {
         const auto runtime = runtime_.lock();
         if (!runtime) return;
         runtime->post(Lane::blocking,
                       [self = shared_from_this(), runtime, hosts = std::move(hosts), limit, done = std::move(done)] {
-                          auto answering = self->ask(*runtime, hosts, limit);
-                          runtime->post(Lane::protocol, [done, answering = std::move(answering)] { done(answering); });
+                          const std::vector<Attempt> attempts = self->ask(*runtime, hosts, limit);
+                          std::vector<std::string> best = best_of(attempts);
+                          const bool cut = !best.empty() && all_cut(attempts);
+                          if (best.size() == attempts.size() && self->all_known(hosts)) best = hosts;
+                          runtime->post(Lane::protocol, [done, best = std::move(best), cut] { done(best, cut); });
                       });
     }
 
 private:
-    std::vector<std::string> ask(Runtime& runtime, const std::vector<std::string>& hosts,
-                                 std::chrono::milliseconds limit) {
+    std::vector<Attempt> ask(Runtime& runtime, const std::vector<std::string>& hosts, std::chrono::milliseconds limit) {
         std::vector<Attempt> attempts = start(hosts);
         const Instant until = runtime.now() + limit;
         while (true) {
@@ -65,8 +71,7 @@ private:
                 if (fds[i].revents != 0) advance(*waiting[i]);
             }
         }
-        std::vector<std::string> best = best_of(attempts);
-        return best.size() == attempts.size() && all_known(hosts) ? hosts : best;
+        return attempts;
     }
 
     /// Names are resolved anew each time, because addresses change; while that fails, the last answer counts.
@@ -99,13 +104,13 @@ private:
             socklen_t size = sizeof(error);
             if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return attempt.finish();
             attempt.connected = true;
-            if (::send(fd, "srvr", 4, MSG_NOSIGNAL) != 4) attempt.finish();
+            if (::send(fd, "srvr", 4, MSG_NOSIGNAL) != 4) attempt.finish_cut();
             return;
         }
         std::array<char, 512> buffer{};
         const ssize_t got = ::recv(fd, buffer.data(), buffer.size(), 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (got <= 0) return attempt.finish();
+        if (got <= 0) return attempt.finish_cut();
         attempt.answer.append(buffer.data(), static_cast<std::size_t>(got));
         if (attempt.answer.size() >= kLongestAnswer || !mode_of(attempt.answer).empty()) attempt.finish();
     }
@@ -131,6 +136,11 @@ private:
         // It may serve, and is not frozen.
         if (attempt.answer.find("not in the whitelist") != std::string::npos) return Verdict::answers;
         return Verdict::accepts;  // slow, or cut off in the middle: it may serve
+    }
+
+    static bool all_cut(const std::vector<Attempt>& attempts) {
+        return std::all_of(attempts.begin(), attempts.end(),
+                           [](const Attempt& attempt) { return !attempt.connected || attempt.cut; });
     }
 
     static std::vector<std::string> best_of(const std::vector<Attempt>& attempts) {

@@ -18,9 +18,9 @@ public:
     /// Answers on the protocol lane within about `limit`: the addresses ("address:port") where a server said that it
     /// serves; if there are none, those where it said that it may not tell; if there are none, those that accepted a
     /// connection and did not say that they do not serve. If these are all addresses of all hosts, the answer is
-    /// `hosts`. Empty: none. Does not block the caller.
-    virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit,
-                       std::function<void(std::vector<std::string>)> done) = 0;
+    /// `hosts`. Empty: none. `all_cut`: each of them cut the connection before it said a word. Does not block the caller.
+    using Done = std::function<void(std::vector<std::string> answering, bool all_cut)>;
+    virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) = 0;
 };
 
 std::shared_ptr<ServerProbe> make_server_probe(std::shared_ptr<Runtime> runtime);

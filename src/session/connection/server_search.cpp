@@ -45,8 +45,8 @@ void ServerSearch::start() {
     const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
     try {
         probe_->probe(connection_.hosts(), limit,
-                      [this, self = lock_.self(), round = round_](const std::vector<std::string>& up) {
-                          self->run_internally([&] { on_probed(round, up); });
+                      [this, self = lock_.self(), round = round_](const std::vector<std::string>& up, bool all_cut) {
+                          self->run_internally([&] { on_probed(round, up, all_cut); });
                       });
         probing_ = true;  // its answer cannot come earlier: that takes the session lock
     } catch (const std::exception& error) {
@@ -55,19 +55,13 @@ void ServerSearch::start() {
     }
 }
 
-void ServerSearch::on_probed(std::uint64_t round, const std::vector<std::string>& answering) {
+void ServerSearch::on_probed(std::uint64_t round, const std::vector<std::string>& answering, bool all_cut) {
     probing_ = false;
     if (needless() || connection_.client() == nullptr) return;
     at_ = lock_.runtime().now() + pace_.next(lock_.runtime().random());
     if (round != round_) return;
-    if (answering.empty()) {
-        restore_servers();
-        if (should_log(++failures_)) {
-            lock_.log().warn("session {:#x}: no server of {} answers and serves ({} attempts)",
-                             connection_.printable_id(), connection_.options().hosts, failures_);
-        }
-        return;
-    }
+    if (answering.empty() || all_cut) tell_that_none_serves(all_cut);
+    if (answering.empty()) return restore_servers();
     // All of them: the client finds one by itself, and an attempt that is under way is not disturbed.
     if (answering == connection_.hosts()) return restore_servers();
     if (answering == narrowed_to_ && ++narrowed_rounds_ < kRoundsToConnect) return;
@@ -77,6 +71,19 @@ void ServerSearch::on_probed(std::uint64_t round, const std::vector<std::string>
     narrowed_rounds_ = 0;
     narrowed_to_ = answering;
     connection_.client()->set_servers(answering);
+}
+
+void ServerSearch::tell_that_none_serves(bool all_cut) {
+    std::string why = "no server of " + connection_.options().hosts + " answers and serves";
+    if (all_cut) {
+        why +=
+            ": they take connections and cut them at once. If the connections of this host have reached their "
+            "maxClientCnxns, raise it or use fewer sessions";
+    }
+    if (all_cut || connection_.info().problem.empty()) connection_.note_problem(why);
+    if (should_log(++failures_)) {
+        lock_.log().warn("session {:#x}: {} ({} attempts)", connection_.printable_id(), why, failures_);
+    }
 }
 
 /// Only while not connected: a list that changes under a connection may make the C client leave it.

@@ -34,7 +34,8 @@ public:
 private:
     bool needless() const;
     void start();
-    void on_probed(std::uint64_t round, const std::vector<std::string>& answering);
+    void on_probed(std::uint64_t round, const std::vector<std::string>& answering, bool all_cut);
+    void tell_that_none_serves(bool all_cut);
     void restore_servers();
 
     SessionLock& lock_;

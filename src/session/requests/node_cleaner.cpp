@@ -82,13 +82,12 @@ void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, cons
     switch (meaning_or_failed(rc)) {
         case Meaning::unknown:
         case Meaning::session_over:
-            // Goes on when connected again. What was done or not shows then: deleting twice is harmless, and a search
-            // starts again with a sync.
+            // What was done or not shows later: deleting twice is harmless, and a search starts again with a sync.
             if (job.by_identity) job.nodes.clear();
-            runnable_.push_back(id);
-            break;
+            [[fallthrough]];
         case Meaning::not_done:
-            if (rc == Rc::not_connected) {
+            // Goes on when connected again; after a pause where the connection still stands.
+            if (!port_.cleaner_can_send()) {
                 runnable_.push_back(id);
                 break;
             }

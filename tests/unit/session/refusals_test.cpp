@@ -189,8 +189,7 @@ TEST_F(SessionRefusalTest, AnErrorThatIsMeantForTheCallerClosesNothing) {
 TEST_F(SessionRefusalTest, AProbeThatCannotBeBegunIsTriedAgain) {
     class Probe final : public ServerProbe {
     public:
-        void probe(std::vector<std::string>, std::chrono::milliseconds,
-                   std::function<void(std::vector<std::string>)>) override {
+        void probe(std::vector<std::string>, std::chrono::milliseconds, Done) override {
             if (++asked == 1) throw std::runtime_error("refused");
         }
         int asked = 0;

@@ -107,10 +107,13 @@ protected:
     ~ServerProbeTest() override { runtime->stop(); }
     std::vector<std::string> probe(std::vector<std::string> hosts, std::chrono::milliseconds limit = 10s) {
         std::promise<std::vector<std::string>> out;
-        prober->probe(std::move(hosts), limit,
-                      [&](std::vector<std::string> found) { out.set_value(std::move(found)); });
+        prober->probe(std::move(hosts), limit, [&](std::vector<std::string> found, bool cut) {
+            all_cut = cut;
+            out.set_value(std::move(found));
+        });
         return out.get_future().get();
     }
+    bool all_cut = false;
     const std::shared_ptr<internal::Runtime> runtime = internal::make_thread_runtime();
     const std::shared_ptr<internal::ServerProbe> prober = internal::make_server_probe(runtime);
 };
@@ -133,6 +136,17 @@ TEST_F(ServerProbeTest, WhereAllSayThatTheyDoNotServeNoneIsPreferred) {
     const FakeServer read_only({kVersion + kCounts, "Mode: read-only\n"});
     const FakeServer cut_off({"This ZooKeeper instance is not currently serving requests\n"});
     EXPECT_THAT(probe({read_only.host(), cut_off.host()}), IsEmpty());
+}
+
+TEST_F(ServerProbeTest, ThatAllCutTheConnectionAtOnceIsTold) {
+    const FakeServer first({}), second({});
+    EXPECT_THAT(probe({first.host(), "127.0.0.3:1", second.host()}), ElementsAre(first.host(), second.host()));
+    EXPECT_TRUE(all_cut) << "one that refuses connections says nothing about it";
+    const FakeServer cuts({}), says_no({"This ZooKeeper instance is not currently serving requests\n"});
+    probe({cuts.host(), says_no.host()});
+    EXPECT_FALSE(all_cut);
+    probe({"127.0.0.3:1"});
+    EXPECT_FALSE(all_cut);
 }
 
 TEST_F(ServerProbeTest, HalfAnAnswerIsNoSignOfServing) {

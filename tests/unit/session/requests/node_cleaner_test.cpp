@@ -182,6 +182,19 @@ TEST_F(NodeCleanerTest, AThrottledDeleteWaitsAMoment) {
     EXPECT_EQ(tickets.size(), 1u);
 }
 
+TEST_F(NodeCleanerTest, WhatHasNoClearAnswerOnAConnectionThatStandsIsRepeatedAfterAPause) {
+    cleaner.add_node("/dir/n", done());
+    for (const Rc rc : {Rc::marshalling_error, Rc::connection_loss, Rc::not_connected, Rc::throttled}) {
+        sent.clear();
+        removed(rc);
+        EXPECT_THAT(sent, IsEmpty()) << to_string(rc);
+        EXPECT_GT(cleaner.wake_at(), now);
+        now = cleaner.wake_at();
+        cleaner.go_on();
+        EXPECT_THAT(sent, ElementsAre("remove /dir/n"));
+    }
+}
+
 TEST_F(NodeCleanerTest, AnIdentityIsFoundBySyncListAndOwner) {
     identity();
     EXPECT_THAT(sent, ElementsAre("sync /dir"));
@@ -222,7 +235,9 @@ TEST_F(NodeCleanerTest, ANodeOfASharedNameIsDeletedIfItIsOurs) {
     cleaner.add_owned("/dir/n", 77, done());
     cleaner.on_synced(next(), Rc::ok);
     cleaner.on_exists(next(), Rc::ok, 77);
+    connected = false;
     removed(Rc::connection_loss);  // it may be another's by now
+    connected = true;
     cleaner.go_on();
     cleaner.on_synced(next(), Rc::ok);
     cleaner.on_exists(next(), Rc::ok, 78);
