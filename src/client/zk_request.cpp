@@ -242,8 +242,8 @@ Rc ZkRequest::send(void* zookeeper_handle) {
         case Kind::children: return static_cast<Rc>(zoo_aget_children2(zh, where, watch ? 1 : 0, &on_children, this));
         case Kind::multi:
             if (!multi_is_sound(ops)) return Rc::bad_arguments;
-            if (zoo_state(zh) != ZOO_CONNECTED_STATE) return Rc::not_connected;  // docs/design/c-client.md, row P42
             buffers = std::make_unique<ZkMultiBuffers>(ops);
+            if (zoo_state(zh) != ZOO_CONNECTED_STATE) return Rc::not_connected;  // last: docs/design/c-client.md, P42
             return static_cast<Rc>(zoo_amulti(zh, static_cast<int>(ops.size()), buffers->ops.data(),
                                               buffers->results.data(), &on_multi, this));
         case Kind::sync: return static_cast<Rc>(zoo_async(zh, where, &on_sync, this));
