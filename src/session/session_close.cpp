@@ -42,7 +42,7 @@ void SessionCore::on_last_handle_closed() {
     if (core_gone_) stop_lanes(false);
 }
 
-bool SessionCore::wait_closed(bool bounded) {
+void SessionCore::wait_closed(bool bounded) {
     const auto event = std::make_shared<WaitEvent>();
     bool waits = false;
     TimerId timer = 0;
@@ -59,14 +59,9 @@ bool SessionCore::wait_closed(bool bounded) {
             });
         }
     });
-    if (!waits) return true;
+    if (!waits) return;
     event->wait();
-    bool done = false;
-    run_locked([&] {
-        cancel(timer);
-        done = closed_;
-    });
-    return done;
+    run_locked([&] { cancel(timer); });
 }
 
 void SessionCore::close() noexcept {

@@ -138,7 +138,7 @@ private:
     void core_is_gone() noexcept;
     void begin_close();
     void continue_close();
-    bool wait_closed(bool bounded);
+    void wait_closed(bool bounded);
     void stop_lanes(bool may_wait) noexcept;
 
     // session_failure.cpp

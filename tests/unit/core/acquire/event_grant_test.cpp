@@ -86,6 +86,17 @@ TEST_F(EventGrantTest, WhoeverIsNextAgainAfterARefusalIsNamedAgain) {
     EXPECT_THAT(asked_later(), Contains(check));
 }
 
+TEST_F(EventGrantTest, TheWatchOnTheOwnNodeIsSetAgainAfterAnEventThatIsNoDeletion) {
+    const std::string own = "/l/" + children("/l").at(1);
+    write(own, "other data");
+    serve();
+    erase(own);
+    serve();
+    be_granted();
+    EXPECT_TRUE(grant.held());
+    EXPECT_NE(grant.node(), own);
+}
+
 TEST_F(EventGrantTest, ALongHoldAsksForNoOtherWatch) {
     be_granted();
     runtime->advance(700ms);
