@@ -79,8 +79,8 @@ void ServerSearch::tell_that_none_serves(bool all_cut) {
         why +=
             ": they take connections and cut them at once. If the connections of this host have reached their "
             "maxClientCnxns, raise it or use fewer sessions";
+        connection_.note_problem(why);
     }
-    if (all_cut || connection_.info().problem.empty()) connection_.note_problem(why);
     if (should_log(++failures_)) {
         lock_.log().warn("session {:#x}: {} ({} attempts)", connection_.printable_id(), why, failures_);
     }
