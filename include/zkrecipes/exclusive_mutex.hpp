@@ -26,7 +26,7 @@ class SessionCore;
 /// A lock on a znode path, with one holder at a time: the same lock as Curator's InterProcessMutex on that path. Fair:
 /// clients get the lock in the order of their requests.
 ///
-/// A hold that was acquired as a Grant belongs to this object: every other acquire waits or finds the lock busy, also
+/// A hold that was acquired as a Grant belongs to the Grant: every other acquire waits or finds the lock busy, also
 /// if the same thread calls it. lock() and its tries are re-entrant: their owner is the Boost fiber that called them,
 /// or the thread if no fibers run on it. The owner may lock again at no cost, and must unlock as often. Fibers and
 /// threads may share one object: they exclude each other. Meets the std requirements TimedLockable, so std::unique_lock

@@ -50,9 +50,9 @@ ZKRECIPES_API const char* to_string(Missed missed) noexcept;
 /// one object by several threads at the same time. The others, which move, assign, release or destroy it, must not
 /// overlap with any other call on that object.
 ///
-/// A hold ends when it is released or *lost*. It is lost in four cases: by the clock of this machine, the servers may
-/// have ended the session; the session was ended; the lock node was deleted; or the hold has lasted for
-/// LockOptions::max_hold. A lost hold never comes back.
+/// A hold ends when it is released or *lost*. It is lost if, by the clock of this machine, the servers may have
+/// ended the session; if the session was ended; if the lock node was deleted; if it has lasted for
+/// LockOptions::max_hold; or by WhenSuspended::step_down. A lost hold never comes back.
 class [[nodiscard]] ZKRECIPES_API Grant {
 public:
     Grant() noexcept;  ///< empty
