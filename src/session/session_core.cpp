@@ -159,6 +159,8 @@ std::string SessionCore::leftovers() {
                           counted.wait.count() == counted.acquired && counted.hold.count() == ended;
         if (!even) text += " a miscount of " + counted.recipe;
     }
+    if (!lists_nothing()) text += " a list";
+    if (calls_left_open_ + node_cleaner().given_up() != 0) text += " a call that gave up";
     if (reserved_bytes() != 0) text += " " + std::to_string(reserved_bytes()) + " reserved bytes";
     return text;
 }

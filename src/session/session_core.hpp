@@ -17,6 +17,7 @@
 
 #include "base/runtime.hpp"
 #include "client/client.hpp"
+#include "session/common/given_up.hpp"
 #include "session/common/session_lock.hpp"
 #include "session/common/session_observer.hpp"
 #include "session/common/state_notifier.hpp"
@@ -88,6 +89,11 @@ public:
     void add_observer(SessionObserver& observer);     // not any more when the session is closed
     void add_waiter(SessionObserver& waiter);         // always: a failure may come while it is being closed
     void remove_observer(SessionObserver& observer);  // also from within a callback
+    /// A call is over while its nodes may still be made; it is known whether they were.
+    void call_left_open() { ++calls_left_open_; }
+    void left_call_ended() { --calls_left_open_; }
+    /// A call that would make a node for a place in a queue waits for SessionObserver::on_room() instead.
+    bool many_given_up() { return given_up_.many(calls_left_open_ + node_cleaner().given_up()); }
     /// For the recipes: what all of this session share by a name, for as long as somebody has it. Null: nobody has it.
     std::shared_ptr<void> shared(const std::string& name) const;
     void share(const std::string& name, std::weak_ptr<void> object);  // an empty one: forgets the name
@@ -149,6 +155,8 @@ private:
     SettingsCheck settings_;
     StateNotifier notifier_;
     ObserverList observers_;
+    std::size_t calls_left_open_ = 0;
+    GivenUp given_up_;
     std::vector<std::shared_ptr<ConnectWaiter>> connect_waiters_;
     std::unordered_map<std::string, std::weak_ptr<void>> shared_;
     std::uint64_t open_failures_ = 0;

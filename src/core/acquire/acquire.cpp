@@ -108,6 +108,16 @@ void Acquisition::on_start() {
     if (measured_) core_->wait_begins(wait_, label());
 }
 
+void Acquisition::outcome_left_open() {
+    left_open_ = true;
+    core_->call_left_open();
+}
+
+void Acquisition::finished() {
+    if (left_open_) core_->left_call_ended();
+    Operation::finished();
+}
+
 void Acquisition::show_in_front(std::size_t contenders) {
     if (measured_) core_->in_front(wait_, contenders);
     if (told_in_front_) told_in_front_(contenders);
@@ -308,11 +318,13 @@ bool AcquireOp::begin_hold(const std::string& name, std::int64_t czxid) {
 void AcquireOp::delete_node(const std::string& name) {
     // A second node of the same create has no reservation of its own.
     const bool own = fsm_->node().empty() || fsm_->node() == name;
-    core_->delete_node(path_of(name), own ? reserved_.release_when_gone(*core_) : std::function<void(bool)>());
+    core_->delete_node(path_of(name), own ? reserved_.release_when_gone(*core_) : std::function<void(bool)>(),
+                       DeletedFor::giving_up);
 }
 
 void AcquireOp::delete_by_identity(const std::string& identity) {
-    core_->delete_by_identity(queue_->spec.directory, identity, reserved_.release_when_gone(*core_));
+    core_->delete_by_identity(queue_->spec.directory, identity, reserved_.release_when_gone(*core_),
+                              DeletedFor::giving_up);
 }
 
 void AcquireOp::note(const char* what) {

@@ -97,6 +97,9 @@ protected:
     void deliver(Ended how, Errc error, const std::string& user_path, std::string detail, std::int64_t token = 0);
     /// Before the caller knows of it.
     virtual void on_share(const std::shared_ptr<HoldRef>&) {}
+    // OperationPort
+    void outcome_left_open() override;
+    void finished() override;
 
     std::shared_ptr<Hold> hold_;
 
@@ -106,6 +109,7 @@ private:
     Done done_;
     std::function<void(std::size_t)> told_in_front_;
     bool measured_ = false;
+    bool left_open_ = false;
     WaitRecord wait_;
 };
 

@@ -83,6 +83,7 @@ void AcquireFsm::give_up_nodes() {
 // ---- step 1: create ---------------------------------------------------------------------------------------------
 
 void AcquireFsm::send_create() {
+    if (waits_for_room()) return;
     if (identity_.empty()) identity_ = make_identity(port_.new_uuid(), spec_.dialect);
     std::string prefix;
     prefix.reserve(identity_.size() + spec_.base.size());

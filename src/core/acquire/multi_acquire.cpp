@@ -201,7 +201,8 @@ bool MultiAcquireOp::begin_hold(const std::vector<std::string>& names, std::int6
 
 void MultiAcquireOp::delete_nodes(const std::vector<std::string>& names) {
     auto paths = paths_of(names);
-    if (!paths.empty()) core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_));
+    if (!paths.empty())
+        core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_), DeletedFor::giving_up);
 }
 
 void MultiAcquireOp::delete_stray(std::size_t member, const std::string& name) {
@@ -216,10 +217,11 @@ void MultiAcquireOp::delete_by_identity(const std::string& identity) {
     };
     const auto rest = std::make_shared<Rest>(Rest{size(), true, reserved_.release_when_gone(*core_)});
     for (std::size_t i = 0; i < size(); ++i) {
-        core_->delete_by_identity(directory(i), identity, [rest](bool gone) {
+        const auto one_done = [rest](bool gone) {
             rest->all_gone = rest->all_gone && gone;
             if (--rest->open == 0 && rest->done) rest->done(rest->all_gone);
-        });
+        };
+        core_->delete_by_identity(directory(i), identity, one_done, DeletedFor::giving_up);
     }
 }
 

@@ -55,6 +55,7 @@ void MultiAcquireFsm::answer(Ended how, Errc error, std::string detail) {
 // ---- step 1: one transaction --------------------------------------------------------------------------------------
 
 void MultiAcquireFsm::send_create() {
+    if (waits_for_room()) return;
     if (identity_.empty()) identity_ = make_identity(port_.new_uuid());
     if (!port_.reserve_nodes(identity_)) {
         return fail(Errc::budget_exceeded, kTooManyNodes);

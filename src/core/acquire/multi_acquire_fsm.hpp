@@ -85,6 +85,7 @@ enum class MultiAcquireStep : std::uint8_t {
     backing_off,
     leaving,
     finished,
+    awaiting_room,
     looking,  // try: list before anything is written
     creating,
     reading_parents,  // created; the answers of exists are on their way

@@ -33,6 +33,10 @@ class QueueingFsm : public RetryingFsm<Port, Steps> {
     using Base = RetryingFsm<Port, Steps>;
 
 public:
+    void on_room() override {
+        if (step_ == Step::awaiting_room) this->resume();
+    }
+    void on_suspended() override { step_ == Step::awaiting_room ? this->attempt_failed() : Base::on_suspended(); }
     void on_session_lost() override {
         switch (step_) {
             case Step::finished:
@@ -71,6 +75,14 @@ protected:
     virtual void give_up_nodes() = 0;
     bool others_in_the_way() const override {
         return this->is_idle() || (met_others_ && step_ != Step::backing_off && step_ != Step::awaiting_session);
+    }
+
+    /// Before a node is made. True: it is not the time for it, on_room() goes on.
+    bool waits_for_room() {
+        if (!port_.many_given_up()) return false;
+        this->next_ticket();
+        step_ = Step::awaiting_room;
+        return true;
     }
 
     bool same_session() const { return node_incarnation_ == port_.incarnation(); }

@@ -103,10 +103,11 @@ private:
         return hold_ != nullptr;
     }
     void delete_leases(const std::vector<std::string>& names) override {
-        core_->delete_nodes(lease_paths(names), reserved_.release_when_gone(*core_));
+        core_->delete_nodes(lease_paths(names), reserved_.release_when_gone(*core_), DeletedFor::giving_up);
     }
     void delete_leases_by_identity(const std::string& identity) override {
-        core_->delete_by_identity(place_->leases, identity, reserved_leases_.release_when_gone(*core_));
+        core_->delete_by_identity(place_->leases, identity, reserved_leases_.release_when_gone(*core_),
+                                  DeletedFor::giving_up);
     }
     void finished() override {
         reserved_leases_.release(*core_);

@@ -46,6 +46,7 @@ protected:
     void start_timer(std::chrono::milliseconds delay) override;
     void stop_timer() override;
     void finished() override;
+    bool many_given_up() override { return core_->many_given_up(); }
 
     /// Wraps what takes the answer of a request: keeps this object alive until the answer comes. An answer that comes
     /// after the end is dropped.
@@ -66,6 +67,7 @@ private:
     void on_connected(bool same_session) override;
     void on_suspended() override;
     void on_session_lost() override;
+    void on_room() override { machine().on_room(); }
     void on_closed(const Error& why) override;
 
     std::shared_ptr<Operation> self_;

@@ -31,6 +31,10 @@ public:
     /// After the one answer, once: nothing of this operation is open any more, no node, no request that matters, no
     /// timer, no watch.
     virtual void finished() = 0;
+    /// So many calls are over whose nodes are still there that no more nodes are to be made before on_room.
+    virtual bool many_given_up() { return false; }
+    /// It has answered, and the outcome of a write is still to come.
+    virtual void outcome_left_open() {}
 };
 
 /// What the state machine of every operation is told. Pure: it owns no clock, thread or connection.
@@ -50,6 +54,7 @@ public:
     virtual void on_connected() {}
     virtual void on_suspended() {}
     virtual void on_session_lost() {}
+    virtual void on_room() {}
     virtual void on_closed(Errc why, std::string detail) = 0;
 
     /// Whether what keeps it waiting, now, is others, as far as the servers' answers tell: not a missing answer.

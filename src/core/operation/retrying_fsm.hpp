@@ -152,6 +152,7 @@ protected:
             // The caller has its answer now. Only the answer of the write can tell whether there is a node to delete:
             // until then this operation stays (H6, H51).
             step_ = Step::leaving;
+            port_.outcome_left_open();
             return answer(how, error, std::move(detail));
         }
         if (how != Ended::granted) clean_up();

@@ -18,6 +18,7 @@ public:
     virtual void on_connected(bool same_session) = 0;  // each connect; requests may be sent
     virtual void on_suspended() = 0;                   // answers of what was sent arrive as unknown
     virtual void on_session_lost() = 0;                // the incarnation is over; a new one will follow
+    virtual void on_room() {}                          // there are no longer many_given_up()
     virtual void on_closed(const Error& why) = 0;      // for ever; the observer has been removed already
 
 private:

@@ -102,8 +102,9 @@ private:
         if (!attempt.connected) {
             int error = 0;
             socklen_t size = sizeof(error);
-            if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return attempt.finish();
-            attempt.connected = true;
+            if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return attempt.finish();
+            attempt.connected = error == 0 || error == ECONNRESET || error == EPIPE;
+            if (error != 0) return attempt.connected ? attempt.finish_cut() : attempt.finish();
             if (::send(fd, "srvr", 4, MSG_NOSIGNAL) != 4) attempt.finish_cut();
             return;
         }

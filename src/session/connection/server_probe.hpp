@@ -18,7 +18,7 @@ public:
     /// Answers on the protocol lane within about `limit`: the addresses ("address:port") where a server said that it
     /// serves; if there are none, those where it said that it may not tell; if there are none, those that accepted a
     /// connection and did not say that they do not serve. If these are all addresses of all hosts, the answer is
-    /// `hosts`. Empty: none. `all_cut`: each of them cut the connection before it said a word. Does not block the caller.
+    /// `hosts`. Empty: none. `all_cut`: each of them cut the connection at once. Does not block the caller.
     using Done = std::function<void(std::vector<std::string> answering, bool all_cut)>;
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) = 0;
 };

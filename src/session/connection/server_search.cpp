@@ -77,7 +77,7 @@ void ServerSearch::tell_that_none_serves(bool all_cut) {
     std::string why = "no server of " + connection_.options().hosts + " answers and serves";
     if (all_cut) {
         why +=
-            ": they take connections and cut them at once. If the connections of this host have reached their "
+            ": those that take connections cut them at once. If the connections of this host have reached their "
             "maxClientCnxns, raise it or use fewer sessions";
         connection_.note_problem(why);
     }

@@ -5,15 +5,17 @@
 
 namespace zkrecipes::internal {
 
-void NodeCleaner::add_node(std::string path, Done done) {
+void NodeCleaner::add_node(std::string path, Done done, DeletedFor why) {
     Job job;
+    job.why = why;
     job.nodes.push_back(std::move(path));
     job.done = std::move(done);
     run(add(std::move(job)));
 }
 
-void NodeCleaner::add_nodes(std::vector<std::string> paths, Done done) {
+void NodeCleaner::add_nodes(std::vector<std::string> paths, Done done, DeletedFor why) {
     Job job;
+    job.why = why;
     job.together = paths.size() > 1;
     job.nodes = std::move(paths);
     job.done = std::move(done);
@@ -30,8 +32,10 @@ void NodeCleaner::add_owned(std::string path, std::int64_t owner, Done done) {
     run(add(std::move(job)));
 }
 
-void NodeCleaner::add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done) {
+void NodeCleaner::add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done,
+                               DeletedFor why) {
     Job job;
+    job.why = why;
     job.by_identity = true;
     job.directory = std::move(directory);
     job.name_prefix = std::move(name_prefix);
@@ -42,6 +46,7 @@ void NodeCleaner::add_identity(std::string directory, std::string name_prefix, s
 
 NodeCleaner::JobId NodeCleaner::add(Job job) {
     const JobId id = ++last_job_;
+    if (counts(job)) ++given_up_;
     if (spare_.empty()) {
         jobs_.emplace(id, std::move(job));
     } else {
@@ -95,6 +100,7 @@ void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, cons
             break;
         default:
             // No permission, mostly. It may be given later, and the node ends with the session anyway: try on, slowly.
+            if (counts(job)) --given_up_;
             port_.cleaner_refused(path, operation, rc, ++job.refusals);
             sleeping_.emplace(
                 port_.cleaner_now() + std::chrono::milliseconds(500) + job.pace.next(port_.cleaner_random()), id);
@@ -127,6 +133,7 @@ void NodeCleaner::on_removed_all(Ticket ticket, Rc rc) {
 /// Each node is a job of its own from now on; the last one to end is the end of all.
 void NodeCleaner::split(JobId id) {
     auto whole = jobs_.extract(id);
+    if (counts(whole.mapped())) --given_up_;
     struct Rest {
         std::size_t open;
         bool all_gone;
@@ -135,10 +142,13 @@ void NodeCleaner::split(JobId id) {
     const auto nodes = std::move(whole.mapped().nodes);
     const auto rest = std::make_shared<Rest>(Rest{nodes.size(), true, std::move(whole.mapped().done)});
     for (const auto& node : nodes) {
-        add_node(node, [rest](bool gone) {
-            rest->all_gone = rest->all_gone && gone;
-            if (--rest->open == 0 && rest->done) rest->done(rest->all_gone);
-        });
+        add_node(
+            node,
+            [rest](bool gone) {
+                rest->all_gone = rest->all_gone && gone;
+                if (--rest->open == 0 && rest->done) rest->done(rest->all_gone);
+            },
+            whole.mapped().why);
     }
     pump();
 }
@@ -199,6 +209,7 @@ void NodeCleaner::on_exists(Ticket ticket, Rc rc, std::int64_t owner) {
 
 void NodeCleaner::finish(JobId id, bool gone) {
     auto node = jobs_.extract(id);
+    if (counts(node.mapped())) --given_up_;
     const Done done = std::exchange(node.mapped().done, nullptr);
     spare_ = std::move(node);
     if (done) done(gone);
@@ -224,6 +235,7 @@ void NodeCleaner::go_on() {
 
 void NodeCleaner::session_over() {
     auto jobs = std::exchange(jobs_, {});
+    given_up_ = 0;
     tickets_.clear();
     runnable_.clear();
     sleeping_.clear();

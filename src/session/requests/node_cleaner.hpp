@@ -15,6 +15,9 @@
 
 namespace zkrecipes::internal {
 
+/// Why nodes are deleted: their hold was given back, or whatever else; or their call ended without it.
+enum class DeletedFor : std::uint8_t { release, giving_up };
+
 /// Deletes what we have made, or may have made, until it is gone or its session is over. Nobody can cancel that.
 ///
 /// A node whose name is known is deleted by it; several that were held as one by one transaction, and each by itself
@@ -44,11 +47,12 @@ public:
 
     explicit NodeCleaner(Port& port) : port_(port) {}
 
-    void add_node(std::string path, Done done);
-    void add_nodes(std::vector<std::string> paths, Done done);  // at least one
+    void add_node(std::string path, Done done, DeletedFor why = {});
+    void add_nodes(std::vector<std::string> paths, Done done, DeletedFor why = {});  // at least one
     /// A name that others may use, too: sync, compare the owner, delete.
     void add_owned(std::string path, std::int64_t owner, Done done);
-    void add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done);
+    void add_identity(std::string directory, std::string name_prefix, std::int64_t owner, Done done,
+                      DeletedFor why = {});
 
     void on_removed(Ticket ticket, Rc rc);
     void on_removed_all(Ticket ticket, Rc rc);
@@ -62,6 +66,8 @@ public:
     /// The session is over, and its ephemeral nodes with it.
     void session_over();
     std::size_t pending() const noexcept { return jobs_.size(); }
+    /// How many jobs are DeletedFor::giving_up. Those that were refused once do not count: no server is slow there.
+    std::size_t given_up() const noexcept { return given_up_; }
 
 private:
     // So many requests at the same time at most; ten thousand waiters may be abandoned at once.
@@ -78,6 +84,7 @@ private:
         bool together = false;           // all of `nodes` at once
         bool owner_checked = false;      // of nodes.back()
         std::uint64_t refusals = 0;
+        DeletedFor why{};
         Done done;
     };
     using JobId = std::uint64_t;
@@ -85,6 +92,7 @@ private:
     JobId add(Job job);
     void run(JobId id);
     Job* answered(Ticket ticket, JobId& id);
+    static bool counts(const Job& job) noexcept { return job.why == DeletedFor::giving_up && job.refusals == 0; }
     void again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation);
     void next_node(JobId id, Job& job);
     void split(JobId id);
@@ -98,6 +106,7 @@ private:
     boost::unordered_flat_map<Ticket, JobId> tickets_;
     std::deque<JobId> runnable_;
     std::multimap<Instant, JobId> sleeping_;
+    std::size_t given_up_ = 0;
     JobId last_job_ = 0;
     Ticket last_ticket_ = 0;
 };

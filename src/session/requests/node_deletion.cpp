@@ -12,12 +12,12 @@ bool NodeDeletion::has_session(std::function<void(bool)>& done) {
     return false;
 }
 
-void NodeDeletion::delete_node(std::string node, std::function<void(bool)> done) {
-    if (has_session(done)) node_cleaner_.add_node(std::move(node), std::move(done));
+void NodeDeletion::delete_node(std::string node, std::function<void(bool)> done, DeletedFor why) {
+    if (has_session(done)) node_cleaner_.add_node(std::move(node), std::move(done), why);
 }
 
-void NodeDeletion::delete_nodes(std::vector<std::string> nodes, std::function<void(bool)> done) {
-    if (has_session(done)) node_cleaner_.add_nodes(std::move(nodes), std::move(done));
+void NodeDeletion::delete_nodes(std::vector<std::string> nodes, std::function<void(bool)> done, DeletedFor why) {
+    if (has_session(done)) node_cleaner_.add_nodes(std::move(nodes), std::move(done), why);
 }
 
 void NodeDeletion::delete_if_owned(std::string node, std::function<void(bool)> done) {
@@ -25,10 +25,11 @@ void NodeDeletion::delete_if_owned(std::string node, std::function<void(bool)> d
     node_cleaner_.add_owned(std::move(node), connection_.incarnation().session_id, std::move(done));
 }
 
-void NodeDeletion::delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done) {
+void NodeDeletion::delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool)> done,
+                                      DeletedFor why) {
     if (!has_session(done)) return;
     const std::int64_t owner = connection_.incarnation().session_id;
-    node_cleaner_.add_identity(std::move(directory), std::move(name_prefix), owner, std::move(done));
+    node_cleaner_.add_identity(std::move(directory), std::move(name_prefix), owner, std::move(done), why);
 }
 
 void NodeDeletion::cleaner_remove(const std::string& path, NodeCleaner::Ticket ticket) {

@@ -18,12 +18,13 @@ public:
 
     /// Deletes a node of the present incarnation, trying until it or the incarnation is gone. `done`: it is gone for
     /// sure (true), or the session ended without our knowing (false).
-    void delete_node(std::string node, std::function<void(bool gone)> done = {});
+    void delete_node(std::string node, std::function<void(bool gone)> done = {}, DeletedFor why = {});
     /// Several, by one request if that is possible. `done`: of all of them.
-    void delete_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {});
+    void delete_nodes(std::vector<std::string> nodes, std::function<void(bool gone)> done = {}, DeletedFor why = {});
     /// The same for a node of which only the directory and a unique part of its name are known, because the answer to
     /// its create was lost: sync, list, compare the owner, delete.
-    void delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {});
+    void delete_by_identity(std::string directory, std::string name_prefix, std::function<void(bool gone)> done = {},
+                            DeletedFor why = {});
     /// The same for a node of a name that others may use, too: deleted only if it belongs to the present incarnation.
     void delete_if_owned(std::string node, std::function<void(bool gone)> done = {});
 

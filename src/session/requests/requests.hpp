@@ -62,6 +62,7 @@ public:
     bool reserve_ephemeral(std::size_t path_bytes) { return ephemerals_.reserve(path_bytes); }
     void release_ephemeral(std::size_t path_bytes) { ephemerals_.release(path_bytes); }
     std::size_t reserved_bytes() const { return ephemerals_.used(); }
+    bool lists_nothing() const { return lists_.empty(); }
 
     // ---- for the other parts of the session ------------------------------------------------------------------------
     void heartbeat(const std::vector<std::string>& nodes, Done<std::vector<MultiResult>> done);  // see Client

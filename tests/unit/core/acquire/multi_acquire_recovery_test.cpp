@@ -180,6 +180,20 @@ TEST(MultiAcquireFsmTest, ADeletionMissedDuringAnOutageIsSeenByTheListsAfterIt) 
     expect_clean(w);
 }
 
+TEST(MultiAcquireFsmTest, AfterABreakThatNobodyToldOfTheOldWatchesAreGivenUp) {  // H19
+    World w({"lock-", "lock-"});
+    w.others_enter({0, 1});
+    w.script = {[&] {
+                    w.fsm.on_connected();
+                    for (const auto& dir : w.dirs) EXPECT_TRUE(dir.watched.empty());
+                },
+                [&] { w.others_leave('a'); }};
+    w.fsm.start();
+    w.run();
+    EXPECT_EQ(w.ended, Ended::granted);
+    expect_clean(w);
+}
+
 TEST(MultiAcquireFsmTest, ANumberNearTheEndIsRefusedAlsoWhenTheAnswerWasLost) {  // H1, H11
     World w({"lock-", "lock-"});
     w.dirs[1].next_sequence = 2'147'483'647;
