@@ -82,6 +82,7 @@ protected:
         if (!port_.many_given_up()) return false;
         this->next_ticket();
         step_ = Step::awaiting_room;
+        met_others_ = false;
         return true;
     }
 

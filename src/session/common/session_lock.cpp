@@ -53,17 +53,20 @@ void SessionLock::run(const std::function<void()>& work, bool errors_are_told) {
         after_ = &after;
         const auto attempt = [&](auto&& step, bool may_refuse) {
             try {
-                return step();
+                step();
+                return true;
             } catch (const Error&) {
                 if (!thrown) thrown = std::current_exception();
-                if (may_refuse) return;
+                if (may_refuse) return true;
             } catch (...) {
                 if (!thrown) thrown = std::current_exception();
             }
             fail_stop(thrown);
+            return false;
         };
         attempt(work, errors_are_told);
-        attempt([this] { settle(); }, false);
+        const auto end = [this] { settle(); };
+        if (!attempt(end, false)) attempt(end, false);  // what fail_stop() could not finish needs its alarm
     }
     release(std::move(after));
     if (thrown) std::rethrow_exception(thrown);
