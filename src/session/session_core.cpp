@@ -160,7 +160,7 @@ std::string SessionCore::leftovers() {
         if (!even) text += " a miscount of " + counted.recipe;
     }
     if (!lists_nothing()) text += " a list";
-    if (calls_left_open_ + node_cleaner().given_up() != 0) text += " a call that gave up";
+    if (given_up_now() != 0) text += " a call that gave up";
     if (reserved_bytes() != 0) text += " " + std::to_string(reserved_bytes()) + " reserved bytes";
     return text;
 }

@@ -93,7 +93,7 @@ public:
     void call_left_open() { ++calls_left_open_; }
     void left_call_ended() { --calls_left_open_; }
     /// A call that would make a node for a place in a queue waits for SessionObserver::on_room() instead.
-    bool many_given_up() { return given_up_.many(calls_left_open_ + node_cleaner().given_up()); }
+    bool many_given_up() { return given_up_.many(given_up_now()); }
     /// For the recipes: what all of this session share by a name, for as long as somebody has it. Null: nobody has it.
     std::shared_ptr<void> shared(const std::string& name) const;
     void share(const std::string& name, std::weak_ptr<void> object);  // an empty one: forgets the name
@@ -124,6 +124,8 @@ private:
         LeaseKeeper::on_touch(sent_at, now, overtook);
     }
     void on_credentials_demanded(std::uint64_t handle) override { apply(fsm().on_credentials_demanded(handle)); }
+
+    std::size_t given_up_now() { return calls_left_open_ + node_cleaner().given_up(); }
 
     // session_events.cpp
     void apply(const SessionActions& actions);

@@ -176,7 +176,7 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
 
 /// At the end of each hold of the session lock.
 void SessionCore::settle() {
-    if (given_up_.room_again(calls_left_open_ + node_cleaner().given_up())) {
+    if (given_up_.room_again(given_up_now())) {
         observers_.each([](SessionObserver& observer) { observer.on_room(); });
     }
     continue_close();

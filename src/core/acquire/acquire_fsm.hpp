@@ -83,8 +83,8 @@ enum class AcquireStep : std::uint8_t {
     backing_off,
     leaving,
     finished,
-    awaiting_room,
-    looking,  // try: list before anything is written
+    awaiting_room,  // nothing is made yet: many_given_up()
+    looking,        // try: list before anything is written
     creating,
     checking_parent,  // created; the answer of exists(directory) is on its way
     making_directory,

@@ -201,8 +201,8 @@ bool MultiAcquireOp::begin_hold(const std::vector<std::string>& names, std::int6
 
 void MultiAcquireOp::delete_nodes(const std::vector<std::string>& names) {
     auto paths = paths_of(names);
-    if (!paths.empty())
-        core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_), DeletedFor::giving_up);
+    if (paths.empty()) return;
+    core_->delete_nodes(std::move(paths), reserved_.release_when_gone(*core_), DeletedFor::giving_up);
 }
 
 void MultiAcquireOp::delete_stray(std::size_t member, const std::string& name) {

@@ -85,8 +85,8 @@ enum class MultiAcquireStep : std::uint8_t {
     backing_off,
     leaving,
     finished,
-    awaiting_room,
-    looking,  // try: list before anything is written
+    awaiting_room,  // nothing is made yet: many_given_up()
+    looking,        // try: list before anything is written
     creating,
     reading_parents,  // created; the answers of exists are on their way
     finding_missing,  // not created; the same answers tell which directories are missing

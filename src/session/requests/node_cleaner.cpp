@@ -82,6 +82,8 @@ NodeCleaner::Job* NodeCleaner::answered(Ticket ticket, JobId& id) {
 }
 
 void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation) {
+    if (counts(job)) --given_up_;
+    job.in_vain = true;
     // Meanwhile our node may be deleted, and another session's made under the same name.
     job.owner_checked = false;
     switch (meaning_or_failed(rc)) {
@@ -100,7 +102,6 @@ void NodeCleaner::again(JobId id, Job& job, Rc rc, const std::string& path, cons
             break;
         default:
             // No permission, mostly. It may be given later, and the node ends with the session anyway: try on, slowly.
-            if (counts(job)) --given_up_;
             port_.cleaner_refused(path, operation, rc, ++job.refusals);
             sleeping_.emplace(
                 port_.cleaner_now() + std::chrono::milliseconds(500) + job.pace.next(port_.cleaner_random()), id);

@@ -66,7 +66,8 @@ public:
     /// The session is over, and its ephemeral nodes with it.
     void session_over();
     std::size_t pending() const noexcept { return jobs_.size(); }
-    /// How many jobs are DeletedFor::giving_up. Those that were refused once do not count: no server is slow there.
+    /// How many jobs are DeletedFor::giving_up and wait for an answer. One that was answered in vain does not count: it
+    /// is repeated at its own pace, and is in nobody's way on the connection.
     std::size_t given_up() const noexcept { return given_up_; }
 
 private:
@@ -85,6 +86,7 @@ private:
         bool owner_checked = false;      // of nodes.back()
         std::uint64_t refusals = 0;
         DeletedFor why{};
+        bool in_vain = false;  // answered, and not done
         Done done;
     };
     using JobId = std::uint64_t;
@@ -92,7 +94,7 @@ private:
     JobId add(Job job);
     void run(JobId id);
     Job* answered(Ticket ticket, JobId& id);
-    static bool counts(const Job& job) noexcept { return job.why == DeletedFor::giving_up && job.refusals == 0; }
+    static bool counts(const Job& job) noexcept { return job.why == DeletedFor::giving_up && !job.in_vain; }
     void again(JobId id, Job& job, Rc rc, const std::string& path, const char* operation);
     void next_node(JobId id, Job& job);
     void split(JobId id);

@@ -183,8 +183,9 @@ TEST_F(NodeCleanerTest, AThrottledDeleteWaitsAMoment) {
 }
 
 TEST_F(NodeCleanerTest, WhatHasNoClearAnswerOnAConnectionThatStandsIsRepeatedAfterAPause) {
-    cleaner.add_node("/dir/n", done());
-    for (const Rc rc : {Rc::marshalling_error, Rc::connection_loss, Rc::not_connected, Rc::throttled}) {
+    cleaner.add_node("/dir/n", done(), DeletedFor::giving_up);
+    EXPECT_EQ(cleaner.given_up(), 1u);
+    for (const Rc rc : {Rc::marshalling_error, Rc::connection_loss, Rc::not_connected, Rc::throttled, Rc::no_auth}) {
         sent.clear();
         removed(rc);
         EXPECT_THAT(sent, IsEmpty()) << to_string(rc);
@@ -192,7 +193,10 @@ TEST_F(NodeCleanerTest, WhatHasNoClearAnswerOnAConnectionThatStandsIsRepeatedAft
         now = cleaner.wake_at();
         cleaner.go_on();
         EXPECT_THAT(sent, ElementsAre("remove /dir/n"));
+        EXPECT_EQ(cleaner.given_up(), 0u) << "it is in nobody's way";
     }
+    removed(Rc::ok);
+    EXPECT_EQ(cleaner.given_up(), 0u);
 }
 
 TEST_F(NodeCleanerTest, AnIdentityIsFoundBySyncListAndOwner) {
