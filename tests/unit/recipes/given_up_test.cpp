@@ -19,34 +19,34 @@ using namespace std::chrono_literals;
 using AcquireAsync = std::function<void(Deadline, std::function<void(AcquireResult)>)>;
 
 template <class Lock, class... More>
-AcquireAsync acquire_of(Session& session, More... more) {
+AcquireAsync acquire_async_of(Session& session, More... more) {
     const auto lock = std::make_shared<Lock>(session, std::move(more)...);
     return [lock](Deadline by, auto done) { lock->acquire_async(by, {}, std::move(done)); };
 }
 
-struct Recipe {
+struct AsyncRecipe {
     const char* name;
     AcquireAsync (*make)(Session&);
 };
-const Recipe kRecipes[] = {
-    {"ExclusiveMutex", [](Session& s) { return acquire_of<ExclusiveMutex>(s, "/l"); }},
+const AsyncRecipe kAsyncRecipes[] = {
+    {"ExclusiveMutex", [](Session& s) { return acquire_async_of<ExclusiveMutex>(s, "/l"); }},
     {"Reader",
      [](Session& s) -> AcquireAsync {
          const auto lock = std::make_shared<ReadWriteLock>(s, "/l");
          return [lock](Deadline by, auto done) { lock->acquire_shared_async(by, {}, std::move(done)); };
      }},
-    {"SemaphoreMutex", [](Session& s) { return acquire_of<SemaphoreMutex>(s, "/l"); }},
-    {"Semaphore", [](Session& s) { return acquire_of<Semaphore>(s, "/l", 1); }},
+    {"SemaphoreMutex", [](Session& s) { return acquire_async_of<SemaphoreMutex>(s, "/l"); }},
+    {"Semaphore", [](Session& s) { return acquire_async_of<Semaphore>(s, "/l", 1); }},
     {"MultiLock",
      [](Session& s) {
-         return acquire_of<MultiLock>(s, std::vector<MultiLock::Member>{"/l", "/m"});
+         return acquire_async_of<MultiLock>(s, std::vector<MultiLock::Member>{"/l", "/m"});
      }},
     {"LeaderElection", [](Session& s) -> AcquireAsync {
          const auto election = std::make_shared<LeaderElection>(s, "/l");
          return [election](Deadline by, auto done) { election->campaign_async(by, {}, std::move(done)); };
      }}};
 
-class GivenUpTest : public ServedTest, public ::testing::WithParamInterface<Recipe> {
+class GivenUpTest : public ServedTest, public ::testing::WithParamInterface<AsyncRecipe> {
 protected:
     GivenUpTest() {
         connect();
@@ -157,7 +157,7 @@ TEST_P(GivenUpTest, ACloseEndsTheWait) {
     EXPECT_EQ(ended, Errc::closed);
 }
 
-INSTANTIATE_TEST_SUITE_P(EachRecipe, GivenUpTest, ::testing::ValuesIn(kRecipes),
+INSTANTIATE_TEST_SUITE_P(EachRecipe, GivenUpTest, ::testing::ValuesIn(kAsyncRecipes),
                          [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
