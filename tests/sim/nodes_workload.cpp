@@ -211,8 +211,7 @@ void NodesWorkload::close(Worker& worker, Stand& stand) {
     if (same_session && now.exists && now.owner == session && texts_.at(now.data) == &stand) {
         judge_.violation("closed", worker.name + ": " + stand.path + " is there though it was confirmed to be gone");
     }
-    stand.gone =
-        same_session;  // what a session that was given up had still on its way may come until the servers end it
+    if (same_session) stand.gone = session;
 }
 
 /// Behind every change: whose node it is, and who may touch it.
@@ -234,7 +233,8 @@ void NodesWorkload::check_change(const std::string& path) {
     const auto said = texts_.find(now.data);
     if (said == texts_.end() || said->second->path != path || said->second->process->actor().id() != owner) {
         judge_.violation("foreign", path + ": says what its owner has never said: " + now.data);
-    } else if (said->second->gone) {
+    } else if (said->second->gone != 0 && now.owner >= said->second->gone) {
+        // What an earlier session had still on its way may come until the servers end it.
         judge_.violation("closed", path + ": is made again after it was confirmed to be gone");
     }
 }

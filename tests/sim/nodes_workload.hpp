@@ -37,7 +37,7 @@ private:
         std::unique_ptr<PersistentNode> node;
         std::unique_ptr<GroupMember> member;
         bool closed = false;  // we have said so
-        bool gone = false;    // and it was confirmed
+        SessionId gone = 0;   // the session in which that was confirmed
         PersistentNodeState told = PersistentNodeState::missing;
         Subscription listener;
     };
