@@ -391,5 +391,17 @@ TEST_F(ClientHandleTest, AHandleThatIsDroppedIsClosedInOrderBehindTheCaller) {
     EXPECT_EQ(events.use_count(), 1);
 }
 
+TEST_F(ClientHandleTest, RefusedCredentialsAreTheAnswerToAllThatIsOpen) {
+    server_.hold();
+    server_.answer_with(Opcode::auth, static_cast<int>(Rc::auth_failed));
+    h().client->add_auth({"digest", "a:b"});
+    ASSERT_TRUE(server_.sees("auth"));
+    auto answers = reads(1100);  // 1000 under way, 100 that wait
+    ASSERT_TRUE(server_.sees("exists", 1000));
+    server_.hold(false);
+    for (OneAnswer& answer : answers) ASSERT_EQ(answer.wait().rc, Rc::auth_failed);
+    h().close();
+}
+
 }  // namespace
 }  // namespace zkrecipes::internal

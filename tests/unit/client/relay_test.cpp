@@ -14,6 +14,8 @@
 #include <ctime>
 #include <mutex>
 #include <new>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -361,6 +363,85 @@ TEST_F(RelayTest, WhatAServerAnswersIsRead) {
         EXPECT_TRUE(await([&] { return problem().find(answer.told) != std::string::npos; })) << problem();
         EXPECT_THAT(problem(), HasSubstr(server.address()));
     }
+}
+
+/// A link whose client is the test.
+class RelayedClientTest : public testing::Test {
+protected:
+    RelayedClientTest() {
+        int pair[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+        client = Socket(pair[0]);
+        link.emplace(1, Socket(pair[1]), std::vector{server.address()}, ZkRelay::Limits{500ms, 10s});
+        accepted = server.accept();
+    }
+    /// Whether there was something to do.
+    bool step(int within_ms = 100) {
+        std::vector<pollfd> fds;
+        link->wanted(fds);
+        const bool ready = ::poll(fds.data(), fds.size(), within_ms) > 0;
+        link->go_on(fds[0], fds[1], Clock::now());
+        return ready;
+    }
+    const Listener server;
+    Socket client, accepted;
+    std::optional<RelayLink> link;
+};
+
+TEST_F(RelayedClientTest, AClientThatTurnsAwayIsAProblemIfTheServerHadAnswered) {
+    step();  // connected
+    send(accepted, "\x16");
+    step();
+    EXPECT_EQ(receive(client, 1), "\x16");
+    client = Socket();
+    ASSERT_TRUE(await([&] { return step(), link->over(); }));
+    EXPECT_THAT(link->problem().text, HasSubstr("the server gives no session"));
+    EXPECT_TRUE(link->problem().in_handshake);
+}
+
+TEST_F(RelayedClientTest, AClientThatTurnsAwayFromASilentServerIsNone) {
+    step();
+    client = Socket();
+    ASSERT_TRUE(await([&] { return step(), link->over(); }));
+    EXPECT_THAT(link->problem().text, testing::Not(HasSubstr("the server gives no session")));
+}
+
+TEST_F(RelayedClientTest, WhatTheClientSentBeforeItWentReachesAServerThatReadsLate) {
+    link->established();
+    const std::string much(100'000, 'x');
+    std::size_t sent = 0, got = 0;
+    while (true) {
+        const ssize_t put = ::send(client.get(), much.data(), much.size(), MSG_NOSIGNAL);
+        if (put > 0) {
+            sent += static_cast<std::size_t>(put);
+        } else if (!step()) {
+            break;  // nothing fits in any more
+        }
+    }
+    client = Socket();
+    char buffer[65536];
+    EXPECT_TRUE(await([&] {
+        step(0);
+        pollfd ready{accepted.get(), POLLIN, 0};
+        if (::poll(&ready, 1, 10) != 1) return false;
+        const ssize_t bytes = ::recv(accepted.get(), buffer, sizeof buffer, 0);
+        if (bytes > 0) got += static_cast<std::size_t>(bytes);
+        return bytes <= 0;
+    })) << "nobody calls on_time()";
+    EXPECT_EQ(got, sent);
+}
+
+TEST_F(RelayTest, EachConnectionBeginsWithAnotherServer) {
+    const Listener a, b;
+    const auto one = relay({a.address(), b.address()});
+    std::set<std::string> servers;
+    for (std::uint64_t number = 1; number <= 2; ++number) {
+        const Socket client = connect_to(one->address());
+        std::string server;
+        ASSERT_TRUE(await([&] { return !(server = one->established(number)).empty(); }));
+        servers.insert(server);
+    }
+    EXPECT_EQ(servers.size(), 2u);
 }
 
 }  // namespace

@@ -243,5 +243,19 @@ TEST_F(ElectionUnitTest, OneRunAtATimeAndResigningEndsOneLeadership) {
     EXPECT_TRUE(children("/e").empty());
 }
 
+TEST_F(ElectionUnitTest, AnObserverThatLooksAgainLeavesNoWatch) {
+    put("/e");
+    LeaderElection election(*session, "/e");
+    before_answer = [this](const std::string& what) {
+        if (what == "children /e" && times(what) == 2)  // the read that sets the watch
+            put("/e/_c_00000000-0000-4000-8000-000000000001-latch-0000000007", "", 99);
+    };
+    auto subscription = election.observe([](const std::optional<Participant>&) {});
+    serve();
+    EXPECT_GE(times("children /e"), 3u);
+    subscription.reset();
+    EXPECT_EQ(leftovers(), "");
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

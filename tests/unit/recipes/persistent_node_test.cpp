@@ -1,5 +1,8 @@
 // PersistentNode on scripted handles: what its blocking calls answer.
+#include <zkrecipes/group_member.hpp>
+#include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/persistent_node.hpp>
+#include <zkrecipes/shared_value.hpp>
 
 #include <spdlog/sinks/ostream_sink.h>
 
@@ -163,6 +166,57 @@ TEST_F(ServedNodeTest, WhatIsAssignedToOrDestroyedIsClosed) {
     strict.create_parents = false;
     PersistentNode below(*session, "/none/n", strict);
     EXPECT_EQ(code_served([&] { (void)below.wait_present(); }), Errc::no_parent);
+}
+
+TEST_F(PersistentNodeUnitTest, WhereTellingFailsTooItIsToldInTheEnd) {
+    connect();
+    PersistentNode node(*session, "/n");
+    int told = 0;
+    node.wait_present_async(Deadline::never(), {}, [&](const Result<bool>& r) { told += r.error ? 1 : 100; });
+    runtime->run();
+    runtime->refuse_posts(true);
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    runtime->refuse_posts(false);
+    runtime->advance(1s);
+    EXPECT_EQ(node.state(), PersistentNodeState::closed);
+    EXPECT_EQ(told, 1);
+}
+
+TEST_F(PersistentNodeUnitTest, WhyTheSessionWasClosedIsToldToWhoWaitsAndToWhoComesLater) {
+    options.auth.push_back({"digest", "u:p"});
+    connect();
+    PersistentNode node(*session, "/n");
+    std::vector<Errc> told;
+    const auto expect_error = [&](const auto& call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            told.push_back(error.errc());
+        }
+    };
+    boost::fibers::fiber waiting(boost::fibers::launch::dispatch,
+                                 [&] { expect_error([&] { (void)node.wait_present(); }); });
+    client().answer_auth(Rc::auth_failed);
+    runtime->run();
+    waiting.join();
+    expect_error([&] { node.set_data("x"); });
+    EXPECT_EQ(told, std::vector(2, Errc::auth_failed));
+}
+
+TEST_F(ServedNodeTest, WhoMayNotSeeWhatItObservesIsToldByTheLog) {
+    refusals = {{"children /g", Rc::no_auth}, {"children /e", Rc::no_auth}, {"get /v", Rc::no_auth}};
+    Group group(*session, "/g");
+    LeaderElection election(*session, "/e");
+    SharedValue value(*session, "/v", "seed");
+    const auto members = group.observe([](auto&&...) {});
+    const auto leader = election.observe([](auto&&...) {});
+    const auto latest = value.observe([](auto&&...) {});
+    serve();
+    EXPECT_EQ(logged("cannot see who is there: not permitted (1 times)"), 1u);
+    EXPECT_EQ(logged("cannot see who leads: not permitted (1 times)"), 1u);
+    EXPECT_EQ(logged("cannot see /v: not permitted (1 times)"), 1u);
+    settle();
+    EXPECT_EQ(logged("(3 times)"), 0u) << "less and less often";
 }
 
 }  // namespace

@@ -310,5 +310,54 @@ TEST_F(SessionRefusalTest, ThatNoServerServesIsReportedAndSoIsTheEndOfThat) {
     EXPECT_THAT(log.str(), AllOf(HasSubstr("connected again"), Not(HasSubstr("answer again"))));
 }
 
+TEST_F(SessionRefusalTest, AHeartbeatThatIsRefusedIsReportedAndCounted) {
+    open_connected();
+    const auto held = hold("/l/n");
+    runtime->advance(1s);
+    Reply refused;
+    refused.rc = Rc::no_auth;
+    client().take("multi").answer(refused);
+    EXPECT_THAT(log.str(), HasSubstr("the heartbeat of 1 hold(s) was refused: not permitted"));
+    EXPECT_EQ(core->stats().heartbeats_refused, 1u);
+    EXPECT_TRUE(held->held());
+}
+
+TEST_F(SessionRefusalTest, ANodeThatMayNotBeDeletedIsReported) {
+    open_connected();
+    inside([&] { core->delete_node("/l/n"); });
+    Reply refused;
+    refused.rc = Rc::no_auth;
+    client().take("remove").answer(refused);
+    EXPECT_THAT(log.str(), HasSubstr("cannot clean up /l/n: delete was answered 'not permitted' (1 times)"));
+    runtime->advance(1s);
+    client().take("remove").answer({});
+}
+
+TEST_F(SessionRefusalTest, ACodeThatIsNotKnownIsReported) {
+    open_connected();
+    inside([&] { core->sync("/n", [](Rc, Instant) {}); });
+    Reply reply;
+    reply.rc = static_cast<Rc>(-999);
+    client().take("sync").answer(reply);
+    EXPECT_THAT(log.str(), HasSubstr("(-999); its outcome is unknown (1 times)"));
+}
+
+TEST_F(SessionRefusalTest, ManyLossesAtOnceTakeAFewLines) {
+    open_connected();
+    std::vector<std::shared_ptr<Hold>> held;
+    for (int i = 0; i < 100; ++i) held.push_back(hold("/l/" + std::to_string(i)));
+    client().disconnect();
+    runtime->advance(5s);
+    const auto count = [this](const std::string& text) {
+        const std::string all = log.str();
+        std::size_t n = 0;
+        for (auto at = all.find(text); at != all.npos; at = all.find(text, at + 1)) ++n;
+        return n;
+    };
+    EXPECT_EQ(count(": lost /l/"), 20u);
+    EXPECT_EQ(count(" more: "), 1u);
+    EXPECT_EQ(count("lost 80 more: "), 1u);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

@@ -334,6 +334,7 @@ TEST_F(SessionCoreTest, ALateAnswerIsNudgedEveryHundredMilliseconds) {
     client().take("sync").answer({});
     runtime->advance(1s);
     EXPECT_EQ(client().touches, 3);
+    EXPECT_EQ(core->stats().stalled_replies, 3u);
 }
 
 TEST_F(SessionCoreTest, ATouchThatIsNotAnsweredIsNudgedToo) {  // ZOOKEEPER-4537 leaves lone requests lying

@@ -159,5 +159,19 @@ TEST_F(MaxHoldTest, SharesThatNobodyCanGiveBackAndThatWereLostEndWithTheTimeOfTh
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(MaxHoldTest, TheWatchOfAShareWhoseTimeIsOverIsThatOfTheOthers) {
+    const LockOptions of_lock = in_turns();
+    ReadWriteLock lock(*session, "/l", of_lock);
+    share(lock);
+    pass(1s);
+    share(lock);
+    pass(1s);  // the first one's time; its node has been watched since 500 ms
+    ASSERT_FALSE(grants.at(0).held());
+    ASSERT_TRUE(grants.at(1).held());
+    erase(grants[1].node());
+    runtime->run();
+    EXPECT_TRUE(told(grants[1])) << "at once, not with the next heartbeat";
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

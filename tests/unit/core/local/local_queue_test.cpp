@@ -436,5 +436,19 @@ TEST_F(LocalQueueTest, OptionsThatDoNotGoTogetherAreRefused) {
     EXPECT_EQ(code_of([&] { ExclusiveMutex(*session, "/l", forever); }), Errc::bad_option);
 }
 
+TEST_F(LocalQueueTest, AfterAHandOverNothingIsWrittenUnderTheFormerHold) {
+    put("/data");
+    make_mutex(handing_over(9));
+    ask(2);
+    const std::string node = grants.front().node();
+    Transaction late(grants.front());
+    late.set("/data", "1");
+    release_first();
+    ASSERT_EQ(grants.size(), 1u);
+    ASSERT_EQ(grants.front().node(), node) << "handed over";
+    EXPECT_EQ(code_served([&] { (void)late.commit(); }), Errc::lock_lost);
+    EXPECT_EQ(nodes.at("/data").data, "");
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

@@ -138,5 +138,18 @@ TEST_F(ManySharesTest, NobodyJoinsANodeThatWasAskedForAlsoAfterTheOneWhoKnew) {
     EXPECT_EQ(nodes_of_lock(), 2u);
 }
 
+TEST_F(ManySharesTest, AWatchThatTheFirstHolderCouldNotSetIsSetForThoseWhoStayed) {
+    make_lock(9);
+    share_a_node(2);
+    const std::string node = grants[0].node();
+    refusals = {{"get " + node, Rc::throttled}};
+    pass(600ms);  // the time of both has come; one read stands for both
+    ASSERT_THAT(asked, ElementsAre("get " + node));
+    refusals.clear();
+    release(0);
+    pass(1000ms);  // with the next heartbeat
+    EXPECT_THAT(asked, ::testing::Contains("get " + node));
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

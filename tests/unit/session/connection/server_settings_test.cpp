@@ -231,5 +231,18 @@ TEST_F(SettingsCheckTest, AnAnswerThatComesAfterTheEndIsDropped) {
     EXPECT_THAT(log, IsEmpty());
 }
 
+TEST_F(SettingsCheckTest, AnEndThatALongerTickBringsNearerIsSeenByReadersAtOnce) {
+    open_connected();
+    const Instant connected = now();
+    const auto held = hold("/n");
+    beat(1s);
+    const auto late = std::exchange(fake->answer, nullptr);
+    beat(2s);
+    late(conf(10'000));
+    runtime->run();
+    EXPECT_TRUE(held->held());
+    EXPECT_LE(now() + held->remaining_lease(), connected + 5940ms);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

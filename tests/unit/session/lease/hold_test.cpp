@@ -173,5 +173,25 @@ TEST_F(HoldTableTest, ShortHoldsLeaveNothingBehind) {
     EXPECT_TRUE(table.empty());
 }
 
+TEST_F(HoldTableTest, WhoStandsOnTheSameNodesIsFoundUntilTheLastOneIsOut) {
+    for (const bool at_once : {false, true}) {
+        const auto first = make("/a");
+        const auto second = std::make_shared<Hold>(first);
+        table.add(first, start);
+        table.add_beside(first.get(), second, start);
+        if (at_once) {
+            EXPECT_EQ(table.remove_all().size(), 2u);
+        } else {
+            table.remove(first.get());
+            const auto* left = table.find_on_nodes_of(first.get());
+            ASSERT_NE(left, nullptr);
+            EXPECT_EQ(left->hold, second);
+            table.remove(second.get());
+        }
+        EXPECT_EQ(table.find_on_nodes_of(first.get()), nullptr);
+        EXPECT_EQ(table.find_on_nodes_of(second.get()), nullptr);
+    }
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

@@ -91,5 +91,16 @@ TEST_F(NextInLineTest, WhoeverIsNextAndMayNotReadItsNodeHarmsNoHold) {
     EXPECT_FALSE(held->held());
 }
 
+TEST_F(NextInLineTest, ManyWhoAreNextAreCheckedInRequestsOfBoundedSize) {
+    inside([&] {
+        for (int i = 0; i < 400; ++i) core->is_next("/l/" + std::string(600, 'n') + std::to_string(i), {});
+    });
+    runtime->run();
+    ASSERT_EQ(client().count("multi"), 2u);
+    std::size_t named = 0;
+    for (const Request& check : client().open) named += check.ops.size();
+    EXPECT_EQ(named, 400u);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

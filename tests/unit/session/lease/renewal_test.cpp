@@ -181,5 +181,28 @@ TEST_P(SlowAnswerTest, IsLoggedIfNoHoldCanBeginOnIt) {
     }
 }
 
+/// Session timeout 6 s: a hold ends after 4 s without an answer, also in a process whose timers do not run.
+class LeaseEndTest : public SessionTest {
+protected:
+    void SetUp() override { open_connected(); }
+};
+
+TEST_F(LeaseEndTest, ATimeoutThatShrankIsSeenByReadersAtOnce) {
+    const auto held = hold("/l/n");
+    runtime->advance(900ms);
+    client().disconnect();
+    client().connect(kFirstSession, 4500ms);
+    EXPECT_EQ(held->remaining_lease(), 2100ms);
+    runtime->freeze_for(2100ms);
+    EXPECT_FALSE(held->held()) << "although no timer has run";
+}
+
+TEST_F(LeaseEndTest, AReconnectCountsFromTheLastRequestThatWasAnsweredBefore) {
+    runtime->advance(60s);
+    client().disconnect();
+    client().connect(kFirstSession);
+    EXPECT_NE(hold("/l/n"), nullptr) << "the servers have heard of it a moment ago";
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

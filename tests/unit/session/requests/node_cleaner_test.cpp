@@ -339,5 +339,15 @@ TEST_F(NodeCleanerTest, WhoIsToldMayAddMore) {
     EXPECT_THAT(ends, ElementsAre(true));
 }
 
+TEST_F(NodeCleanerTest, WhatWaitedForAConnectionEndsWithTheSessionToo) {
+    connected = false;
+    cleaner.add_node("/dir/n", done());
+    cleaner.session_over();
+    EXPECT_THAT(ends, ElementsAre(false));
+    connected = true;
+    EXPECT_NO_THROW(cleaner.go_on());
+    EXPECT_THAT(sent, IsEmpty());
+}
+
 }  // namespace
 }  // namespace zkrecipes::internal
