@@ -85,7 +85,7 @@ endfunction()
 function(zkrecipes_test name)
   cmake_parse_arguments(ARG "" "TIER;TIMEOUT" "SOURCES;LINK;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 1200) # bounds a hang; a busy machine may be ten times as slow
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${ZKRECIPES_SOURCES}/src"

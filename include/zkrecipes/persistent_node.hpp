@@ -78,7 +78,9 @@ public:
     /// Deletes the node for good, also if it is being made at that moment. Does not block.
     void close() noexcept;
     /// Deletes the node for good and blocks until the servers have confirmed it, or its session is over. Returns false
-    /// if the deadline passes before; the session keeps trying, and the node ends with the session at the latest.
+    /// if the deadline passes before; the session keeps trying, and the node ends with the session at the latest. A
+    /// request that a former, lost session had still on its way may make the node after that, until the servers have
+    /// ended that session.
     bool close_and_wait(Deadline deadline = Deadline::never());
     /// The same without blocking. A stop ends the wait, as the deadline does. Called back as wait_present_async.
     void close_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);

@@ -9,6 +9,9 @@ namespace zkrecipes::chaos {
 
 namespace {
 
+/// Between an instruction of a process and the callback of another thread of it.
+constexpr Stamp kAtOnce = from_ms(400);
+
 std::string describe(const Hold& hold) {
     return "actor " + std::to_string(hold.actor) + " token " + std::to_string(hold.token);
 }
@@ -80,7 +83,10 @@ private:
         const bool ended_by_owner = hold.released_at != 0 && hold.first_false_at == 0 && hold.lost_at == 0;
         if (ended_by_owner) return;
         ++verdict_.tried;
-        if (stopped_over(hold, next.granted_at)) {
+        // Resumed just before the grant, and it knows: only its callback is on its way.
+        const bool just_resumed = hold.resumed_at != 0 && !hold.held_after_resume &&
+                                  hold.resumed_at <= next.granted_at && next.granted_at - hold.resumed_at <= kAtOnce;
+        if (stopped_over(hold, next.granted_at) || just_resumed) {
             judge_resume(hold);
             return;
         }
@@ -122,6 +128,8 @@ private:
             find(Violation::stale_write, hold.lock,
                  describe(hold) + " wrote " + ms(hold.last_write_at - hold.resumed_at) + " after SIGCONT");
         }
+        // Whoever gave it back at once has taken its callback away, and is owed nothing any more.
+        if (hold.lost_at == 0 && hold.released_at != 0 && hold.released_at <= hold.resumed_at + kAtOnce) return;
         if (hold.lost_at != 0) verdict_.lost_after_resume.push_back(std::max<Stamp>(0, hold.lost_at - hold.resumed_at));
         if (hold.lost_at == 0 || hold.lost_at > hold.resumed_at + options_.lost_after_resume) {
             find(Violation::late_lost, hold.lock,

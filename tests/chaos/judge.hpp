@@ -80,7 +80,7 @@ struct JudgeOptions {
     /// An outsider's server may lag: a node in front may still be seen for so long after the next one was granted.
     Stamp observer_lag = from_ms(3000);
     /// lost() is to fire this soon after a stopped process was resumed.
-    Stamp lost_after_resume = from_ms(1000);
+    Stamp lost_after_resume = from_ms(3000);
     /// A holder that did not run for so long around the moment of the next grant (starved of the processor, not stopped
     /// by us) proves nothing about lateness, either way.
     Stamp starved_gap = from_ms(100);

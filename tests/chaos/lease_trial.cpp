@@ -240,7 +240,9 @@ private:
             history.sightings = observer_.sightings(first_lock(i), options_.holds);
             FaultResult::ForRule outcome;
             outcome.rule = rules_[i];
-            outcome.verdict = judge(history);
+            JudgeOptions judging;
+            judging.observer_lag = from_ms(10'000);
+            outcome.verdict = judge(history, judging);
             for (const auto& hold : history.holds) {
                 outcome.writes += hold.writes;
                 if (hold.actor < 10 && hold.first_false_at != 0) {

@@ -312,7 +312,7 @@ TEST_F(AtomicCounterTest, DeadlinesStopsAndTheEndOfTheSession) {
     EXPECT_EQ(number(), 2);
 
     held_back = gate().hold_reply(look());
-    EXPECT_FALSE(counter.try_add_for(1, 50ms)) << "nothing was sent";
+    EXPECT_FALSE(counter.try_add_for(1, 2s)) << "nothing was sent";
     EXPECT_TRUE(held_back.wait_reached());
     held_back.release();
     gate().refuse();

@@ -153,6 +153,7 @@ TEST_F(BarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H1
     Barrier barrier(s, barrier_path());
     const auto held = gate().hold_reply(Match::op(Opcode::create2).path_is(barrier_path()));
     EXPECT_EQ(error_of([&] { barrier.set(300ms); }).errc(), Errc::outcome_unknown);
+    ASSERT_TRUE(held.wait_reached(kMaxWait));
     held.release();
     observer().create(path("barrier/child"));
     EXPECT_EQ(error_of([&] { barrier.remove(kMaxWait); }).errc(), Errc::not_empty);

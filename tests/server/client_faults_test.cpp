@@ -358,7 +358,7 @@ TEST_F(ClientFaultsTest, RequestsThatWaitForTheirTurnWhenTheConnectionBreaksWere
 }
 
 TEST_F(ClientFaultsTest, ASilentServerIsUnknownAfterTwoThirdsOfTheTimeout) {
-    open(1s);
+    open(6s);
     gate().blackhole();
     EXPECT_EQ(h().async_exists(root()).wait().rc, Rc::operation_timeout);
     EXPECT_EQ(meaning(Rc::operation_timeout), Meaning::unknown);

@@ -53,12 +53,11 @@ TEST_F(ClientLookupTest, AConnectedHandleLooksNothingUp) {
 
 TEST_F(ClientLookupTest, ASessionOutlivesTheNameService) {
     testenv::Gate gate(server().endpoint());
-    TestHandle handle(gate.connect_string(), std::chrono::seconds(1));
+    TestHandle handle(gate.connect_string(), std::chrono::seconds(12));
     ASSERT_TRUE(handle.connected());
     name_service_is_down = true;
     gate.reset_trace();
-    EXPECT_TRUE(
-        test::await([&] { return gate.counts()[testenv::Opcode::ping] >= 6; }));  // two seconds without requests
+    EXPECT_TRUE(test::await([&] { return gate.counts()[testenv::Opcode::ping] >= 2; }));  // sent when nothing else is
     EXPECT_EQ(handle.events->statuses().size(), 1U);
     EXPECT_EQ(handle.async_exists("/").wait().rc, Rc::ok);
 }

@@ -85,7 +85,7 @@ TEST_F(ExclusiveMutexServerTest, TenThousandFibersWaitOnOneSessionAndAreAllServe
     EXPECT_EQ(overlaps, 0u);
     EXPECT_EQ(threads_now() - threads_before, threads);
     EXPECT_TRUE(await([&] { return server().watch_count() == 0; }));
-    EXPECT_EQ(nodes_of(lock_of(0)).size(), 0u);
+    EXPECT_TRUE(await([&] { return nodes_of(lock_of(0)).empty(); }));
 }
 
 TEST_F(ExclusiveMutexServerTest, PastTheBudgetTheErrorSaysSoAndNothingElseIsDisturbed) {

@@ -164,7 +164,7 @@ TEST_F(ExclusiveMutexFaultsTest, ADeadlineWhileTheCreateIsOnItsWayLeavesNothingE
     auto s = gated_session();
     ExclusiveMutex mutex(s, lock_path());
     const auto fault = gate().hold_reply(create());
-    EXPECT_FALSE(mutex.try_acquire_for(50ms));
+    EXPECT_FALSE(mutex.try_acquire_for(2s));
     ASSERT_TRUE(fault.wait_reached());
     fault.drop();
     EXPECT_TRUE(await_nodes(0));
@@ -294,7 +294,7 @@ TEST_F(ExclusiveMutexFaultsTest, ADirectoryEmptiedByAnOperatorGrantsOneAtATime) 
 }
 
 TEST_F(ExclusiveMutexFaultsTest, TheEndOfALeaseIsKnownWithoutAnyServer) {  // H48, H50
-    auto s = gated_session(3s);
+    auto s = gated_session(12s);
     ExclusiveMutex mutex(s, lock_path());
     const Grant grant = mutex.acquire();
     gate().blackhole(Direction::both);

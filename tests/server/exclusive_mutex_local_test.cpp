@@ -184,8 +184,8 @@ TEST_F(ExclusiveMutexLocalTest, AKeptLockIsAcquiredAgainWithoutARequestAndGivenT
     gate().reset_trace();
     const Grant theirs = ExclusiveMutex(elsewhere, lock_path()).acquire();
     EXPECT_TRUE(theirs.held());
-    ASSERT_EQ(requests().size(), 1u);
-    EXPECT_EQ(requests().front().opcode, Opcode::remove);
+    EXPECT_EQ(requests_of_lock(), 1u);
+    EXPECT_EQ(gate().counts()[Opcode::remove], 1u);
     EXPECT_EQ(nodes().size(), 1u);
 }
 

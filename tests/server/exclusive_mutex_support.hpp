@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/fiber/all.hpp>
 #include <condition_variable>
@@ -88,6 +89,15 @@ protected:
     }
     bool await_nodes(std::size_t count) {
         return await([&] { return nodes().size() == count; });
+    }
+    /// Requests that name the lock or its nodes, as the gate saw them. Without the look at the own node: where the test
+    /// is slow, it comes half a second after the grant.
+    std::size_t requests_of_lock() {
+        const auto trace = gate().trace();
+        return static_cast<std::size_t>(std::count_if(trace.begin(), trace.end(), [&](const testenv::Record& record) {
+            return record.kind == testenv::Record::Kind::request && record.opcode != testenv::Opcode::get_data &&
+                   record.path.starts_with(lock_path());
+        }));
     }
     testenv::Gate& gate() {
         if (!gate_ && tests_use_tls().empty()) gate_.emplace(server().endpoint());

@@ -195,8 +195,8 @@ TEST_F(LeaderElectionFaultsTest, BeforeTheServersAreThereAndAfterTheyHaveForgott
     ASSERT_TRUE(await([&] { return one.candidates(kMaxWait).size() == 2; }));
     mine.stop();
     mine.wipe_data();
-    mine.start();
     const int before = first.begun() + second.begun();
+    mine.start();
     ASSERT_TRUE(await([&] { return first.begun() + second.begun() > before; }));
     EXPECT_TRUE(await([&] { return one.candidates(kMaxWait).size() == 2 && first.leads() != second.leads(); }));
     EXPECT_EQ(first.overlaps() + second.overlaps(), 0);

@@ -44,12 +44,12 @@ public:
 
 private:
     void lead(const Grant& grant, const std::stop_token& stop) {
-        if (leads_.exchange(true)) ++overlaps_;
         if (grant.token() <= token_) ++begun_lost_;  // a leadership that has been before
         stop_requested_ = false;
         token_ = grant.token();
         session_id_ = grant.session_id();
         ++begun_;
+        if (leads_.exchange(true)) ++overlaps_;  // last: who sees it asks for the others
         const std::stop_callback note(stop, [this] { stop_requested_ = true; });
         EXPECT_TRUE(await([&] { return stop_requested_ && lets_go_; }));
         leads_ = false;

@@ -42,7 +42,7 @@ std::string g_path;
 Session open_session() {
     SessionOptions options;
     options.hosts = g_connect;
-    options.timeout = 4000ms;
+    options.timeout = 10s;
     options.close_timeout = 30s;
     return Session(std::move(options));
 }

@@ -111,8 +111,9 @@ TEST_F(RefusingServersTest, AServerThatDemandsSaslIsNamed) {
 TEST_F(RefusingServersTest, ALocalSessionIsToldTheSettingOfTheServers) {
     testenv::EnsembleOptions settings;
     settings.server.config_lines = {"localSessionsEnabled=true"};
-    const testenv::ZkEnsemble servers(settings);
-    for (const int member : {*servers.leader(), servers.follower()}) {
+    testenv::ZkEnsemble servers(settings);
+    const int leader = servers.wait_quorum();
+    for (const int member : {leader, (leader + 1) % 3}) {
         Session session(options(servers.connect_string(member)));
         ExclusiveMutex mutex(session, "/l");
         MultiLock set(session, {"/a", "/b"});

@@ -47,6 +47,7 @@ TEST_F(ZklockOnLostTest, ItRunsAfterTheCommandIsDeadAndKnowsTheReason) {
 }
 
 TEST_F(ZklockOnLostTest, WithoutALossItDoesNotRun) {
+    session_timeout_ = "20s";
     EXPECT_EQ(run({"--on-lost", "touch " + told(), lock(), "false"}).code, 1);
     EXPECT_EQ(run({"--on-lost", "touch " + told(), "--max-run", "100ms", lock(), "sleep", "300"}).code, 124);
     const auto holder = hold_with_command({"--on-lost", "touch " + told()});
@@ -58,10 +59,10 @@ TEST_F(ZklockOnLostTest, WithoutALossItDoesNotRun) {
 
 TEST_F(ZklockOnLostTest, ItIsKilledAtItsLimitAndItsFailureIsSaid) {
     session_timeout_ = "20s";
-    auto holder = hold_with_command({"-k", "100ms", "--on-lost-timeout", "300ms", "--on-lost", linger()});
+    auto holder = hold_with_command({"-k", "100ms", "--on-lost-timeout", "5s", "--on-lost", linger()});
     break_lock();
     EXPECT_EQ(holder->wait(), 79);
-    EXPECT_THAT(holder->err(), HasSubstr("the command of --on-lost ran longer than 300ms"));
+    EXPECT_THAT(holder->err(), HasSubstr("the command of --on-lost ran longer than 5.0s"));
     EXPECT_TRUE(exists(scratch_ / "lingers"));
     EXPECT_FALSE(exists(scratch_ / "lingered"));
     ::unlink((scratch_ / "held").c_str());

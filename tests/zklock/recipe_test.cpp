@@ -96,7 +96,7 @@ TEST_F(ZklockRecipeTest, ASetIsHeldAsAWholeAndEachMemberByItself) {
     EXPECT_EQ(busy.code, 75);
     EXPECT_THAT(busy.err, HasSubstr(other() + ":shared, " + lock() + " were not acquired: " + lock() + " is held by"));
     EXPECT_EQ(run({"-n", "-L", other() + ":shared", "-L", path("third"), "--", "true"}).code, 0);
-    EXPECT_EQ(run({"-w", "2s", "-L", path("third"), "-L", lock(), "--", "true"}).code, 75);
+    EXPECT_EQ(run({"-w", "6s", "-L", path("third"), "-L", lock(), "--", "true"}).code, 75);
     EXPECT_TRUE(await([&] { return nodes_in(lock()) == 1 && nodes_in(other()) == 1 && nodes_in(path("third")) == 0; }))
         << "those who gave up left something behind";
     holder->signal(SIGTERM);

@@ -170,6 +170,7 @@ protected:
 };
 
 TEST_F(ZklockPipeTest, CtrlZStopsTheCommandAndFgContinuesIt) {
+    session_timeout_ = "60s";
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     start(shell);
     EXPECT_TRUE(command_is("T"));
@@ -185,7 +186,7 @@ TEST_F(ZklockPipeTest, CtrlZStopsTheCommandAndFgContinuesIt) {
 }
 
 TEST_F(ZklockPipeTest, AfterCtrlZForTooLongTheCommandIsKilledAndNeverContinued) {
-    session_timeout_ = "1s";
+    session_timeout_ = "9s";
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     start(shell);
     ASSERT_EQ(run({lock(), "true"}).code, 0) << "the lock is free after the session timeout";

@@ -79,6 +79,7 @@ TEST_F(ZklockTerminalTest, BreakRemovesOnlyWhatItHasShown) {
 }
 
 TEST_F(ZklockTerminalTest, CtrlZAndFgStopAndContinueCommandAndLock) {
+    session_timeout_ = "60s";
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     ASSERT_TRUE(shell.shows("PROMPT> "));
     shell.type("stty -echo; " +
@@ -100,7 +101,7 @@ TEST_F(ZklockTerminalTest, CtrlZAndFgStopAndContinueCommandAndLock) {
 }
 
 TEST_F(ZklockTerminalTest, AfterCtrlZForTooLongTheCommandIsNotContinued) {
-    session_timeout_ = "1s";
+    session_timeout_ = "9s";
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     ASSERT_TRUE(shell.shows("PROMPT> "));
     shell.type("stty -echo; " + command_line({lock(), "-c", "echo rea''dy; while read line; do echo got $line; done"}) +

@@ -205,7 +205,7 @@ TEST_F(ZklockTopTest, AfterAnInterruptionItGoesOnAndASignalEndsIt) {
     EXPECT_THAT(process->err(), HasSubstr("reading works again"));
     process->signal(SIGTERM);
     EXPECT_EQ(process->wait(), -SIGTERM);
-    EXPECT_EQ(gate.counts()[Opcode::close_session], 1u);
+    EXPECT_TRUE(await([&] { return gate.counts()[Opcode::close_session] == 1u; }));
 }
 
 TEST_F(ZklockTopTest, OnATerminalItFillsTheTerminalAndNoMore) {

@@ -99,7 +99,7 @@ TEST_F(ZklockTreeTest, ALockNodeThatNoSessionEndsIsNamedAsSuch) {
         EXPECT_THAT(tool({"wait", "-w", "0", about}).err, HasSubstr(remedy));
         EXPECT_EQ(Json::parse(tool({"status", "--json", about}).out)["holders"][0]["ephemeral"], false);
     }
-    for (const std::vector<std::string>& how : {std::vector<std::string>{"-n"}, {"-w", "300ms"}}) {
+    for (const std::vector<std::string>& how : {std::vector<std::string>{"-n"}, {"-w", "6s"}}) {
         std::vector<std::string> words = how;
         words.insert(words.end(), {lock(), "true"});
         const Outcome outcome = run(words);

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr Stamp at(std::int64_t ms) { return from_ms(1'000'000 + ms); }
@@ -230,7 +231,7 @@ TEST(ChaosJudgeTest, AStoppedProcessThatWritesOnResumeIsFound) {
 
 TEST(ChaosJudgeTest, AStoppedProcessThatLearnsOfItLateIsFound) {
     auto former = stopped_holder();
-    former.lost_at = at(10001);
+    former.lost_at = at(12001);
     EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), ElementsAre(Violation::late_lost));
     former.lost_at = 0;
     EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), ElementsAre(Violation::late_lost));
@@ -243,6 +244,26 @@ TEST(ChaosJudgeTest, AStopThatEndedBeforeTheNextGrantExcusesNothing) {
     former.first_false_at = at(4010);
     former.lost_at = at(3999);
     EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), ElementsAre(Violation::late_false));
+}
+
+TEST(ChaosJudgeTest, AProcessResumedJustBeforeTheNextGrantMayHaveItsCallbackOnTheWay) {
+    auto former = stopped_holder();
+    former.resumed_at = at(3900);
+    former.last_true_at = at(1000);
+    former.first_false_at = at(3901);
+    former.lost_at = at(4003);
+    EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), IsEmpty());
+    former.held_after_resume = true;
+    EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), Not(IsEmpty()));
+}
+
+TEST(ChaosJudgeTest, WhoGivesItBackAtOnceAfterAResumeIsOwedNoCallback) {
+    auto former = stopped_holder();
+    former.lost_at = 0;
+    former.released_at = at(9001);
+    EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), IsEmpty());
+    former.released_at = at(9600);
+    EXPECT_THAT(kinds(judge(history_of({former, next_holder()}))), ElementsAre(Violation::late_lost));
 }
 
 TEST(ChaosJudgeTest, BeliefBeyondTheEndOfTheNodeIsFoundWithoutAnyOtherGrant) {

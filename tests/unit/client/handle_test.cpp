@@ -325,19 +325,28 @@ TEST_F(ClientHandleTest, NamesThatNobodyKnowsAreLogged) {
 
 // ---- closing ------------------------------------------------------------------------------------------------------
 
+/// So long it waits for what is under way.
+constexpr auto kPatience = 1s;
+
 TEST_F(ClientHandleTest, TheEndOfTheSessionIsSentOnceWhatIsUnderWayWasAnswered) {
     server_.hold();
     auto answers = reads(1001);
     ASSERT_TRUE(server_.sees("exists", 1000));
     OneAnswer closed;
+    const auto begin = std::chrono::steady_clock::now();
     h().client->close([take = closed.taker()] { take({}); });
     EXPECT_EQ(h().async_exists("/late").wait().rc, Rc::closed);
     h().client->add_auth({"digest", "a:b"});
-    EXPECT_EQ(server_.count("close_session"), 0U);
+    const bool early = server_.count("close_session") != 0U;
     server_.hold(false);
-    for (OneAnswer& answer : answers) ASSERT_EQ(answer.wait().rc, Rc::ok);
+    std::size_t answered = 0;
+    for (OneAnswer& answer : answers) answered += answer.wait().rc == Rc::ok ? 1 : 0;
     closed.wait();
     EXPECT_EQ(server_.seen().back(), "close_session");
+    if (std::chrono::steady_clock::now() - begin < kPatience) {  // a busy machine may need longer
+        EXPECT_FALSE(early);
+        EXPECT_EQ(answered, answers.size());
+    }
     EXPECT_EQ(server_.count("auth"), 0U);
     EXPECT_EQ(h().client->status().state, ClientState::dead);
     EXPECT_EQ(h().client->status().server, "");
@@ -356,8 +365,9 @@ TEST_F(ClientHandleTest, TheCloseGoesOnAsSoonAsTheLastAnswerHasCome) {
         h().client->close([take = closed.taker()] { take({}); });
         server_.hold(false);
         closed.wait();
-        EXPECT_EQ(answer.wait().rc, Rc::ok);
-        return std::chrono::steady_clock::now() - begin < 1s;  // so long would it wait for answers
+        const bool in_time = std::chrono::steady_clock::now() - begin < kPatience;
+        EXPECT_TRUE(answer.wait().rc == Rc::ok || !in_time);
+        return in_time;
     };
     EXPECT_TRUE(test::await(before_its_limit));  // a busy machine may need several attempts
 }
@@ -382,10 +392,15 @@ TEST_F(ClientHandleTest, AHandleThatIsDroppedIsClosedInOrderBehindTheCaller) {
     OneAnswer answer;
     client->exists("/", false, [take = answer.taker()](Rc rc, const NodeStat&) { take({.rc = rc}); });
     ASSERT_TRUE(server_.sees("exists"));
+    const auto begin = std::chrono::steady_clock::now();
     client.reset();
-    EXPECT_EQ(server_.count("close_session"), 0U);
+    const bool early = server_.count("close_session") != 0U;
     server_.hold(false);
-    EXPECT_EQ(answer.wait().rc, Rc::ok);
+    const Rc rc = answer.wait().rc;
+    if (std::chrono::steady_clock::now() - begin < kPatience) {
+        EXPECT_FALSE(early);
+        EXPECT_EQ(rc, Rc::ok);
+    }
     EXPECT_TRUE(server_.sees("close_session"));
     runtime->stop();
     EXPECT_EQ(events.use_count(), 1);

@@ -51,6 +51,13 @@ TEST_F(GroupUnitTest, AMemberIsANodeWithItsPayloadUntilItLeaves) {
     EXPECT_THAT(children("/g"), ElementsAre("ann")) << "what is destroyed leaves";
     EXPECT_EQ(served([&] { EXPECT_TRUE(ann.leave_and_wait()); }), "ok");
     EXPECT_THAT(children("/g"), IsEmpty());
+    GroupMember dan(*session, "/g", "dan");
+    serve();
+    bool left = false;
+    dan.leave_and_wait_async(Deadline::never(), {}, [&](const Result<bool>& result) { left = result.value; });
+    serve();
+    EXPECT_TRUE(left);
+    EXPECT_THAT(children("/g"), IsEmpty());
     EXPECT_EQ(code_of([&] { ann.set_payload("three"); }), Errc::closed);
     EXPECT_EQ(leftovers(), "");
 }

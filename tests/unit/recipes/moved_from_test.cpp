@@ -79,6 +79,14 @@ TEST_F(MovedFromTest, ASessionIsRefused) {
     expect_refusal("Session", [&] { Semaphore(from, "/l", 1); });
 }
 
+TEST_F(MovedFromTest, ASessionThatIsAssignedToIsClosedFirst) {
+    Session none = std::move(connected());
+    Session open = std::move(none);
+    runtime->while_running([&] { open = std::move(none); });
+    EXPECT_EQ(core->state(), SessionState::closed);
+    session.reset();
+}
+
 TEST_F(MovedFromTest, AGrantIsEmpty) {
     Grant from;
     const Grant to = std::move(from);

@@ -1,4 +1,5 @@
 // Who owns a hold: whoever has its Grant, or the fiber or thread that called lock().
+#include <zkrecipes/exclusive_mutex.hpp>
 #include <zkrecipes/lock_registry.hpp>
 #include <zkrecipes/multi_lock.hpp>
 #include <zkrecipes/read_write_lock.hpp>
@@ -157,6 +158,17 @@ TEST_F(OwnerTest, AWaitForAHoldOfItsOwnIsSaidOnce) {
                   }),
                   "ok");
     });
+}
+
+TEST_F(OwnerTest, AWaitForWhatTheCallerHasLockedIsSaidToo) {
+    ExclusiveMutex mutex(*session, "/l");
+    EXPECT_EQ(served([&] {
+                  mutex.lock();
+                  EXPECT_FALSE(mutex.try_acquire_until(in(1s)));
+                  EXPECT_EQ(warnings(), 1);
+                  mutex.unlock();
+              }),
+              "ok");
 }
 
 TEST_F(OwnerTest, ADowngradeKeepsTheExclusiveHoldUntilItsAnswer) {

@@ -74,6 +74,20 @@ TEST_F(AcquireHandover, ALaterOneLearnsThatItIsNextWhenTheSecondBeforeItGoes) {
     expect_granted(1);
 }
 
+TEST_F(AcquireHandover, ASecondNodeOfItsOwnThatItSeesMeanwhileIsSweptAway) {
+    const auto first = enter('a'), second = enter('b');
+    w.fsm.start();
+    settle();
+    const auto ghost = w.fsm.node().substr(0, kIdentityChars) + "lock-" + format_sequence(w.next_sequence++);
+    w.children[ghost] = {w.session, ++w.zxid};
+    w.remove(first);
+    settle();
+    EXPECT_THAT(w.trace, ::testing::Contains("ahead"));
+    EXPECT_THAT(w.reaped_nodes, ElementsAre(ghost));
+    EXPECT_THAT(end_of(second), ElementsAre());
+    expect_granted(1);
+}
+
 TEST_F(AcquireHandover, ASecondThatGivesUpDoesNotMakeItNext) {
     const auto first = enter('a'), second = enter('b'), third = enter('c');
     w.fsm.start();

@@ -72,11 +72,20 @@ private:
     std::thread thread_;
 };
 
+/// With a silent server a question lasts for its whole limit: short at first, longer where the machine is slow.
+template <class Attempt>
+bool in_some_time(Attempt attempt) {
+    for (const std::chrono::milliseconds limit : {300ms, 3000ms, 20'000ms}) {
+        if (attempt(limit)) return true;
+    }
+    return false;
+}
+
 /// What it says when it is asked for its settings.
 class SettingsProbeTest : public ::testing::Test {
 protected:
     ~SettingsProbeTest() override { runtime->stop(); }
-    std::string ask(const std::string& server, std::chrono::milliseconds limit = 10s) {
+    std::string ask(const std::string& server, std::chrono::milliseconds limit = 60s) {
         std::promise<std::string> out;
         prober->ask(server, limit, [&](std::string said) { out.set_value(std::move(said)); });
         return out.get_future().get();
@@ -91,8 +100,10 @@ TEST_F(SettingsProbeTest, TheWholeAnswerIsReadInWhicheverPiecesItComes) {
 }
 
 TEST_F(SettingsProbeTest, AServerThatIsSilentOrGoneCostsNoMoreThanTheLimit) {
-    const FakeServer silent({"tickTime=20"}, false);
-    EXPECT_EQ(ask(silent.host(), 50ms), "tickTime=20");
+    EXPECT_TRUE(in_some_time([&](auto limit) {
+        const FakeServer silent({"tickTime=20"}, false);
+        return ask(silent.host(), limit) == "tickTime=20";
+    }));
     std::string gone;
     {
         const FakeServer server({});
@@ -105,7 +116,7 @@ TEST_F(SettingsProbeTest, AServerThatIsSilentOrGoneCostsNoMoreThanTheLimit) {
 class ServerProbeTest : public ::testing::Test {
 protected:
     ~ServerProbeTest() override { runtime->stop(); }
-    std::vector<std::string> probe(std::vector<std::string> hosts, std::chrono::milliseconds limit = 10s) {
+    std::vector<std::string> probe(std::vector<std::string> hosts, std::chrono::milliseconds limit = 60s) {
         std::promise<std::vector<std::string>> out;
         prober->probe(std::move(hosts), limit, [&](std::vector<std::string> found, bool cut) {
             all_cut = cut;
@@ -120,16 +131,20 @@ protected:
 
 TEST_F(ServerProbeTest, EveryModeInWhichAServerTakesWritesServes) {
     for (const char* mode : {"standalone", "leader", "follower", "observer"}) {
-        const FakeServer server({kVersion, kCounts, std::string("Mode: ") + mode + "\nNode count: 5\n"}, false);
-        const FakeServer silent({}, false);
-        EXPECT_THAT(probe({silent.host(), server.host()}, 300ms), ElementsAre(server.host())) << mode;
+        EXPECT_TRUE(in_some_time([&](auto limit) {
+            const FakeServer server({kVersion, kCounts, std::string("Mode: ") + mode + "\nNode count: 5\n"}, false);
+            const FakeServer silent({}, false);
+            return probe({silent.host(), server.host()}, limit) == std::vector{server.host()};
+        })) << mode;
     }
 }
 
 TEST_F(ServerProbeTest, AReadOnlyServerIsNotPreferredToOneThatIsSlow) {
-    const FakeServer read_only({kVersion + kCounts + "Mode: read-only\nNode count: 5\n"});
-    const FakeServer slow({}, false);
-    EXPECT_THAT(probe({read_only.host(), slow.host()}, 300ms), ElementsAre(slow.host()));
+    EXPECT_TRUE(in_some_time([&](auto limit) {
+        const FakeServer read_only({kVersion + kCounts + "Mode: read-only\nNode count: 5\n"});
+        const FakeServer slow({}, false);
+        return probe({read_only.host(), slow.host()}, limit) == std::vector{slow.host()};
+    }));
 }
 
 TEST_F(ServerProbeTest, WhereAllSayThatTheyDoNotServeNoneIsPreferred) {
@@ -151,9 +166,11 @@ TEST_F(ServerProbeTest, ThatAllCutTheConnectionAtOnceIsTold) {
 
 TEST_F(ServerProbeTest, HalfAnAnswerIsNoSignOfServing) {
     for (const std::string& half : {kVersion, kVersion + kCounts, kVersion + kCounts + "Mode: read"}) {
-        const FakeServer server({kVersion + kCounts + "Mode: foll", "ower\nNode count: 5\n"});
-        const FakeServer stuck({half}, false);
-        EXPECT_THAT(probe({stuck.host(), server.host()}, 300ms), ElementsAre(server.host())) << half;
+        EXPECT_TRUE(in_some_time([&](auto limit) {
+            const FakeServer server({kVersion + kCounts + "Mode: foll", "ower\nNode count: 5\n"});
+            const FakeServer stuck({half}, false);
+            return probe({stuck.host(), server.host()}, limit) == std::vector{server.host()};
+        })) << half;
     }
 }
 
@@ -169,19 +186,23 @@ TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredWhereNobodyElseSer
 }
 
 TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredToOneThatIsFrozen) {
-    const FakeServer unknown({"srvr is not executed because it is not in the whitelist.\n"});
-    const FakeServer frozen({}, false);
-    EXPECT_THAT(probe({frozen.host(), unknown.host()}, 300ms), ElementsAre(unknown.host()));
+    EXPECT_TRUE(in_some_time([&](auto limit) {
+        const FakeServer unknown({"srvr is not executed because it is not in the whitelist.\n"});
+        const FakeServer frozen({}, false);
+        return probe({frozen.host(), unknown.host()}, limit) == std::vector{unknown.host()};
+    }));
 }
 
 const std::string kServes = kVersion + kCounts + "Mode: follower\n";
 
 TEST_F(ServerProbeTest, OfAServerNameWithSeveralAddressesThoseThatServeAreThePreferred) {
-    const FakeServer first({kServes}), frozen({}, false, "127.0.0.2", first.port());
-    const FakeServer third({kServes}, true, "127.0.0.3", first.port());
     host_names().set("several.test", {"127.0.0.3", "127.0.0.2", "127.0.0.1", "127.0.0.4"});
-    const std::string host = "several.test:" + std::to_string(first.port());
-    EXPECT_THAT(probe({host}, 300ms), ElementsAre(first.host(), third.host()));
+    EXPECT_TRUE(in_some_time([&](auto limit) {
+        const FakeServer first({kServes}), frozen({}, false, "127.0.0.2", first.port());
+        const FakeServer third({kServes}, true, "127.0.0.3", first.port());
+        const std::string host = "several.test:" + std::to_string(first.port());
+        return probe({host}, limit) == std::vector{first.host(), third.host()};
+    }));
 }
 
 TEST_F(ServerProbeTest, WhereAllAddressesServeTheAnswerIsTheNames) {
