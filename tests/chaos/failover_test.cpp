@@ -107,11 +107,11 @@ protected:
 Cluster* FailoverTest::cluster_ = nullptr;
 std::string FailoverTest::missing_;
 
-// The session timeout is 20 s, so a hold is sure for about 13 s after the last committed heartbeat. A new leader serves
+// The session timeout is 12 s, so a hold is sure for about 8 s after the last committed heartbeat. A new leader serves
 // after less than one second, on a busy machine after some.
 TEST_F(FailoverTest, HoldsSurviveTheDeathOfTheLeaderWhetherConnectedToItOrNot) {
     constexpr int kLocks = 5;  // of each holder
-    constexpr int kTimeout = 20'000;
+    constexpr int kTimeout = 12'000;
     observer_->watch(dir_, 0, 2 * kLocks);
     auto& on_leader = start_client(kTimeout, 0, kLocks, true);
     auto& on_follower = start_client(kTimeout, kLocks, kLocks, false);

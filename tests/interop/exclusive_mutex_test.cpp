@@ -112,7 +112,7 @@ TEST_F(MutexInteropTest, APeerThatGivesUpInTheMiddleOfTheQueueLetsNobodyIn) {
     const auto holder = client(Who::cpp), middle = client(Who::curator), last = client(Who::cpp);
     ASSERT_TRUE(holder->acquire(kMutex, lock_path()).yes());
     const auto first = queue().at(0);
-    const Answer gives_up = middle->acquire(kMutex, lock_path(), 8s);
+    const Answer gives_up = middle->acquire(kMutex, lock_path(), 5s);
     ASSERT_TRUE(await_nodes(2));
     const Answer acquire = last->acquire(kMutex, lock_path());
     ASSERT_TRUE(await_nodes(3));
@@ -142,7 +142,7 @@ class MutexKillTest : public InteropTest, public ::testing::WithParamInterface<W
 TEST_P(MutexKillTest, APeerKilledWhileHoldingMakesRoomWhenItsSessionEnds) {
     ZKRECIPES_NEEDS(GetParam());
     PeerProcess peer(GetParam() == Who::curator ? PeerLanguage::curator : PeerLanguage::kazoo);
-    const auto doomed = peer.client(connect_string(), 10s);
+    const auto doomed = peer.client(connect_string(), 6s);
     const auto ours = client(Who::cpp);
     ASSERT_TRUE(doomed->acquire(kMutex, lock_path()).yes());
     const auto held = queue().at(0);
@@ -158,7 +158,7 @@ TEST_P(MutexKillTest, APeerKilledWhileHoldingMakesRoomWhenItsSessionEnds) {
 TEST_P(MutexKillTest, APeerKilledWhileWaitingIsWaitedForByNobodyInTheEnd) {
     ZKRECIPES_NEEDS(GetParam());
     PeerProcess peer(GetParam() == Who::curator ? PeerLanguage::curator : PeerLanguage::kazoo);
-    const auto doomed = peer.client(connect_string(), 10s);
+    const auto doomed = peer.client(connect_string(), 6s);
     const auto ours = client(Who::cpp), other = client(GetParam());
     ASSERT_TRUE(ours->acquire(kMutex, lock_path()).yes());
     const Answer never = doomed->acquire(kMutex, lock_path());

@@ -88,7 +88,7 @@ TEST_F(KazooDialectTest, AReaderOfKazooWaitsForLaterWritersAndOursDoesNot) {
     ASSERT_TRUE(await_nodes(2));
     const Answer our_read = our_reader->acquire("read", lock_path());
     ASSERT_TRUE(await_nodes(3));
-    const Answer write = later->acquire("write", lock_path(), 10s);
+    const Answer write = later->acquire("write", lock_path(), 6s);
     ASSERT_TRUE(await_nodes(4));
     const auto last = queue().at(3);
     first->release("write", lock_path()).fields();

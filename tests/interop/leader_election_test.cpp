@@ -79,7 +79,7 @@ class ElectionKillTest : public InteropTest {};
 TEST_F(ElectionKillTest, APeerKilledWhileLeadingIsFollowedWhenItsSessionEnds) {
     ZKRECIPES_NEEDS(Who::curator);
     PeerProcess peer(PeerLanguage::curator);
-    const auto doomed = peer.client(connect_string(), 10s);
+    const auto doomed = peer.client(connect_string(), 6s);
     const auto ours = client(Who::cpp);
     ASSERT_TRUE(doomed->acquire("latch", lock_path()).yes());
     const Answer acquire = ours->acquire("latch", lock_path());

@@ -165,7 +165,7 @@ TEST_F(MultiLockInteropTest, NeitherCuratorNorKazooSeesTheMarkerOfASet) {
 
 TEST_F(MultiLockInteropTest, ACuratorKilledInAnyMemberWhileItHoldsAndWaitsMakesRoom) {
     PeerProcess peer(PeerLanguage::curator);
-    const auto holds = peer.client(connect_string(), 10s), waits = peer.client(connect_string(), 10s);
+    const auto holds = peer.client(connect_string(), 6s), waits = peer.client(connect_string(), 6s);
     Grant share = Acquiring([&] { return ReadWriteLock(session(), path("w")).acquire_shared(); }).get();
     ASSERT_TRUE(holds->acquire("mutex", path("m")).yes());
     const Answer never = waits->acquire("write", path("w"));

@@ -137,7 +137,7 @@ class ReadWriteKillTest : public InteropTest, public ::testing::WithParamInterfa
 TEST_P(ReadWriteKillTest, APeerKilledWhileItHoldsAndWaitsMakesRoom) {
     ZKRECIPES_NEEDS(GetParam());
     PeerProcess peer(GetParam() == Who::curator ? PeerLanguage::curator : PeerLanguage::kazoo);
-    const auto share = peer.client(connect_string(), 10s), writer = peer.client(connect_string(), 10s);
+    const auto share = peer.client(connect_string(), 6s), writer = peer.client(connect_string(), 6s);
     const auto ours = client(Who::cpp), after = client(Who::cpp);
     ASSERT_TRUE(share->acquire(kRead, lock_path()).yes());
     const Answer never = writer->acquire(kWrite, lock_path());

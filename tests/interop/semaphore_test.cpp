@@ -134,7 +134,7 @@ TEST_F(SemaphoreInteropTest, SeveralLeasesAtOnceCountOnBothSides) {
 
 TEST_F(SemaphoreInteropTest, APeerKilledWhileItHoldsAndWaitsMakesRoom) {
     PeerProcess peer(PeerLanguage::curator);
-    const auto holds = peer.client(connect_string(), 10s), waits = peer.client(connect_string(), 10s);
+    const auto holds = peer.client(connect_string(), 6s), waits = peer.client(connect_string(), 6s);
     const auto ours = client(Who::cpp), after = client(Who::cpp);
     ASSERT_TRUE(holds->acquire(kTwo, lock_path()).yes());
     ASSERT_TRUE(ours->acquire(kTwo, lock_path()).yes());

@@ -15,7 +15,9 @@ using namespace std::chrono_literals;
 class Listener : public SessionEvents {
 public:
     void on_missed(const EventSubject&, Missed why, std::chrono::nanoseconds) override { missed.push_back(why); }
+    void on_queued(const EventSubject&, std::int64_t in_front) override { queued.push_back(in_front); }
     std::vector<Missed> missed;
+    std::vector<std::int64_t> queued;
 };
 
 class StatsTest : public ServedTest {
@@ -55,6 +57,25 @@ TEST_F(StatsTest, HandOversInsideTheSessionAreHoldsOfTheirOwn) {
     EXPECT_EQ(counted().wait.count(), 3u);
     EXPECT_EQ(counted().hold.count(), 3u);
     EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(StatsTest, WhoWaitsIsToldOnceHowManyAreInFront) {
+    put("/l");
+    for (const char* number : {"0", "1", "2"}) {
+        put(std::string("/l/_c_00000000-0000-4000-8000-00000000000") + number + "-lock-000000000" + number, "", 99);
+    }
+    nodes["/l"].next_number = 3;
+    ExclusiveMutex mutex(*session, "/l");
+    std::stop_source stop;
+    for (int i = 0; i < 2; ++i) {
+        mutex.acquire_async(Deadline::never(), stop.get_token(), [](AcquireResult) {});
+        serve();
+        runtime->advance(1s);
+        serve();
+    }
+    EXPECT_THAT(listener->queued, ::testing::ElementsAre(3, 4));
+    stop.request_stop();
+    serve();
 }
 
 TEST_F(StatsTest, ALossIsNoReleaseToo) {
