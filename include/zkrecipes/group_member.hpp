@@ -100,8 +100,7 @@ public:
 
     /// Leaves the group, also if this member has not joined yet. Does not block.
     void leave() noexcept;
-    /// Leaves the group and blocks until the servers have confirmed it. Returns false if the deadline passes before;
-    /// the session keeps trying.
+    /// Leaves the group and blocks, as PersistentNode::close_and_wait.
     bool leave_and_wait(Deadline deadline = Deadline::never());
     /// As PersistentNode::close_and_wait_async.
     void leave_and_wait_async(Deadline deadline, std::stop_token stop, std::function<void(Result<bool>)> done);

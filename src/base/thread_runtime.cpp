@@ -127,8 +127,8 @@ public:
     }
 
     void stop() noexcept {
-        if (process_.inherited()) return;            // a forked child has none of the threads
-        std::vector<std::function<void()>> dropped;  // ends last, without the lock
+        if (process_.inherited()) return;  // a forked child has none of the threads
+        std::vector<std::function<void()>> dropped;
         std::unique_lock lock(mutex_);
         const bool on_lane = t_lanes_of == this;
         if (phase_ != Phase::running) {
@@ -156,6 +156,8 @@ public:
         lock.lock();
         joined_ = true;
         changed_.notify_all();
+        lock.unlock();
+        dropped.clear();
     }
 
 private:

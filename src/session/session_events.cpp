@@ -64,7 +64,10 @@ void SessionCore::open_handle(std::uint64_t handle) {
     search_.plan();
 }
 
-void SessionCore::close_handle(const std::string& why) { Connection::close_handle(why); }
+void SessionCore::close_handle(const std::string& why) {
+    expect_nothing();
+    Connection::close_handle(why);
+}
 
 void SessionCore::on_state(SessionState state) {
     show(state);
@@ -147,6 +150,7 @@ void SessionCore::on_session_over() {
     forget_ephemerals();
     watch_table().reset();
     node_cleaner().session_over();
+    expect_nothing();
     check_waiting();  // they are told that it is over
     if (!closing()) observers_.each([](SessionObserver& observer) { observer.on_session_lost(); });
 }

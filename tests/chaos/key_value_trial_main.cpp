@@ -109,7 +109,7 @@ public:
         for (int i = 0; i < KeyValueProcesses::kSize; ++i) {
             if (processes_.wait_end(i) != 0) return "a process did not end well";
         }
-        if (!await([&] { return processes_.candidates() == 0; })) return "who has ended is a candidate still";
+        if (!await([&] { return processes_.candidates() == 0; }, 400ms)) return "who has ended is a candidate still";
         if (!observer_.children("/kv/clients")->empty()) return "a client has not left";
         return {};
     }

@@ -59,8 +59,8 @@ bool Answer::done() const {
 }
 
 Answer::Fields Answer::fields() const {
-    // One answer may be that of a crowd that has done all its rounds.
     std::unique_lock lock(state_->mutex);
+    // One answer may be that of a crowd that has done all its rounds.
     if (!state_->changed.wait_for(lock, 10 * kMaxWait, [&] { return state_->done; })) {
         throw std::runtime_error("no answer to a command in time");
     }

@@ -120,13 +120,15 @@ public:
         report.slowest_of_guests = std::chrono::milliseconds(slowest_guest_ms_);
         report.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
         testenv::RawClient observer(hosts_);
-        static_cast<void>(await([&] {  // a session that could not be closed in time ends a little later
-            report.left_nodes = 0;
-            for (std::size_t i = 0; i < options_.paths; ++i) {
-                report.left_nodes += observer.children(path(i)).value_or(std::vector<std::string>()).size();
-            }
-            return report.left_nodes == 0;
-        }));
+        static_cast<void>(await(
+            [&] {  // a session that could not be closed in time ends a little later
+                report.left_nodes = 0;
+                for (std::size_t i = 0; i < options_.paths; ++i) {
+                    report.left_nodes += observer.children(path(i)).value_or(std::vector<std::string>()).size();
+                }
+                return report.left_nodes == 0;
+            },
+            std::chrono::seconds(5)));
         return report;
     }
 
