@@ -67,6 +67,8 @@ TEST_P(SemaphorePairTest, TwoLeasesAreHeldByTwoOfWhateverKindAndNotByThree) {
     }
     EXPECT_FALSE(c->acquire(kTwo, lock_path(), 50ms).yes());
     EXPECT_FALSE(d->acquire(kTwo, lock_path(), 50ms).yes());
+    // Who gave up deletes its place afterwards. Until that is gone, it may be taken for that of the third one.
+    ASSERT_TRUE(await([&] { return count("/locks") == 0; }));
     const Answer third = c->acquire(kTwo, lock_path());
     ASSERT_TRUE(await_waiting());
     const Answer fourth = d->acquire(kTwo, lock_path());

@@ -85,7 +85,7 @@ protected:
             gate = service.own_gate.get();
         }
         std::vector<std::string> command{ZKRECIPES_METRICS_SERVICE, gate->connect_string(), service.endpoint.str(),
-                                         "4000"};
+                                         "10000"};
         command.insert(command.end(), jobs.begin(), jobs.end());
         service.process = ChildProcess({.argv = command,
                                         .environment = {},
@@ -119,7 +119,8 @@ protected:
         const auto firing = world()->prometheus->firing();
         return std::any_of(firing.begin(), firing.end(), [&](const Labels& each) { return is_subset(labels, each); });
     }
-    /// A condition about metrics: Prometheus looks twice a second, and its rules look back 10 s or 15 s.
+    /// A condition about metrics: Prometheus looks twice a second, and its rules look back 10 s or 15 s. A service that
+    /// answers a look too late has no metrics until the next one.
     template <class Condition>
     static bool await_metrics(Condition condition) {
         return await(condition, 4 * kMaxWait);
@@ -140,8 +141,8 @@ protected:
 TEST_F(MonitoringTrial, AServiceThatIsWell) {
     start("well", {"backup:20:10000"});
     EXPECT_TRUE(await_metrics([] { return one("sum(zkrecipes_acquires_total{name=\"backup\"})") > 20; }));
-    EXPECT_EQ(one("min(zkrecipes_connected)"), 1);
-    EXPECT_EQ(one("max(zkrecipes_session_timeout_seconds)"), 4);
+    EXPECT_TRUE(await_metrics([] { return one("min(zkrecipes_connected)") == 1; }));
+    EXPECT_TRUE(await_metrics([] { return one("max(zkrecipes_session_timeout_seconds)") == 10; }));
 }
 
 TEST_F(MonitoringTrial, AContendedLock) {
@@ -165,7 +166,7 @@ TEST_F(MonitoringTrial, AContendedLock) {
         return half > 0.5 && half <= 1.0;
     }));
     // Not because of the servers: everybody is connected, and heartbeats are fast.
-    EXPECT_EQ(one("min(zkrecipes_connected)"), 1);
+    EXPECT_TRUE(await_metrics([] { return one("min(zkrecipes_connected)") == 1; }));
     EXPECT_TRUE(await_metrics([] { return fires("ZkrecipesLockContended", {{"name", "orders"}}); }));
     EXPECT_FALSE(fires("ZkrecipesLockStuck", {})) << "somebody gets it now and then";
 }
@@ -210,7 +211,7 @@ TEST_F(MonitoringTrial, ALostHold) {
                named(losses, "reason") == "node_gone";
     }));
     // Was it the session? No: there is still the first one, and it has the lock again.
-    EXPECT_EQ(one("zkrecipes_sessions_total{service=\"losing\"}"), 1);
+    EXPECT_TRUE(await_metrics([] { return one("zkrecipes_sessions_total{service=\"losing\"}") == 1; }));
     EXPECT_TRUE(await_metrics([] { return one("zkrecipes_held{name=\"ledger\"}") == 1; }));
     EXPECT_TRUE(await_metrics([] {
         return fires("ZkrecipesHoldLost", {{"name", "ledger"}, {"reason", "node_gone"}});
@@ -230,8 +231,8 @@ TEST_F(MonitoringTrial, AHolderThatNeverReleases) {
     ASSERT_TRUE(await_metrics([] { return one("zkrecipes_held{name=\"import\"}") == 1; }));
     start("waiting", {"import:10:3600000"});
     EXPECT_TRUE(await_metrics([] { return fires("ZkrecipesLockStuck", {{"name", "import"}}); }));
-    EXPECT_EQ(named("zkrecipes_held{name=\"import\"} > 0", "service"), "stuck");
-    EXPECT_EQ(named("zkrecipes_waiting{name=\"import\"} > 0", "service"), "waiting");
+    EXPECT_TRUE(await_metrics([] { return named("zkrecipes_held{name=\"import\"} > 0", "service") == "stuck"; }));
+    EXPECT_TRUE(await_metrics([] { return named("zkrecipes_waiting{name=\"import\"} > 0", "service") == "waiting"; }));
     EXPECT_FALSE(fires("ZkrecipesLockStuck", {{"name", "backup"}}));
     // The holder ends: its session is closed, and the waiting one works.
     service("stuck").process.signal(SIGTERM);
@@ -243,7 +244,8 @@ TEST_F(MonitoringTrial, AServiceThatReachesNoServer) {
     ASSERT_TRUE(await_metrics([] { return one("zkrecipes_held{name=\"report\"}") == 1; }));
     service("cut-off").own_gate->blackhole();
     EXPECT_TRUE(await_metrics([] { return fires("ZkrecipesNoServer", {{"service", "cut-off"}}); }));
-    EXPECT_EQ(named("zkrecipes_connected == 0", "service"), "cut-off") << "the others are connected";
+    EXPECT_TRUE(await_metrics([] { return named("zkrecipes_connected == 0", "service") == "cut-off"; }))
+        << "the others are connected";
     EXPECT_TRUE(await_metrics([] {
         return one("sum(zkrecipes_losses_total{name=\"report\",reason!=\"closed\"})") == 1;
     })) << "its lease ends";
@@ -258,7 +260,8 @@ TEST_F(MonitoringTrial, AServiceThatIsWellRaisedNoAlert) {
     EXPECT_TRUE(query("ALERTS{service=\"well\"}").empty());
     EXPECT_TRUE(query("max_over_time(ALERTS{service=\"well\",alertstate=\"firing\"}[1h])").empty());
     EXPECT_TRUE(query("max_over_time(ALERTS{name=\"backup\",alertstate=\"firing\"}[1h])").empty());
-    EXPECT_GT(one("sum(zkrecipes_acquires_total{name=\"backup\",result=\"acquired\"})"), 0);
+    EXPECT_TRUE(
+        await_metrics([] { return one("sum(zkrecipes_acquires_total{name=\"backup\",result=\"acquired\"})") > 0; }));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <zkrecipes/testenv/raw_client.hpp>
 
 #include "bench/requests.hpp"
+#include "support/round_trips.hpp"
 #include "support/zk_server_test.hpp"
 
 namespace zkrecipes::test {
@@ -19,7 +20,6 @@ using bench::FloorLock;
 using bench::FloorSemaphoreMutex;
 using bench::FloorSet;
 using bench::Purpose;
-using testenv::Direction;
 using testenv::Gate;
 using testenv::Record;
 
@@ -33,16 +33,13 @@ protected:
     }
     Gate& gate() { return *gate_; }
     std::string hosts() { return gate_->connect_string(); }
-    std::vector<Record> trace() {
-        auto trace = gate().trace();
-        std::erase_if(trace, [this](const Record& record) { return !record.path.starts_with(root()); });
-        return trace;
-    }
+    std::vector<Record> trace() { return trace_of(gate(), root()); }
     std::string counts() { return to_string(count(trace())); }
-    /// In one round trip, which only a delay shows.
-    void begin_count() {
-        gate().delay(Direction::to_client, kReplyDelay);
+    /// Counts from here on. `call` sends so many requests, in one round trip.
+    template <class Call>
+    void count_from(std::uint64_t requests, Call call) {
         gate().reset_trace();
+        in_round_trips(gate(), root(), {requests}, call);
     }
 
 private:
@@ -52,8 +49,7 @@ private:
 TEST_F(BenchFloorTest, FreeLockIsThreeRequestsACycle) {
     FloorLock lock(hosts(), path("lock"), "data");
     lock.make_path(path("lock"));
-    begin_count();
-    lock.acquire_free();
+    count_from(2, [&] { lock.acquire_free(); });
     EXPECT_EQ(round_trips(trace(), lock.session_id()), 1);
     EXPECT_EQ(counts(), "exists 1, create2 1");
     lock.release_and_wait();
@@ -95,8 +91,7 @@ TEST_F(BenchFloorTest, SetOfNPathsIsNPlusTwoRequests) {
     const std::vector<std::string> paths{path("a"), path("b"), path("c"), path("d")};
     FloorSet set(hosts(), paths, "data");
     for (const auto& each : paths) set.make_path(each);
-    begin_count();
-    set.acquire();
+    count_from(5, [&] { set.acquire(); });
     EXPECT_EQ(round_trips(trace(), set.session_id()), 1);
     set.release_and_wait();
     EXPECT_EQ(counts(), "exists 4, multi 2");
@@ -107,8 +102,7 @@ TEST_F(BenchFloorTest, SemaphoreMutexIsFourRequests) {
     FloorSemaphoreMutex mutex(hosts(), path("mutex"), "data");
     mutex.make_path(path("mutex") + "/locks");
     mutex.make_path(path("mutex") + "/leases");
-    begin_count();
-    mutex.acquire();
+    count_from(3, [&] { mutex.acquire(); });
     EXPECT_EQ(round_trips(trace(), mutex.session_id()), 1);
     mutex.release_and_wait();
     EXPECT_EQ(counts(), "remove 1, exists 2, create2 1");

@@ -30,6 +30,7 @@
 
 #include "session/session_core.hpp"
 #include "support/await.hpp"
+#include "support/round_trips.hpp"
 #include "support/secure_server.hpp"
 #include "support/zk_server_test.hpp"
 
@@ -107,6 +108,21 @@ protected:
             gate_.emplace(testenv::Endpoint{server().endpoint().address, kTlsPort}, raw);
         }
         return *gate_;
+    }
+    /// What passed the gate for the nodes of this test, and how many requests of it there are of each kind.
+    std::vector<testenv::Record> trace() { return trace_of(gate(), root()); }
+    testenv::Counts counts() { return count(trace()); }
+    template <class Call>
+    auto in_round_trips(std::vector<std::uint64_t> requests, Call call) {
+        return test::in_round_trips(gate(), root(), std::move(requests), std::move(call));
+    }
+    /// The answers that have passed the gate, of any path.
+    testenv::Counts replies() {
+        testenv::Counts out;
+        for (const auto& record : gate().trace()) {
+            if (record.kind == testenv::Record::Kind::reply) out.add(record.opcode);
+        }
+        return out;
     }
     /// A session through the gate.
     Session gated_session(std::chrono::milliseconds timeout = 10s) {

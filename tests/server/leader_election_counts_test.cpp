@@ -4,10 +4,6 @@
 namespace zkrecipes::test {
 namespace {
 
-using testenv::Direction;
-using testenv::Opcode;
-using testenv::Record;
-
 class LeaderElectionCountsTest : public LeaderElectionServerTest {
 protected:
     void SetUp() override {
@@ -16,27 +12,18 @@ protected:
         ZKRECIPES_NEEDS_OWN_SERVER();
         observer().make_path(lock_path());
     }
-    /// Without the reads that keep the session alive or wake a sleeping server.
-    std::vector<Record> trace() {
-        std::vector<Record> out;
-        for (const auto& record : gate().trace()) {
-            if (record.path.starts_with(lock_path())) out.push_back(record);
-        }
-        return out;
-    }
 };
 
 TEST_F(LeaderElectionCountsTest, ToLeadIsOneRoundTripAndToResignOneRequest) {
     auto s = gated_session(kNoHeartbeat);
     LeaderElection candidate = election(s, "one");
-    gate().delay(Direction::to_client, kReplyDelay);
     for (int round = 0; round < 3; ++round) {
         gate().reset_trace();
-        Grant leadership = candidate.campaign();
-        EXPECT_EQ(to_string(count(trace())), "exists 1, create2 1");
+        Grant leadership = in_round_trips({2}, [&] { return candidate.campaign(); });
+        EXPECT_EQ(to_string(counts()), "exists 1, create2 1");
         EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
         EXPECT_TRUE(leadership.release_and_wait(kMaxWait));
-        EXPECT_EQ(count(trace()).total(), 3u) << to_string(trace());
+        EXPECT_EQ(counts().total(), 3u) << to_string(trace());
     }
 }
 
@@ -54,7 +41,7 @@ TEST_F(LeaderElectionCountsTest, ToAskForTheLeaderIsTwoReadsHoweverManyCandidate
     const auto leader = outside.leader();
     ASSERT_TRUE(leader);
     EXPECT_EQ(leader->id, "one");
-    EXPECT_EQ(to_string(count(trace())), "get_data 1, get_children2 1");
+    EXPECT_EQ(to_string(counts()), "get_data 1, get_children2 1");
     stop.request_stop();
 }
 

@@ -4,7 +4,6 @@
 namespace zkrecipes::test {
 namespace {
 
-using testenv::Counts;
 using testenv::Direction;
 using testenv::Opcode;
 using testenv::Record;
@@ -16,15 +15,6 @@ protected:
         if (IsSkipped()) return;
         ZKRECIPES_NEEDS_OWN_SERVER();
     }
-    /// Without the reads that keep the session alive or wake a sleeping server.
-    std::vector<Record> trace() {
-        std::vector<Record> out;
-        for (const auto& record : gate().trace()) {
-            if (record.path.starts_with(root())) out.push_back(record);
-        }
-        return out;
-    }
-    Counts counts() { return count(trace()); }
 };
 
 TEST_F(MultiLockCountsTest, UncontendedIsOneRoundTripHoweverManyMembersAndReleaseIsOneRequest) {
@@ -33,9 +23,8 @@ TEST_F(MultiLockCountsTest, UncontendedIsOneRoundTripHoweverManyMembersAndReleas
     for (const std::size_t n : {1, 4, 50, 256}) {
         SCOPED_TRACE(n);
         MultiLock lock(s, mutexes(n));
-        gate().delay(Direction::to_client, kReplyDelay + std::chrono::milliseconds(n / 4));
         gate().reset_trace();
-        Grant grant = lock.acquire();
+        Grant grant = in_round_trips({n + 1}, [&] { return lock.acquire(); });
         EXPECT_TRUE(grant.held());
         const auto acquired = trace();
         EXPECT_EQ(round_trips(acquired, s.info().session_id), 1) << to_string(count(acquired));
@@ -63,10 +52,10 @@ TEST_F(MultiLockCountsTest, WithoutTheRightToWriteTheFirstAcquireIsThreeRoundTri
     options.acl = Acl::open();
     options.acl->front().permissions = Acl::read;  // of the nodes; the directories are open
     MultiLock lock(s, mutexes(4), options);
-    gate().delay(Direction::to_client, kReplyDelay);
     for (const bool first : {true, false, false}) {
         gate().reset_trace();
-        Grant grant = lock.acquire();
+        const std::vector<std::uint64_t> later{5, 1}, at_first{5, 5, 1};
+        Grant grant = in_round_trips(first ? at_first : later, [&] { return lock.acquire(); });
         EXPECT_TRUE(grant.held());
         EXPECT_EQ(grant.token(), observer().exists(grant.node())->czxid);
         const auto acquired = trace();
@@ -86,9 +75,8 @@ TEST_F(MultiLockCountsTest, AFailedTryIsOneRoundTripOfReadsAndLeavesNoWatch) {
     const Grant held = single.acquire();
     for (const std::size_t n : {18, 50}) {
         MultiLock lock(s, mutexes(n));
-        gate().delay(Direction::to_client, kReplyDelay);
         gate().reset_trace();
-        EXPECT_FALSE(lock.try_lock());
+        EXPECT_FALSE(in_round_trips({n}, [&] { return lock.try_lock(); }));
         EXPECT_EQ(counts()[Opcode::get_children2], n);
         EXPECT_EQ(counts().total(), n) << to_string(counts());
         EXPECT_EQ(counts().writes(), 0u);
@@ -103,10 +91,9 @@ TEST_F(MultiLockCountsTest, TheHandOverOfManyMembersIsOneCheck) {
     make_directories(20);
     MultiLock held(holder, mutexes(20)), lock(s, mutexes(20));
     Grant first = held.acquire();
-    gate().delay(Direction::to_client, kReplyDelay);
-    Acquiring waiting([&] { return lock.acquire(); });
-    ASSERT_TRUE(await([&] { return server().watch_count() >= 20; }));
-    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == 20; }));
+    Acquiring waiting([&] { return in_round_trips({21, 20, 20}, [&] { return lock.acquire(); }); });
+    ASSERT_TRUE(await([&] { return replies()[Opcode::get_data] == 20; }));
+    EXPECT_EQ(counts()[Opcode::get_data], 20u);
     EXPECT_EQ(round_trips(trace(), s.info().session_id), 3) << to_string(counts());  // create, list, watch
     gate().reset_trace();
     first.release();
@@ -140,7 +127,8 @@ TEST_F(MultiLockCountsTest, OfFiftyWaitersAReleaseWakesTheNextOne) {  // H22
             granted.push_back(std::move(result.value));
         });
     }
-    ASSERT_TRUE(await([&] { return server().watch_count() >= static_cast<std::int64_t>(3 * kWaiters); }));
+    // The holder, too, watches its nodes by now.
+    ASSERT_TRUE(await([&] { return server().watch_count() >= static_cast<std::int64_t>(3 * (kWaiters + 1)); }));
     ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] >= 3 * kWaiters; }));
     for (std::size_t done = 0; done < 5; ++done) {
         gate().reset_trace();

@@ -94,12 +94,12 @@ TEST_F(DowngradeTest, ItCostsOneRoundTripAndTwoRequests) {
     auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
     const Grant alone = lock.acquire();
-    gate().delay(testenv::Direction::to_client, kReplyDelay);
-    gate().reset_trace();
-    const Grant share = lock.downgrade(alone);
-    const auto trace = gate().trace();
-    EXPECT_EQ(testenv::count(trace)[Opcode::multi], 1u);
-    EXPECT_EQ(testenv::round_trips(trace, s.info().session_id), 1) << to_string(trace);
+    const auto before = counts().total();
+    const int trips_before = round_trips(trace(), s.info().session_id);
+    const Grant share = in_round_trips({2}, [&] { return lock.downgrade(alone); });
+    EXPECT_EQ(counts()[Opcode::multi], 1u);
+    EXPECT_EQ(counts().total(), before + 2) << to_string(trace());
+    EXPECT_EQ(round_trips(trace(), s.info().session_id), trips_before + 1) << to_string(trace());
 }
 
 TEST_F(DowngradeTest, AReplyThatIsLostLeavesExactlyOneShare) {

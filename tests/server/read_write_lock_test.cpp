@@ -10,8 +10,6 @@
 namespace zkrecipes::test {
 namespace {
 
-using testenv::Counts;
-using testenv::Direction;
 using testenv::Opcode;
 using testenv::Record;
 using ::testing::HasSubstr;
@@ -22,16 +20,6 @@ protected:
         ExclusiveMutexServerTest::SetUp();
         if (!IsSkipped()) observer().make_path(lock_path());
     }
-    /// Without the reads that keep the session alive: they are not the lock's.
-    std::vector<Record> trace() {
-        std::vector<Record> out;
-        for (const auto& record : gate().trace()) {
-            if (record.path.starts_with(lock_path())) out.push_back(record);
-        }
-        return out;
-    }
-    Counts counts() { return count(trace()); }
-
     std::string peer_node(const std::string& kind, const std::string& sequence = "") {
         static int peers = 0;
         char uuid[40];
@@ -233,10 +221,9 @@ TEST_F(ReadWriteLockTest, PeersAndWeWaitForEachOther) {
 TEST_F(ReadWriteLockTest, UncontendedBothSidesCostOneRoundTripAndTwoRequests) {
     auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
-    gate().delay(Direction::to_client, kReplyDelay);
     for (const bool shared : {false, true, false}) {
         gate().reset_trace();
-        Grant grant = shared ? lock.acquire_shared() : lock.acquire();
+        Grant grant = in_round_trips({2}, [&] { return shared ? lock.acquire_shared() : lock.acquire(); });
         EXPECT_EQ(to_string(counts()), "exists 1, create2 1");
         EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
         {
@@ -257,9 +244,8 @@ TEST_F(ReadWriteLockTest, AShareBesideAnotherCostsOneListMoreAndNoWatch) {
     const Grant share = beside.acquire_shared();
     auto s = gated_session(kNoHeartbeat);
     ReadWriteLock lock(s, lock_path());
-    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
-    const Grant grant = lock.acquire_shared();
+    const Grant grant = in_round_trips({2, 1}, [&] { return lock.acquire_shared(); });
     EXPECT_EQ(counts()[Opcode::get_children2], 1u);
     EXPECT_EQ(counts().total(), 3u) << to_string(trace());
     EXPECT_EQ(round_trips(trace(), s.info().session_id), 2);
@@ -373,7 +359,7 @@ TEST_F(ReadWriteLockTest, OfFiftyWritersBehindAShareAReleaseWakesTheNextOne) {  
         });
     }
     // The holder, too, has watched its node by now.
-    ASSERT_TRUE(await([&] { return counts()[Opcode::get_data] == kWriters + 1; }));
+    ASSERT_TRUE(await([&] { return gate().counts()[Opcode::get_data] == kWriters + 1; }));
     for (std::size_t done = 0; done < 5; ++done) {
         gate().reset_trace();
         Grant& leaving = done == 0 ? share : granted[done - 1];

@@ -117,11 +117,15 @@ TEST_F(RevocationTest, ItCostsOneReadWhenAskedForAndNothingOtherwise) {
     }
     EXPECT_EQ(requests_of_lock(), 3U);
     gate().reset_trace();
+    const auto begin = std::chrono::steady_clock::now();
     Grant grant = mutex.acquire();
     const auto token = grant.revocation();
+    // A hold that is half a second old is watched already, and the node is read anew.
+    const auto at_most = std::chrono::steady_clock::now() - begin < 500ms ? 1U : 2U;
     EXPECT_EQ(token, grant.revocation());
     EXPECT_TRUE(grant.release_and_wait(kMaxWait));
-    EXPECT_EQ(gate().counts()[Opcode::get_data], 1U);
+    EXPECT_GE(gate().counts()[Opcode::get_data], 1U);
+    EXPECT_LE(gate().counts()[Opcode::get_data], at_most);
     EXPECT_EQ(requests_of_lock(), 3U);
     EXPECT_FALSE(token.stop_requested());
 }

@@ -4,7 +4,6 @@
 namespace zkrecipes::test {
 namespace {
 
-using testenv::Direction;
 using testenv::Opcode;
 using testenv::Record;
 
@@ -22,13 +21,12 @@ protected:
 TEST_F(SemaphoreCountsTest, UncontendedAcquireIsTwoRoundTripsAndReleaseIsOneRequest) {
     auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 5);
-    gate().delay(Direction::to_client, kReplyDelay);
     int round = 0;
     for (const std::int32_t count : {1, 1, 1, 3}) {
-        gate().reset_trace();
-        Grant grant = semaphore.acquire(count);
         // The first one writes the number; the second one sets a watch to see that the directory stays the same.
         const bool guards = ++round == 2;
+        gate().reset_trace();
+        Grant grant = in_round_trips({3, guards ? 2u : 1u}, [&] { return semaphore.acquire(count); });
         EXPECT_EQ(to_string(counts()),
                   guards ? "exists 1, get_data 2, multi 1, create2 1" : "exists 1, get_data 1, multi 1, create2 1");
         EXPECT_EQ(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
@@ -54,9 +52,8 @@ TEST_F(SemaphoreCountsTest, ACycleOfTheMutexIsTwoRoundTripsAndFiveRequests) {
         mutex.unlock();
         ASSERT_TRUE(await([&] { return leased() == 0; }));
     }
-    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
-    Grant grant = mutex.acquire();
+    Grant grant = in_round_trips({3, 1}, [&] { return mutex.acquire(); });
     EXPECT_EQ(round_trips(trace(), s.info().session_id), 2) << to_string(trace());
     EXPECT_TRUE(grant.release_and_wait(kMaxWait));
     EXPECT_EQ(counts().total(), 5u) << to_string(trace());
@@ -87,11 +84,10 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
     const Grant grant = held.acquire();
     auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 2);
-    gate().delay(Direction::to_client, kReplyDelay);
     const auto fails_cheaply = [&](std::int32_t count) {
         const auto before = watches();
         gate().reset_trace();
-        EXPECT_FALSE(semaphore.try_acquire(count));
+        EXPECT_FALSE(in_round_trips({2}, [&] { return semaphore.try_acquire(count); }));
         EXPECT_EQ(to_string(counts()), "get_data 1, get_children2 1");
         EXPECT_EQ(counts().writes(), 0u);
         EXPECT_EQ(round_trips(trace(), s.info().session_id), 1) << to_string(trace());
@@ -114,9 +110,8 @@ TEST_F(SemaphoreCountsTest, AFailedTryIsOneRoundTripThatWritesAndWatchesNothing)
 TEST_F(SemaphoreCountsTest, ATryOnAFreeSemaphoreIsThreeRoundTrips) {
     auto s = gated_session(kNoHeartbeat);
     Semaphore semaphore(s, lock_path(), 2);
-    gate().delay(Direction::to_client, kReplyDelay);
     gate().reset_trace();
-    const Grant grant = semaphore.try_acquire(2);
+    const Grant grant = in_round_trips({2, 3, 1}, [&] { return semaphore.try_acquire(2); });
     EXPECT_TRUE(grant.held());
     EXPECT_LE(round_trips(trace(), s.info().session_id), 3) << to_string(trace());
 }

@@ -34,16 +34,6 @@ protected:
         return begin == std::string::npos ? -1 : std::stoll(answer.substr(begin + label.size()));
     }
     std::string terms() { return observer().get(leases_path())->data; }
-
-    /// Without the requests that keep the session alive: they are not the semaphore's.
-    std::vector<testenv::Record> trace() {
-        std::vector<testenv::Record> out;
-        for (const auto& record : gate().trace()) {
-            if (record.path.starts_with(lock_path())) out.push_back(record);
-        }
-        return out;
-    }
-    testenv::Counts counts() { return count(trace()); }
 };
 
 }  // namespace zkrecipes::test

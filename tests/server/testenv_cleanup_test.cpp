@@ -6,11 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <zkrecipes/testenv/raw_client.hpp>
+#include <zkrecipes/testenv/scratch.hpp>
 #include <zkrecipes/testenv/zk_server.hpp>
 
 #include "support/zk_server_test.hpp"
@@ -46,8 +49,8 @@ struct Victim {
     UniqueFd output;  // its standard output
 };
 
-/// Runs testenv_victim in one of its ways until it has told all.
-Victim run_victim(const std::string& way) {
+/// Runs testenv_victim in one of its ways until it has told all. Its keeper has its files in `root`, and sweeps there.
+Victim run_victim(const std::string& way, const char* root = std::getenv("ZKRECIPES_TESTENV_DIR")) {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     Victim victim;
@@ -56,10 +59,10 @@ Victim run_victim(const std::string& way) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
-    std::string program = ZKRECIPES_TESTENV_VICTIM;
-    std::string argument = way;
-    char* arguments[] = {program.data(), argument.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&victim.process, program.c_str(), &actions, nullptr, arguments, environ), 0);
+    std::string command[] = {"env", std::string("ZKRECIPES_TESTENV_DIR=") + (root == nullptr ? "" : root),
+                             ZKRECIPES_TESTENV_VICTIM, way};
+    char* arguments[] = {command[0].data(), command[1].data(), command[2].data(), command[3].data(), nullptr};
+    EXPECT_EQ(::posix_spawnp(&victim.process, "env", &actions, nullptr, arguments, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     theirs.reset();
     std::string text;
@@ -124,13 +127,14 @@ TEST_F(CleanUpTest, TestThatExitsAtOnceLeavesNothingBehind) {
 // Both killed, as by somebody who kills everything: the kernel kills the server with its keeper, and the next keeper
 // removes the files.
 TEST_F(CleanUpTest, NextKeeperSweepsWhatAKilledKeeperLeft) {
-    const Victim victim = run_victim("server");
+    const testenv::Scratch root;  // no keeper of another test program sweeps here
+    const Victim victim = run_victim("server", root.path().c_str());
     ::kill(victim.keeper, SIGKILL);
     EXPECT_TRUE(await([&] { return gone(victim.server); }));
     ::kill(victim.process, SIGKILL);
     ::waitpid(victim.process, nullptr, 0);
     EXPECT_TRUE(std::filesystem::exists(victim.keeper_directory));
-    const Victim next = run_victim("exit");
+    const Victim next = run_victim("exit", root.path().c_str());
     EXPECT_FALSE(std::filesystem::exists(victim.keeper_directory));
     ::waitpid(next.process, nullptr, 0);
     expect_all_gone(next);

@@ -36,6 +36,7 @@ protected:
             return;
         }
         ZKRECIPES_NEEDS_OWN_SERVER();
+        ASSERT_TRUE(await([&] { return server().connection_count() == 0; })) << "connections of an earlier test";
         gate_.emplace(server().endpoint());
         observer_.emplace(server().connect_string());
         observer_->make_path(root());
@@ -252,10 +253,13 @@ TEST_F(GateTest, DelaysEachMessageByTheSameTime) {
 
 TEST_F(GateTest, CountsRoundTrips) {
     auto client = connect();
-    gate().delay(Direction::to_client, 50ms);
     gate().reset_trace();
+    const Fault fault = gate().hold_reply(Match::op(Opcode::create));
     auto first = client.send(Opcode::create, create("a"));
     auto second = client.send(Opcode::exists, look("a"));
+    ASSERT_TRUE(await([&] { return gate().counts()[Opcode::exists] == 1U; }));
+    ASSERT_TRUE(fault.wait_reached(kMaxWait));
+    fault.release();
     EXPECT_EQ(error_of(first), 0);
     EXPECT_EQ(error_of(second), 0);
     EXPECT_EQ(round_trips(gate().trace(), client.session_id()), 1);

@@ -29,8 +29,8 @@ inline const std::chrono::milliseconds kMaxWait = scaled(std::chrono::seconds(30
 /// For tests that count requests: no heartbeat for minutes. Not where servers refuse: the C client then waits T / 60.
 inline constexpr std::chrono::milliseconds kNoHeartbeat = std::chrono::hours(1);
 
-/// How long gates hold replies up where round trips are counted: longer than a busy machine takes between two requests
-/// that are sent together, and shorter than the 100 ms after which a session asks again.
+/// How long gates hold replies up where round trips of one request each are counted. For those of several requests,
+/// which a busy machine may send with any pause between them, there is in_round_trips().
 inline constexpr std::chrono::milliseconds kReplyDelay(40);
 
 /// Waits until the condition is true; false when it still is not after kMaxWait. Use as EXPECT_TRUE(await([&] { … })).

@@ -73,12 +73,12 @@ TEST_F(ZklockTlsTest, TakesTheSettingsFromAFileAndTheEnvironment) {
 
 TEST_F(ZklockTlsTest, SaysWhatIsWrong) {
     Recorder plain(server().endpoint());
-    std::vector<std::string> arguments = {"ping", "--connect-timeout", "2", "--connect", plain.connect_string()};
+    std::vector<std::string> arguments = {"ping", "--connect-timeout", "6", "--connect", plain.connect_string()};
     Outcome outcome = run(arguments, tls_arguments());
     EXPECT_EQ(outcome.code, 69);
     EXPECT_THAT(outcome.err,
                 HasSubstr(plain.connect_string() + ": closes the connection when the TLS handshake begins"));
-    EXPECT_THAT(outcome.err, HasSubstr("no ZooKeeper server answered within 2"));
+    EXPECT_THAT(outcome.err, HasSubstr("no ZooKeeper server answered within 6"));
     EXPECT_THAT(outcome.err, HasSubstr("secureClientPort"));
     expect_encrypted(plain);
 
@@ -179,7 +179,7 @@ TEST(StunnelTest, TheRecipeEncryptsTheConnectionOfAClientWithoutTls) {
     {
         const std::uint16_t port = free_port();
         const Stunnel stunnel(scratch.path(), port, endpoint, "localhost");
-        Session session(session_options("127.0.0.1:" + std::to_string(port), 4s));
+        Session session(session_options("127.0.0.1:" + std::to_string(port), 20s));
         ASSERT_TRUE(session.wait_connected(kMaxWait));
         ExclusiveMutex mutex(session, unlikely_path() + "/lock");
         for (int i = 0; i < 20; ++i) {

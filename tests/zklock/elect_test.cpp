@@ -60,7 +60,7 @@ TEST_F(ZklockElectTest, TheNextCandidateRunsWhenTheLeaderEnds) {
 
 TEST_F(ZklockElectTest, TheCommandIsDeadBeforeAnotherLeadsAndRunsAgainWhenLeadershipReturns) {
     const auto first =
-        candidate("one", {"--session-timeout", "2s", "--connect-timeout", "2s", "-n"}, gate_->connect_string());
+        candidate("one", {"--session-timeout", "6s", "--connect-timeout", "6s", "-n"}, gate_->connect_string());
     ASSERT_TRUE(await([&] { return terms_of("one") == 1; })) << first->err();
     auto second = candidate("two", {"--session-timeout", "30"}, connect_string());
     ASSERT_TRUE(await([&] { return queue_length() == 2; }));

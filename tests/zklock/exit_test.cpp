@@ -57,7 +57,7 @@ TEST_F(ZklockExitTest, AHostThatHasReachedMaxClientCnxnsIsToldSo) {
     options.config_lines = {"maxClientCnxns=1"};
     const testenv::ZkServer server(options);
     testenv::RawClient other(server.connect_string());
-    const Outcome outcome = zklock({"--connect", server.connect_string(), "--connect-timeout", "2s", "/x", "true"});
+    const Outcome outcome = zklock({"--connect", server.connect_string(), "--connect-timeout", "6s", "/x", "true"});
     EXPECT_EQ(outcome.code, 69) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("maxClientCnxns"));
 }

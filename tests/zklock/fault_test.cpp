@@ -235,8 +235,8 @@ TEST_P(ZklockFaultTest, AWaiterWhoseSessionExpiresGoesToTheBackOfTheQueue) {
 TEST_P(ZklockFaultTest, AWaitThatEndsDisconnectedIs69) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();
-    ZklockProcess waiter(with({mode_, "-w", "4s", lock(), "true"}, gate_->connect_string()));
-    ZklockProcess looking({"wait", "-w", "4s", "--connect", gate_->connect_string(), lock()});
+    ZklockProcess waiter(with({mode_, "-w", "8s", lock(), "true"}, gate_->connect_string()));
+    ZklockProcess looking({"wait", "-w", "8s", "--connect", gate_->connect_string(), lock()});
     ASSERT_TRUE(await([&] { return queue_length() == 2 && gate_->sessions().size() == 2; }));
     gate_->refuse();
     gate_->reset_all();

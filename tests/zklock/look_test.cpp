@@ -188,7 +188,7 @@ TEST_F(ZklockLookTest, WhoNamesTheServersIsSaidIfTheCommandLineDoesNot) {
 TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
     EXPECT_EQ(zklock({"wait", "--connect", connect_string(), lock()}).code, 0);
     auto holder = hold_with_command();
-    EXPECT_EQ(zklock({"wait", "-w", "2s", "--connect", connect_string(), lock()}).code, 75);
+    EXPECT_EQ(zklock({"wait", "-w", "6s", "--connect", connect_string(), lock()}).code, 75);
     EXPECT_EQ(zklock({"wait", "-w", "0", "--connect", connect_string(), lock()}).code, 75);
     ZklockProcess waiting({"wait", "--connect", connect_string(), lock()});
     EXPECT_TRUE(waiting.running());

@@ -46,7 +46,7 @@ TEST_F(ZklockRecipeTest, AtMostNHoldALease) {
     const Outcome busy = run({"-n", "-j", "2", lock(), "true"});
     EXPECT_EQ(busy.code, 75);
     EXPECT_THAT(busy.err, HasSubstr("held by"));
-    EXPECT_EQ(run({"-w", "2s", "-E", "3", "-j", "2", lock(), "true"}).code, 3);
+    EXPECT_EQ(run({"-w", "6s", "-E", "3", "-j", "2", lock(), "true"}).code, 3);
     EXPECT_TRUE(await([&] { return leased() == 2 && waiting() == 0; })) << "those who gave up left something behind";
     auto third = start({"--events", scratch_ / "events", "-j", "2", lock(), "-c",
                         "printf '%s\n' $ZKLOCK_PATH $ZKLOCK_MODE $ZKLOCK_NODE; [ $ZKLOCK_FENCING_TOKEN -gt 0 ]"});
@@ -186,7 +186,7 @@ TEST_F(ZklockRecipeTest, ASemaphoreIsShownWaitedForAndBrokenAsOneLock) {
     EXPECT_THAT(listed(), testing::StartsWith(lock() + "\theld (2 of 2 leases) by "));
     EXPECT_EQ(std::ranges::count(listed(), '\n'), 1) << listed();
     EXPECT_EQ(look("ls", {"--complete", root()}).out, lock() + "\n");
-    EXPECT_EQ(look("wait", {"-w", "2s", lock()}).code, 75);
+    EXPECT_EQ(look("wait", {"-w", "6s", lock()}).code, 75);
     const std::string node = json["holders"][1]["node"].text();
     EXPECT_EQ(look("break", {lock(), "--node", node, "--yes"}).code, 0);
     EXPECT_EQ(second->wait(), 79);

@@ -132,7 +132,7 @@ TEST_F(ZklockRunTest, SharesAreHeldBesideEachOtherAndNeverBesideWhoIsAlone) {
         for (const std::string tried_by : {"-x", "--rw", "-s"}) {
             const bool both = held_by == "-s" && tried_by == "-s";
             EXPECT_EQ(run({"-n", tried_by, lock(), "true"}).code, both ? 0 : 75) << held_by << " and " << tried_by;
-            EXPECT_EQ(run({"-w", "2s", tried_by, lock(), "true"}).code, both ? 0 : 75);
+            EXPECT_EQ(run({"-w", both ? "30s" : "6s", tried_by, lock(), "true"}).code, both ? 0 : 75);
         }
         holder->signal(SIGTERM);
         EXPECT_EQ(holder->wait(), 128 + SIGTERM);

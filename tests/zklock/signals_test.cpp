@@ -137,7 +137,7 @@ TEST_F(ZklockSignalsTest, ASecondTermArmsTheKill) {
 }
 
 TEST_F(ZklockSignalsTest, SigkillOfZklockKillsTheCommandAndItsGroup) {
-    session_timeout_ = "2s";
+    session_timeout_ = "6s";
     auto holder = start({lock(), "-c",
                          "exec 9>" + (scratch_ / "alive") + "; flock 9; (trap '' TERM HUP; sleep 300) & touch " +
                              (scratch_ / "held") + "; sleep 300"});

@@ -55,14 +55,14 @@ TEST_F(ZklockWatchTest, ANestedZklockFindsTheServersOfTheOuterOne) {
 }
 
 TEST_F(ZklockWatchTest, ANestedZklockWarnsIfItWaitsForItself) {
-    const Outcome waits = run({lock(), ZKLOCK_BINARY, "-w", "2s", lock(), "true"});
+    const Outcome waits = run({lock(), ZKLOCK_BINARY, "-w", "6s", lock(), "true"});
     EXPECT_EQ(waits.code, 75);
     EXPECT_THAT(waits.err, HasSubstr("warning: " + lock() + " is held by the zklock (pid "));
     EXPECT_THAT(waits.err, HasSubstr("waits for itself"));
-    const Outcome hold = run({lock(), ZKLOCK_BINARY, "hold", "-w", "2s", lock()});
+    const Outcome hold = run({lock(), ZKLOCK_BINARY, "hold", "-w", "6s", lock()});
     EXPECT_EQ(hold.code, 75);
     EXPECT_THAT(hold.err, HasSubstr("waits for itself"));
-    const Outcome looks = run({lock(), ZKLOCK_BINARY, "wait", "-w", "2s", lock()});
+    const Outcome looks = run({lock(), ZKLOCK_BINARY, "wait", "-w", "6s", lock()});
     EXPECT_EQ(looks.code, 75);
     EXPECT_THAT(looks.err, HasSubstr("waits for itself"));
     const Outcome busy = run({lock(), ZKLOCK_BINARY, "-n", lock(), "true"});

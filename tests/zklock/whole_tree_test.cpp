@@ -41,10 +41,10 @@ protected:
 TEST_F(ZklockTreeTest, ADaemonKeepsTheLockAndTheCommandsExitCodeStands) {
     session_timeout_ = "20s";
     const auto holder = daemon({"--whole-tree"});
-    EXPECT_EQ(run({"-w", "2s", lock(), "true"}).code, 75);
+    EXPECT_EQ(run({"-w", "6s", lock(), "true"}).code, 75);
     EXPECT_TRUE(events_named(scratch_ / "events", "child_exited").empty());
     holder->signal(SIGTERM);  // reaches the group, of which nobody is left
-    EXPECT_EQ(run({"-w", "2s", lock(), "true"}).code, 75);
+    EXPECT_EQ(run({"-w", "6s", lock(), "true"}).code, 75);
     finish();
     EXPECT_EQ(holder->wait(), 7) << holder->err();
     EXPECT_TRUE(exists(scratch_ / "ended"));
@@ -98,11 +98,11 @@ TEST_F(ZklockTreeTest, ProcessesThatForkAllTheTimeAreKilledToo) {
     write_script("hop", "exec 9>>" + (scratch_ / "alive") + "\nkill -0 " + std::to_string(::getpid()) + " && [ ! -e " +
                             (scratch_ / "go") + " ] || exit\necho x >>" + (scratch_ / "hops") + "\nsetsid " +
                             (scratch_ / "hop") + " &\n");
-    auto holder = start({"--whole-tree", "--max-run", "1s", "-k", "100ms", lock(), scratch_ / "hop"});
+    auto holder = start({"--whole-tree", "--max-run", "5s", "-k", "100ms", lock(), scratch_ / "hop"});
     ASSERT_TRUE(await([&] { return read_file(scratch_ / "hops").size() > 20; }));
     EXPECT_EQ(holder->wait(), 124) << holder->err();
     const std::size_t hops = read_file(scratch_ / "hops").size();
-    EXPECT_EQ(run({"-w", "5", lock(), "sleep", "0.2"}).code, 0);
+    EXPECT_EQ(run({"-w", "30", lock(), "sleep", "0.2"}).code, 0);
     EXPECT_EQ(read_file(scratch_ / "hops").size(), hops) << "one has survived";
     finish();
 }
@@ -111,8 +111,8 @@ TEST_F(ZklockTreeTest, TheFreezeOfAnOuterZklockDoesNotStopTheSwitchOfAnInnerOne)
     // The outer one pauses its command; the inner one, which is frozen with it, loses its own lock.
     const std::string inner = path("inner");
     const auto outer = std::make_unique<ZklockProcess>(std::vector<std::string>{
-        "--connect", gate_->connect_string(), "--session-timeout", "20s", "--on-suspend", "pause", "--whole-tree",
-        lock(), ZKLOCK_BINARY, "--connect", connect_string(), "--session-timeout", "2s", inner, "-c",
+        "--connect", gate_->connect_string(), "--session-timeout", "30s", "--on-suspend", "pause", "--whole-tree",
+        lock(), ZKLOCK_BINARY, "--connect", connect_string(), "--session-timeout", "6s", inner, "-c",
         "exec 9>" + (scratch_ / "alive") + "; flock 9; touch " + (scratch_ / "held") +
             "; trap '' TERM; while :; do sleep 1; done"});
     ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); })) << outer->err();

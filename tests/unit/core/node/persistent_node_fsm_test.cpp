@@ -80,7 +80,28 @@ TEST_F(PersistentNodeFsmTest, ANodeOfAnotherSessionIsWaitedFor) {
     EXPECT_EQ(w.node->owner, 1);
     EXPECT_EQ(w.node->data, "two");
     EXPECT_THAT(w.states, ElementsAre("taken", "missing", "present"));
-    EXPECT_EQ(w.notes.size(), 1u);
+    EXPECT_THAT(w.notes, ElementsAre("a node of another session has this name: waiting until it is gone"));
+}
+
+TEST_F(PersistentNodeFsmTest, APersistentNodeOfTheNameIsWaitedForAndToldSo) {
+    w.node = {0, "a directory", 5};
+    w.start();
+    EXPECT_THAT(w.states, ElementsAre("taken"));
+    EXPECT_THAT(w.notes, ElementsAre("a persistent node has this name: waiting until somebody deletes it"));
+}
+
+TEST_F(PersistentNodeFsmTest, AParentThatAnotherMadeMeanwhileIsAsGood) {
+    w.parent = false;
+    w.fsm.start();
+    while (w.sent.back() != "parent") {
+        const auto request = std::move(w.queue.front());
+        w.queue.pop_front();
+        request.execute()();
+    }
+    w.parent = true;
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+    EXPECT_THAT(w.complaints, IsEmpty());
 }
 
 // Found by the simulation: workload nodes, seed 20450.

@@ -49,8 +49,8 @@ public:
         send(
             "parent",
             [this, t]() -> std::function<void()> {
-                parent = !parent_vanishes;
-                return [this, t] { fsm.on_parent(t, Rc::ok); };
+                const Rc rc = std::exchange(parent, !parent_vanishes) ? Rc::node_exists : Rc::ok;
+                return [this, t, rc] { fsm.on_parent(t, rc); };
             },
             [this, t](Rc rc) { fsm.on_parent(t, rc); });
     }

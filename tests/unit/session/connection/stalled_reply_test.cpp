@@ -137,5 +137,19 @@ TEST_F(SessionProbeTest, AfterAConnectItIsPreferredAgain) {
     EXPECT_THAT(client().servers.back(), ElementsAre("c:3"));
 }
 
+TEST_F(SessionProbeTest, AfterTheEndOfASessionItIsPreferredAgain) {
+    open_connected();
+    client().disconnect();
+    runtime->advance(100ms);
+    answer({"c:3"});
+    EXPECT_THAT(client().servers, ElementsAre(std::vector<std::string>{"c:3"}));
+    client().expire();
+    runtime->advance(15s);
+    ASSERT_EQ(clients->clients.size(), 2u);
+    ASSERT_FALSE(probe->waiting.empty());
+    answer({"c:3"});
+    EXPECT_THAT(client().servers, ElementsAre(std::vector<std::string>{"c:3"})) << "of the new session's client";
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

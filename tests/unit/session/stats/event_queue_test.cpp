@@ -76,5 +76,10 @@ TEST_F(EventQueueTest, OnlyLossesAndStatesAreKeptBeyondTheLimit) {
     EXPECT_EQ(listener->told.back(), "a loss");
 }
 
+TEST_F(EventQueueTest, WhatMemoryDidNotSufficeForIsCounted) {
+    queue->drop();
+    EXPECT_EQ(queue->dropped(), 1u);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

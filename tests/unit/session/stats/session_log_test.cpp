@@ -93,6 +93,17 @@ TEST_F(SessionLogTest, ErrorsAreToldWhateverTheSinkThrows) {
     EXPECT_THAT(errors->told, Contains(HasSubstr("an internal step failed: something that is not a std::exception")));
 }
 
+TEST_F(SessionLogTest, OnlyErrorsAreToldAsErrors) {
+    const auto errors = std::make_shared<Errors>();
+    options.events = errors;
+    options.logger->set_level(spdlog::level::trace);
+    open();
+    core->log().warn("a warning");
+    core->log().error("an error");
+    runtime->run();
+    EXPECT_THAT(errors->told, ElementsAre("an error"));
+}
+
 TEST_F(SessionLogTest, TheLevelOfTheLoggerMayChange) {
     std::ostringstream text;
     options.logger = std::make_shared<spdlog::logger>("mine", std::make_shared<spdlog::sinks::ostream_sink_mt>(text));
