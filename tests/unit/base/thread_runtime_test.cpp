@@ -3,9 +3,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -16,10 +20,26 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/runtime.hpp"
 #include "support/await.hpp"
 #include "support/refusals.hpp"
+
+namespace {
+
+thread_local int random_refused_with = 0;        // the next time; 0: it is not refused
+thread_local std::size_t random_at_most = 4096;  // bytes at a time
+
+}  // namespace
+
+extern "C" ssize_t getrandom(void* bytes, std::size_t size, unsigned flags) {
+    if (const int error = std::exchange(random_refused_with, 0); error != 0) {
+        errno = error;
+        return -1;
+    }
+    return ::syscall(SYS_getrandom, bytes, std::min(size, random_at_most), flags);
+}
 
 namespace zkrecipes::internal {
 namespace {
@@ -405,6 +425,27 @@ TEST(ThreadRuntimeTest, RandomNumbersDoNotRepeat) {
         seen.insert(second->random());
     }
     EXPECT_EQ(seen.size(), 10'000U);
+}
+
+TEST(ThreadRuntimeTest, RandomNumbersThatComeInPiecesAndInterruptedAreWhole) {
+    const auto runtime = make_thread_runtime();
+    random_refused_with = EINTR;
+    random_at_most = 12;
+    std::set<std::uint64_t> seen;
+    for (int i = 0; i < 32; ++i) seen.insert(runtime->random());  // as many as are asked for at a time
+    random_at_most = 4096;
+    EXPECT_EQ(seen.size(), 32U);
+}
+
+TEST(ThreadRuntimeTest, WithoutRandomNumbersTheProcessEndsSinceIdentitiesWouldRepeat) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_DEATH(
+        {
+            const auto runtime = make_thread_runtime();
+            random_refused_with = ENOSYS;
+            (void)runtime->random();
+        },
+        "");
 }
 
 TEST(ThreadRuntimeTest, ADeadlineBecomesAnInstantOfTheLeaseClock) {

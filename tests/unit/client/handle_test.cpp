@@ -4,6 +4,8 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <sstream>
 
@@ -38,6 +40,14 @@ protected:
         std::vector<OneAnswer> answers;
         for (int i = 0; i < count; ++i) answers.push_back(h().async_exists("/" + std::to_string(i)));
         return answers;
+    }
+    static bool has_thread(const std::string& wanted) {
+        for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+            std::ifstream file(task.path() / "comm");
+            std::string name;
+            if (std::getline(file, name) && name == wanted) return true;
+        }
+        return false;
     }
     OneAnswer nudge() {
         OneAnswer one;
@@ -324,6 +334,12 @@ TEST_F(ClientHandleTest, NamesThatNobodyKnowsAreLogged) {
     EXPECT_THAT(log_.str(), HasSubstr("name-that-nobody-knows.invalid"));
 }
 
+TEST_F(ClientHandleTest, WithoutTlsTheClientConnectsToTheServersItself) {
+    // A thread that was joined, of an earlier test, may still stand in the list for a moment.
+    EXPECT_TRUE(test::await([] { return !has_thread("zkr-tls"); }));
+    EXPECT_EQ(h().client->status().server, server_.host());
+}
+
 // ---- closing ------------------------------------------------------------------------------------------------------
 
 /// So long it waits for what is under way.
@@ -404,6 +420,21 @@ TEST_F(ClientHandleTest, AHandleThatIsDroppedIsClosedInOrderBehindTheCaller) {
     EXPECT_TRUE(server_.sees("close_session"));
     runtime->stop();
     EXPECT_EQ(events.use_count(), 1);
+}
+
+TEST_F(ClientHandleTest, WhatRequestsOwnEndsWithTheCloseAtTheLatest) {
+    server_.hold();
+    server_.answer_with(Opcode::auth, static_cast<int>(Rc::auth_failed));
+    h().client->add_auth({"digest", "a:b"});
+    ASSERT_TRUE(server_.sees("auth"));
+    const auto owned = std::make_shared<int>();
+    OneAnswer one;
+    h().client->exists("/", false, [owned, take = one.taker()](Rc rc, const NodeStat&) { take({.rc = rc}); });
+    ASSERT_TRUE(server_.sees("exists"));
+    server_.hold(false);
+    EXPECT_EQ(one.wait().rc, Rc::auth_failed);
+    h().close();
+    EXPECT_EQ(owned.use_count(), 1) << "although the handle itself lives on";
 }
 
 TEST_F(ClientHandleTest, RefusedCredentialsAreTheAnswerToAllThatIsOpen) {

@@ -84,6 +84,8 @@ TEST_F(EncryptionTest, EachFileMustBeThereAndOfTheRightKind) {
     expect_refused("tls::ca_file", "not a regular file");
     options.tls->ca_file = file("a,b.pem", "-----BEGIN CERTIFICATE-----\n");
     expect_refused("tls::ca_file", "comma");
+    options.tls->ca_file = file("ca.der", "in another format");
+    expect_refused("tls::ca_file", "no certificate in PEM");
     options.tls = good;
     options.tls->certificate_file = options.tls->key_file;
     expect_refused("tls::certificate_file", "no certificate in PEM");

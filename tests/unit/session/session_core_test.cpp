@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "session/common/internal_thread.hpp"
 #include "support/session_fixture.hpp"
 
@@ -156,6 +158,24 @@ TEST_F(SessionCoreTest, WaitConnectedReturnsWhenConnected) {
     EXPECT_TRUE(connected);
 }
 
+TEST_F(SessionCoreTest, WaitConnectedIsEndedByTheClose) {
+    open();
+    runtime->at(now() + 1s, [&] {
+        const InternalThread internal;  // which does not wait
+        core->close();
+    });
+    std::optional<Errc> thrown;
+    const Deadline deadline(runtime->steady_now() + 5s);
+    runtime->while_running([&] {
+        try {
+            core->wait_connected(deadline, {});
+        } catch (const Error& error) {
+            thrown = error.errc();
+        }
+    });
+    EXPECT_EQ(thrown, Errc::closed);
+}
+
 TEST_F(SessionCoreTest, CloseFailsEverybodyAndClosesTheHandle) {
     open_connected();
     RecordingObserver observer;
@@ -204,6 +224,66 @@ TEST_F(SessionCoreTest, CloseLetsTheNodeCleanerFinishFirst) {
     runtime->while_running([&] { core->close(); });
     EXPECT_TRUE(gone);
     EXPECT_TRUE(client().closed);
+}
+
+TEST_F(SessionCoreTest, CloseWaitsForTheNodeCleanerForHalfOfItsTime) {
+    open_connected();
+    inside([&] { core->delete_node("/lock/n"); });
+    {
+        const InternalThread internal;  // which does not wait
+        core->close();
+    }
+    runtime->advance(Nanoseconds(options.close_timeout) / 2 - 1ms);
+    EXPECT_FALSE(client().closed);
+    runtime->advance(1ms);
+    EXPECT_TRUE(client().closed);
+}
+
+TEST_F(SessionCoreTest, NothingIsHeldWhileItIsBeingClosed) {
+    open_connected();
+    const auto held = hold("/lock/held");
+    inside([&] { core->delete_node("/lock/n"); });  // for which the close waits
+    {
+        const InternalThread internal;
+        core->close();
+    }
+    ASSERT_FALSE(client().closed);
+    EXPECT_FALSE(held->held());
+    inside([&] {
+        EXPECT_EQ(core->begin_hold("/lock/late", 8), nullptr);
+        core->lease_committed(now());  // an answer to what was sent before
+        EXPECT_EQ(core->begin_hold("/lock/late", 8), nullptr);
+    });
+    EXPECT_EQ(core->stats().remaining_lease, 0ns);
+}
+
+TEST_F(SessionCoreTest, WhatWasToBeDeletedEndsWithItsSession) {
+    open_connected();
+    client().disconnect();
+    std::vector<bool> told;
+    inside([&] { core->delete_node("/lock/n", [&](bool gone) { told.push_back(gone); }); });
+    client().expire();
+    EXPECT_THAT(told, ElementsAre(false));
+    client().connect(kNextSession);
+    runtime->run();
+    EXPECT_EQ(client().count("remove"), 0u) << "it may be another one by now";
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
+}
+
+TEST_F(SessionCoreTest, WatchesEndWithTheirSession) {
+    open_connected();
+    int fired = 0;
+    WatchListener listener;
+    listener.fired = [&](WatchEventType) { ++fired; };
+    inside([&] { core->watch_node("/n", listener); });
+    client().take("get").answer({});
+    client().expire();
+    client().connect(kNextSession);
+    inside([&] { EXPECT_EQ(core->leftovers(), ""); });
+    client().fire(WatchEventType::changed, "/n");
+    EXPECT_EQ(fired, 0);
+    inside([&] { core->watch_node("/n", listener); });
+    EXPECT_EQ(client().count("get"), 1u) << "the servers know of no watch of the new session";
 }
 
 TEST_F(SessionCoreTest, CloseGoesOnCleaningUpWhenTheConnectionComesBack) {
@@ -308,6 +388,35 @@ TEST_F(SessionCoreTest, RefusedCredentialsCloseTheSessionWithAReason) {
         EXPECT_EQ(error.errc(), Errc::auth_failed);
         EXPECT_THAT(error.what(), ::testing::HasSubstr("SessionOptions::auth"));
     }
+}
+
+TEST_F(SessionCoreTest, HoldsAreShownFromTheOldestGrantOnAndKeptNodesAreNot) {
+    open_connected();
+    const auto kept = hold("/l/kept"), younger = hold("/l/younger"), older = hold("/l/older");
+    const auto grant = [this](const std::shared_ptr<Hold>& to, const std::string& path, FencingToken token) {
+        WaitRecord wait;
+        inside([&] {
+            core->wait_begins(wait, core->label("SharedLock", "shared", path));
+            core->granted(wait, to->record(), token);
+        });
+    };
+    grant(older, "/older", 5);
+    runtime->advance(100ms);
+    grant(younger, "/younger", 6);
+    runtime->advance(10ms);
+    const auto shown = core->holds();
+    ASSERT_THAT(shown, SizeIs(2));
+    EXPECT_EQ(shown[0].path, "/older");
+    EXPECT_EQ(shown[0].recipe, "SharedLock");
+    EXPECT_EQ(shown[0].mode, "shared");
+    EXPECT_EQ(shown[0].token, 5);
+    EXPECT_THAT(shown[0].nodes, ElementsAre("/l/older"));
+    EXPECT_EQ(shown[0].held_for, 110ms);
+    EXPECT_EQ(shown[0].remaining_lease, older->remaining_lease());
+    EXPECT_EQ(shown[1].path, "/younger");
+    EXPECT_EQ(shown[1].held_for, 10ms);
+    for (const auto& each : {kept, younger, older}) inside([&] { core->end_hold(each); });
+    EXPECT_THAT(core->holds(), IsEmpty());
 }
 
 TEST_F(SessionCoreTest, AnAnswerIsTheSignOfLifeFromWhichALossIsCounted) {

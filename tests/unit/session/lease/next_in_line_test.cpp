@@ -91,6 +91,26 @@ TEST_F(NextInLineTest, WhoeverIsNextAndMayNotReadItsNodeHarmsNoHold) {
     EXPECT_FALSE(held->held());
 }
 
+TEST_F(NextInLineTest, ARefusalThatNamesNobodyIsToldToAllWhoAreNextAndHarmsNoHold) {
+    const auto held = hold("/l/held");
+    std::vector<std::string> told;
+    inside([&] {
+        for (const std::string node : {"/l/a", "/l/b"})
+            core->is_next(node, [&told, node](Rc) { told.push_back(node); });
+    });
+    runtime->advance(1s);
+    Reply refused;
+    refused.rc = Rc::no_auth;
+    client().take("multi").answer(refused);
+    EXPECT_THAT(told, ElementsAre("/l/a", "/l/b"));
+    EXPECT_TRUE(held->held());
+    const auto again = client().take("multi");
+    ASSERT_EQ(again.ops.size(), 1u);
+    EXPECT_EQ(again.path, "/l/held") << "it is asked about by itself";
+    again.answer(refusal_at(0, 1));
+    EXPECT_FALSE(held->held());
+}
+
 TEST_F(NextInLineTest, ManyWhoAreNextAreCheckedInRequestsOfBoundedSize) {
     inside([&] {
         for (int i = 0; i < 400; ++i) core->is_next("/l/" + std::string(600, 'n') + std::to_string(i), {});

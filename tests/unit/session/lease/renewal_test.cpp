@@ -154,6 +154,15 @@ TEST_F(LeaseRenewalTest, WhoWaitsForALeaseIsToldThatTheSessionIsClosed) {
     EXPECT_THAT(told, ElementsAre("/l/a: closed", "/l/b: closed"));
 }
 
+TEST_F(LeaseRenewalTest, WhoAsksForALeaseThatCanNeverBeSureIsToldSo) {
+    client().disconnect();
+    client().connect(kFirstSession, 1000ms);  // half of a tick
+    runtime->freeze_for(900ms);
+    renew_lease("/l/n");
+    EXPECT_EQ(commit_heartbeats(), 1);
+    EXPECT_THAT(told, ElementsAre(std::string("/l/n: ") + to_string(Rc::no_lease)));
+}
+
 /// Writes the log to a string.
 class SlowAnswerTest : public LeaseRenewalTest, public ::testing::WithParamInterface<std::chrono::milliseconds> {
 protected:

@@ -182,6 +182,35 @@ TEST_F(RequestsTest, WithoutAnEventSuchAReadIsAnsweredAsItIs) {
     EXPECT_THAT(told, ElementsAre("/data: ok"));
 }
 
+TEST_F(RequestsTest, WhatABrokenConnectionHasNotAnsweredYetIsNotLateOnTheNextOne) {
+    get("/first");
+    answer("get");
+    get("/data");
+    client().say(ClientState::connecting);  // what becomes of that read is told later
+    client().connect(kFirstSession);
+    runtime->advance(std::chrono::milliseconds(500));
+    EXPECT_EQ(client().touches, 0) << "a nudge for a server that owes no answer";
+    EXPECT_EQ(core->stats().stalled_replies, 0u);
+    answer("get", Rc::connection_loss);
+    EXPECT_EQ(told.back(), "/data: connection lost");
+}
+
+TEST_F(RequestsTest, TheRootNeedsNotBeMadeWhichIsToldAsEveryAnswer) {
+    bool inside_call = true;
+    inside([&] {
+        core->make_directory("/", Acl::open(), [&](Rc rc, Instant sent_at) {
+            EXPECT_FALSE(inside_call);
+            EXPECT_EQ(sent_at, now());
+            told.push_back(to_string(rc));
+        });
+        inside_call = false;
+    });
+    EXPECT_THAT(told, IsEmpty());
+    runtime->run();
+    EXPECT_THAT(told, ElementsAre("ok"));
+    EXPECT_THAT(client().sent, IsEmpty());
+}
+
 // ---- lists of one directory -----------------------------------------------------------------------------------------
 
 class ListsTest : public RequestsTest {
