@@ -3,6 +3,7 @@
 
 #include <coroutine>
 
+#include "core/operation/steps.hpp"
 #include "unit/recipes/async_forms.hpp"
 
 namespace zkrecipes::testing {
@@ -149,6 +150,45 @@ TEST_F(AsyncFormsTest, ReleaseOnAClosedSession) {
     runtime->run();
     EXPECT_EQ(told.times, 1);
     EXPECT_FALSE(grant);
+}
+
+/// Its end is told to the notifier lane before the call that has started it returns.
+class EndsAtOnce final : public ReadOp {
+public:
+    EndsAtOnce(std::shared_ptr<SessionCore> core, std::shared_ptr<FakeRuntime> runtime)
+        : ReadOp(std::move(core), "test", "/"), runtime_(std::move(runtime)) {}
+
+    int found = 0;
+
+private:
+    struct LaneIsFaster {
+        std::shared_ptr<FakeRuntime> runtime;
+        ~LaneIsFaster() { runtime->run(); }
+    };
+    void begin() override {
+        found = 7;
+        core().let_go(std::make_shared<LaneIsFaster>(runtime_));
+        done();
+    }
+    const std::shared_ptr<FakeRuntime> runtime_;
+};
+
+Steps<std::int32_t> sum_of_two(std::shared_ptr<EndsAtOnce> one, std::shared_ptr<EndsAtOnce> other) {
+    co_await one;
+    co_await other;
+    co_return one->found + other->found;
+}
+
+TEST_F(AsyncFormsTest, AnEndThatTheLaneIsToldBeforeTheCallReturnsIsNotMissed) {
+    connect();
+    const auto step = [this] { return std::make_shared<EndsAtOnce>(core, runtime); };
+    Told told;
+    run_later(core, "test", "/", sum_of_two(step(), step()), Deadline::never(), {}, told.taker<std::int32_t>());
+    EXPECT_EQ(told.times, 0) << "on the caller's thread";
+    runtime->run();
+    EXPECT_EQ(told.times, 1);
+    EXPECT_EQ(told.what, "14");
+    EXPECT_EQ(leftovers(), "");
 }
 
 // ---- awaitable ---------------------------------------------------------------------------------------------------

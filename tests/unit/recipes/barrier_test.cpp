@@ -176,6 +176,23 @@ TEST_F(BarrierUnitTest, AWaitEndsWhenTheNodeThatItSawIsGone) {
     EXPECT_EQ(leftovers(), "");
 }
 
+TEST_F(BarrierUnitTest, AWaitGoesOnInTheNextSession) {
+    Barrier barrier(*session, "/b");
+    put("/b");
+    std::optional<BarrierResult> told;
+    barrier.wait_async({}, {}, [&](BarrierResult result) { told = std::move(result); });
+    serve();
+    next_session();
+    settle();
+    EXPECT_FALSE(told);
+    EXPECT_THAT(watched, ElementsAre("node /b"));
+    erase("/b");
+    settle();
+    ASSERT_TRUE(told);
+    EXPECT_TRUE(told->value);
+    EXPECT_EQ(leftovers(), "");
+}
+
 TEST_F(BarrierUnitTest, WithoutRoomForAWatchAWaitIsAnError) {
     Barrier barrier(*session, "/b");
     put("/b");
@@ -263,6 +280,31 @@ TEST_F(DoubleBarrierUnitTest, WhoIsInsideAndTakenForGoneIsToldWhy) {
     EXPECT_EQ(told.back(), "yes");
     EXPECT_THAT(children("/d"), IsEmpty());
     EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(DoubleBarrierUnitTest, ANodeThatWasDeletedByLeavingIsNotDeletedAgain) {
+    DoubleBarrier alone(*session, "/d", 1);
+    enter(alone);
+    const std::string ours = "/d/" + children("/d").front();
+    ASSERT_NE(ours, "/d/ready");
+    asked.clear();
+    leave(alone);
+    EXPECT_THAT(told, ElementsAre("yes", "yes"));
+    EXPECT_THAT(asked, ElementsAre("children /d", "multi " + ours));
+}
+
+TEST_F(DoubleBarrierUnitTest, WhoWaitsForTheOthersWaitsOnInTheNextSession) {
+    DoubleBarrier one(*session, "/d", 2), two(*session, "/d", 2);
+    enter(one);
+    const auto before = children("/d");
+    next_session();
+    settle();
+    ASSERT_EQ(children("/d").size(), 1u);
+    EXPECT_NE(children("/d"), before) << "a node of the new session";
+    EXPECT_THAT(told, IsEmpty());
+    enter(two);
+    settle();
+    EXPECT_THAT(told, ElementsAre("yes", "yes"));
 }
 
 TEST_F(DoubleBarrierUnitTest, AnObjectThatIsDestroyedInsideLeavesAndOneOutsideAsksNothing) {

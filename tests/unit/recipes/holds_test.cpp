@@ -1,6 +1,8 @@
 // What is held, shown, handed on and given back, before a small server.
 #include <zkrecipes/lock_registry.hpp>
+#include <zkrecipes/read_node.hpp>
 #include <zkrecipes/read_write_lock.hpp>
+#include <zkrecipes/semaphore.hpp>
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/transaction.hpp>
 
@@ -155,6 +157,48 @@ TEST_F(HoldsTest, ACommitThatChecksTheOwnNodeRenewsTheLease) {
     EXPECT_EQ(told, "yes");
     EXPECT_EQ(grant.remaining_lease(), at_first);
     EXPECT_EQ(nodes["/a"].data, "b");
+}
+
+TEST_F(HoldsTest, AReadWithinAHoldIsAnsweredOnlyWhileItsNodeIsThere) {
+    ExclusiveMutex mutex(*session, "/l");
+    put("/a", "data");
+    Grant grant;
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    std::optional<NodeContent> content;
+    const auto read = [&](const std::string& path) {
+        return code_served([&] { content = read_node(*session, path, grant); });
+    };
+    EXPECT_EQ(read("/a"), Errc{});
+    ASSERT_TRUE(content);
+    EXPECT_EQ(content->data, "data");
+    EXPECT_EQ(read("/none"), Errc{});
+    EXPECT_FALSE(content);
+    before_answer = [&](const std::string& what) {
+        if (what.starts_with("multi ")) nodes.erase(grant.node());  // before anybody here is told
+    };
+    EXPECT_EQ(read("/a"), Errc::lock_lost);
+    before_answer = nullptr;
+    grant = Grant();
+    serve();
+    EXPECT_EQ(served([&] { grant = mutex.acquire(); }), "ok");
+    runtime->freeze_for(std::chrono::hours(1));
+    ASSERT_FALSE(grant.held());
+    asked.clear();
+    EXPECT_EQ(read("/a"), Errc::lock_lost);
+    EXPECT_EQ(times("get /a"), 0u) << "whether it is lost, our own clock tells";
+}
+
+TEST_F(HoldsTest, WhoeverChangesTheNumberOfLeasesAgreesWithIt) {
+    Semaphore one(*session, "/s", 2), other(*session, "/s", 2), third(*session, "/s", 2);
+    const auto takes_four = [&](Semaphore& semaphore) {
+        return code_served([&] { EXPECT_TRUE(semaphore.try_acquire_for(4, 0s).held()); });
+    };
+    EXPECT_EQ(served([&] { one.set_leases(5); }), "ok");
+    EXPECT_EQ(takes_four(one), Errc{});
+    EXPECT_EQ(served([&] { other.set_leases(5); }), "ok");
+    EXPECT_EQ(takes_four(other), Errc{}) << "it was that number already";
+    EXPECT_EQ(takes_four(third), Errc::bad_option);
+    EXPECT_EQ(leftovers(), "");
 }
 
 }  // namespace

@@ -443,5 +443,32 @@ TEST_F(InspectTest, WhatMayNotBeReadMatchesByStandingOnlyAndIsNamed) {
     EXPECT_THAT(found, IsEmpty()) << "nobody knows its age";
 }
 
+TEST_F(InspectTest, OnlyWhatTheFilterMayHaveMeantIsNamedAsUnreadable) {
+    put("/l");
+    for (int i = 1; i <= 3; ++i) put("/l/" + lock_node("lock-", i), R"({"v":1,"id":"ann"})");
+    for (int i = 1; i <= 2; ++i) refusals["get /l/" + lock_node("lock-", i)] = Rc::no_auth;
+    std::vector<std::string> unreadable;
+    std::size_t matches = 0;
+    const auto find = [&](const ParticipantFilter& filter) {
+        find_locks_async(*session, "/", filter, Deadline::never(), {}, [&](const Result<FoundLocks>& found) {
+            matches = 0;
+            for (const auto& lock : found.value.locks) matches += lock.participants.size();
+            unreadable = found.value.unreadable;
+        });
+        serve();
+    };
+    ParticipantFilter filter;
+    find(filter);
+    EXPECT_EQ(matches, 3u);
+    EXPECT_THAT(unreadable, IsEmpty()) << "it is among the found";
+    filter.id = "bob";
+    find(filter);
+    EXPECT_EQ(matches, 0u);
+    EXPECT_THAT(unreadable, ElementsAre("/l/" + lock_node("lock-", 1), "/l/" + lock_node("lock-", 2)));
+    filter.standing = ParticipantFilter::Standing::waiting;
+    find(filter);
+    EXPECT_THAT(unreadable, ElementsAre("/l/" + lock_node("lock-", 2)));
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

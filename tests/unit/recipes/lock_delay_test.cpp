@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "support/session_fixture.hpp"
+#include "unit/recipes/served_fixture.hpp"
 
 namespace zkrecipes::testing {
 namespace {
@@ -147,6 +147,88 @@ TEST_F(DelayedMutexTest, AClosedSessionIsAnErrorDuringTheDelayToo) {
     } catch (const Error& error) {
         EXPECT_EQ(error.errc(), Errc::closed);
     }
+}
+
+class ServedDelayTest : public ServedTest {
+protected:
+    ServedDelayTest() {
+        connect();
+        put("/l");
+        LockOptions with_delay;
+        with_delay.delay_after_loss = std::chrono::seconds(10);
+        mutex.emplace(*session, "/l", with_delay);
+    }
+    ~ServedDelayTest() override { mutex.reset(); }
+    void ask(std::stop_token stop = {}) {
+        mutex->acquire_async(Deadline::never(), std::move(stop),
+                             [this](AcquireResult result) { answers.push_back(std::move(result.value)); });
+        serve();
+    }
+    static std::string word(std::int64_t token, bool held) {
+        return R"({"v":1,"token":)" + std::to_string(token) + R"(,"held":)" + (held ? "1}" : "0}");
+    }
+
+    std::optional<ExclusiveMutex> mutex;
+    std::vector<Grant> answers;
+};
+
+TEST_F(ServedDelayTest, AReleaseLeavesTheWordThatNobodyHasToWait) {
+    for (int i = 0; i < 2; ++i) {
+        ask();
+        ASSERT_EQ(answers.size(), 1u);
+        ASSERT_TRUE(answers.front().held());
+        const auto token = answers.front().token();
+        EXPECT_EQ(nodes["/l"].data, word(token, true));
+        answers.clear();
+        serve();
+        EXPECT_EQ(nodes["/l"].data, word(token, false));
+        EXPECT_TRUE(children("/l").empty());
+    }
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedDelayTest, WhoGivesUpInTheDelayLeavesTheWordOfTheOneThatVanished) {
+    nodes["/l"].data = word(5, true);
+    std::stop_source stop;
+    ask(stop.get_token());
+    EXPECT_TRUE(answers.empty());
+    ASSERT_EQ(children("/l").size(), 1u);
+    stop.request_stop();
+    serve();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_FALSE(answers.front());
+    EXPECT_TRUE(children("/l").empty());
+    EXPECT_EQ(nodes["/l"].data, word(5, true)) << "the next one has to wait";
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedDelayTest, WhoGivesUpWhileItIsWrittenDownLeavesTheWordOfARelease) {
+    std::stop_source stop;
+    before_answer = [&](const std::string& what) {
+        if (what.starts_with("multi ")) stop.request_stop();
+    };
+    ask(stop.get_token());
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_FALSE(answers.front());
+    EXPECT_TRUE(children("/l").empty());
+    EXPECT_THAT(nodes["/l"].data, ::testing::HasSubstr(R"("held":0)"));
+    EXPECT_EQ(nodes["/l"].version, 2) << "the one that held, and that does not hold any more";
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedDelayTest, AStopInTheQueueTakesTheNodeAway) {
+    const std::string other = "/l/_c_00000000-0000-4000-8000-000000000001-lock-0000000000";
+    put(other, "", 0x999);
+    nodes["/l"].next_number = 1;
+    std::stop_source stop;
+    ask(stop.get_token());
+    ASSERT_EQ(children("/l").size(), 2u);
+    stop.request_stop();
+    serve();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers.front().missed(), Missed::stopped);
+    EXPECT_EQ(children("/l").size(), 1u);
+    EXPECT_EQ(leftovers(), "");
 }
 
 }  // namespace

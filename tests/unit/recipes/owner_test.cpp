@@ -196,5 +196,54 @@ TEST_F(OwnerTest, ALostExclusiveHoldIsNotDowngraded) {
               "ok");
 }
 
+TEST_F(OwnerTest, OnlyAnExclusiveGrantOfTheSameLockIsDowngraded) {
+    ReadWriteLock lock(*session, "/l"), beside(*session, "/other");
+    ExclusiveMutex mutex(*session, "/l");
+    MultiLock two(*session, {{"/l", MultiLock::As::exclusive}, {"/m"}});
+    const auto refused = [&](const Grant& grant) {
+        asked.clear();
+        EXPECT_EQ(code_of([&] { (void)lock.downgrade(grant); }), Errc::bad_option);
+        EXPECT_TRUE(asked.empty());
+    };
+    EXPECT_EQ(served([&] {
+                  refused(Grant());
+                  refused(beside.acquire());
+                  refused(lock.acquire_shared());
+                  refused(mutex.acquire());
+                  refused(two.acquire());
+              }),
+              "ok");
+    // The same directory, of another session, which has a name of its own for its node.
+    const auto its_runtime = std::make_shared<FakeRuntime>();
+    const auto its_clients = std::make_shared<FakeClientFactory>(its_runtime);
+    auto second =
+        std::make_optional(SessionAccess::make(SessionCore::open(options, {its_runtime, its_clients, nullptr})));
+    its_clients->last().connect(kNextSession);
+    its_runtime->run();
+    auto foreign = std::make_optional<ReadWriteLock>(*second, "/l");
+    Grant theirs;
+    foreign->acquire_async(Deadline::never(), {}, [&](AcquireResult result) { theirs = std::move(result.value); });
+    its_runtime->run();
+    const Request create = its_clients->last().take("create");
+    Reply created, alone;
+    created.text = create.path + "0000000000";
+    created.stat.ephemeral_owner = kNextSession;
+    created.stat.czxid = alone.stat.pzxid = 7;
+    alone.stat.num_children = 1;
+    create.answer(created);
+    its_clients->last().take("exists").answer(alone);
+    its_runtime->run();
+    ASSERT_TRUE(theirs.held());
+    asked.clear();
+    EXPECT_EQ(code_served([&] { (void)lock.downgrade(theirs); }), Errc::bad_option);
+    EXPECT_TRUE(asked.empty());
+    its_runtime->while_running([&] {
+        theirs.release();
+        foreign.reset();
+        second.reset();
+    });
+    EXPECT_EQ(leftovers(), "");
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

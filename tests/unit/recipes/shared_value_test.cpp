@@ -200,5 +200,68 @@ TEST_F(ServedValueTest, AnObserverDoesNotSeedWhatMayNotBeMadeAgainAndAgain) {
     EXPECT_FALSE(nodes.contains("/v"));
 }
 
+TEST_F(ServedValueTest, AStopEndsTheWaitForTheLockOfACounter) {
+    put("/v", std::string(8, '\0'));
+    put("/lock");
+    put("/lock/_c_00000000-0000-4000-8000-000000000001-lock-0000000000");
+    nodes["/lock"].next_number = 1;
+    before_answer = [this](const std::string& what) {
+        if (what == "multi /v") write("/v", std::string(8, '\0'));  // somebody is faster each time
+    };
+    CounterOptions locking;
+    locking.lock_path = "/lock";
+    locking.conflicts = RetryPolicy::never();
+    AtomicCounter counter(*session, "/v", locking);
+    std::stop_source stop;
+    int answers = 0;
+    counter.add_async(1, {}, stop.get_token(), [&](const CounterResult& result) {
+        ++answers;
+        EXPECT_EQ(result.error, nullptr);
+        EXPECT_FALSE(result.value);
+    });
+    serve();
+    ASSERT_EQ(children("/lock").size(), 2u) << "it waits for the lock";
+    EXPECT_EQ(answers, 0);
+    stop.request_stop();
+    serve();
+    EXPECT_EQ(answers, 1);
+    EXPECT_EQ(children("/lock").size(), 1u);
+    EXPECT_EQ(times("multi /v"), 1u);
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedValueTest, ACounterThatHasTakenItsLockGivesItBack) {
+    put("/v", std::string(8, '\0'));
+    bool conflict = true;
+    before_answer = [&](const std::string& what) {
+        if (what == "multi /v" && std::exchange(conflict, false)) write("/v", std::string("\0\0\0\0\0\0\0\5", 8));
+    };
+    CounterOptions locking;
+    locking.lock_path = "/lock";
+    locking.conflicts = RetryPolicy::never();
+    AtomicCounter counter(*session, "/v", locking);
+    EXPECT_EQ(served([&] { EXPECT_EQ(counter.add(1).after, 6); }), "ok");
+    EXPECT_TRUE(nodes.contains("/lock")) << "after the conflict";
+    EXPECT_TRUE(children("/lock").empty());
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(ServedValueTest, AStopBehindTheWriteIsToldAtOnceThatTheOutcomeIsUnknown) {
+    put("/v", "old");
+    SharedValue value(*session, "/v", "seed");
+    std::stop_source stop;
+    value.set_async("new", {}, stop.get_token(), teller());
+    runtime->run();
+    ASSERT_FALSE(client().open.empty());
+    stop.request_stop();
+    runtime->run();
+    ASSERT_EQ(told.size(), 1u) << "the answer is not waited for";
+    EXPECT_THAT(told.front(), ::testing::HasSubstr("it was stopped before the answer came"));
+    serve();
+    EXPECT_EQ(nodes["/v"].data, "new");
+    EXPECT_EQ(told.size(), 1u);
+    EXPECT_EQ(leftovers(), "");
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

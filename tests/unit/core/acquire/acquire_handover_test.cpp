@@ -270,6 +270,20 @@ TEST_F(AcquireHandover, TheOwnSessionIsNotHandedOverToByAnEvent) {
     EXPECT_EQ(w.granted_on_events, 0);
 }
 
+TEST_F(AcquireHandover, NorIsItWhenAnotherSessionWasBeforeIt) {
+    const auto first = enter('a');
+    w.owner_of_others = w.session;
+    const auto holder = enter('b');
+    w.fsm.start();
+    settle();
+    w.remove(first);
+    settle();
+    EXPECT_EQ(w.next, "") << "it was not made the next";
+    EXPECT_THAT(end_of(holder), ElementsAre("renew", "list"));
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_EQ(w.granted_on_events, 0);
+}
+
 TEST_F(AcquireHandover, AnOldLeaseCostsACheck) {
     w.slow_lease = true;
     const auto holder = enter('a');

@@ -115,7 +115,7 @@ public:
     std::optional<Request> pending;
     int steps = 0, notes = 0, restarts = 0, given_back = 0;
     bool delayed = false, marked = false, marked_too_early = false, others_in_queue = false;
-    Ended how{};
+    std::optional<Ended> how;
     Errc error{};
     LockDelayFsm fsm;
 
@@ -188,6 +188,7 @@ TEST(LockDelayFaultTable, NobodyUsesTheLockBeforeTheDelayIsOverAndBeforeItIsWrit
                         EXPECT_FALSE(world.marked_too_early);
                         if (world.answers == 1 && world.how == Ended::granted) {
                             EXPECT_EQ(world.data, kOwn);
+                            EXPECT_TRUE(world.is_held);
                             EXPECT_EQ(world.given_back, 0);
                             EXPECT_TRUE(world.delayed || before != kVanished);
                         }
@@ -356,6 +357,16 @@ TEST(LockDelayFsmTest, AMarkWhoseAnswerWasLostIsFoundAgain) {
     world.run();
     EXPECT_EQ(world.how, Ended::granted);
     EXPECT_EQ(world.version, 4) << "written once";
+}
+
+TEST(LockDelayFsmTest, AMarkThatIsFoundAgainIsOfNoUseWhenTheHoldIsLostMeanwhile) {
+    DelayWorld world(kGivenBack);
+    world.plans = {{1, Trouble::lost_after}, {3, Trouble::hold_lost}};  // the mark; and, after the pause, the read
+    world.run();
+    EXPECT_EQ(world.data, kOwn);
+    EXPECT_EQ(world.answers, 0);
+    EXPECT_EQ(world.restarts, 1);
+    EXPECT_EQ(world.given_back, 1);
 }
 
 TEST(LockDelayFsmTest, ThePolicyCountsTheFailuresOfOneOutage) {

@@ -279,6 +279,36 @@ TEST_F(PersistentNodeFsmTest, AParentThatVanishesEachTimeIsARefusal) {
     EXPECT_TRUE(w.fsm.settled());
 }
 
+TEST_F(PersistentNodeFsmTest, AnAncestorThatVanishesBeforeTheParentIsMadeIsMadeAgainWithoutAPause) {
+    w.parent = false;
+    w.rc_of_parent = Rc::no_node;
+    w.fsm.start();
+    while (w.sent.size() < 8) {
+        ASSERT_FALSE(w.queue.empty());
+        const auto request = std::move(w.queue.front());
+        w.queue.pop_front();
+        request.execute()();
+    }
+    EXPECT_THAT(w.sent,
+                ElementsAre("create one", "read", "parent", "create one", "read", "parent", "create one", "read"));
+    EXPECT_THAT(w.complaints, IsEmpty());
+    w.rc_of_parent = Rc::ok;
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+}
+
+TEST_F(PersistentNodeFsmTest, AParentThatMayNotBeMadeIsARefusal) {
+    w.parent = false;
+    w.rc_of_parent = Rc::no_auth;
+    w.fsm.start();
+    run_until_complaints(1);
+    EXPECT_EQ(w.fsm.refusal(), Errc::no_permission);
+    EXPECT_THAT(w.complaints, ElementsAre("making the parent was refused"));
+    w.rc_of_parent = Rc::ok;
+    w.run();
+    EXPECT_TRUE(w.fsm.settled());
+}
+
 TEST_F(PersistentNodeFsmTest, AParentThatWasThereWhenAnotherHadTheNameHasNotVanishedEachTime) {
     w.start();
     for (int i = 0; i < 20; ++i) {

@@ -49,6 +49,7 @@ public:
         send(
             "parent",
             [this, t]() -> std::function<void()> {
+                if (rc_of_parent != Rc::ok) return [this, t, rc = rc_of_parent] { fsm.on_parent(t, rc); };
                 const Rc rc = std::exchange(parent, !parent_vanishes) ? Rc::node_exists : Rc::ok;
                 return [this, t, rc] { fsm.on_parent(t, rc); };
             },
@@ -247,7 +248,7 @@ public:
     bool up = true, parent = true, parent_vanishes = false, room = true, watch_room = true, timer = false;
     bool watching = false;  // a watch was asked for, and has neither fired, failed nor been taken off
     bool state_first = false, lingering = false;
-    Rc rc_of_create = Rc::ok, rc_of_set = Rc::ok, rc_of_remove = Rc::ok;
+    Rc rc_of_create = Rc::ok, rc_of_parent = Rc::ok, rc_of_set = Rc::ok, rc_of_remove = Rc::ok;
     std::int64_t session = 1;
     std::optional<Node> node;
     std::optional<Ticket> watched;
