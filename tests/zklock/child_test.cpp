@@ -191,6 +191,14 @@ TEST_F(ChildTest, AProgramThatTheFileSystemDoesNotDeliverIsNotStarted) {
     EXPECT_EQ(ended(started).code(), 0);
 }
 
+TEST_F(ChildTest, NothingIsStartedBeforeTheSwitchHasItsOwnName) {
+    ASSERT_TRUE(await([this] { return dead_man_.board().ready.load() != 0; }));
+    dead_man_.board().ready.store(0);
+    dead_man_.feed(BootClock::now() + 300ms);
+    auto child = start({"/bin/true"});
+    EXPECT_EQ(result_of(*child).stage, ExecResult::too_late);
+}
+
 /// As on a kernel that does not have it: close_range fails, in this process and its children.
 bool forbid_close_range() {
     sock_filter filter[] = {

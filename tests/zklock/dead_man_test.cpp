@@ -178,7 +178,7 @@ TEST(DeadManTest, NoSignalThatCanBeBlockedKeepsItFromItsWork) {
     DeadMansSwitch dead_man(false);
     dead_man.feed(BootClock::now() + 1h);
     auto child = start(dead_man, "sleep 300");
-    ASSERT_TRUE(await([&] { return proc_file(dead_man.pid(), "comm") == "zkl-switch\n"; }));
+    ASSERT_EQ(proc_file(dead_man.pid(), "comm"), "zkl-switch\n");
     for (int signal = 1; signal < NSIG; ++signal) {
         if (signal != SIGKILL && signal != SIGSTOP) ::kill(dead_man.pid(), signal);
     }

@@ -73,6 +73,7 @@ void take_another_name(pid_t zklock) noexcept {
     const std::uint64_t all_signals = ~std::uint64_t{0};  // glibc's own two as well, which sigfillset leaves out
     ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all_signals, nullptr, sizeof all_signals);
     take_another_name(zklock);
+    board.ready.store(1);
     ::prctl(PR_SET_PDEATHSIG, 0);
     ProcessTable table(4096);
     bool resident = false;
@@ -136,6 +137,7 @@ void DeadMansSwitch::start() {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     const pid_t zklock = ::getpid();
+    board_->ready.store(0);
     // No signal tells of its end. So waitid() takes it for another kind of child, and live_child() leaves it out.
     const pid_t pid = static_cast<pid_t>(::syscall(SYS_clone, 0L, nullptr, nullptr, nullptr, 0L));
     const int error = errno;
@@ -156,6 +158,14 @@ void DeadMansSwitch::feed(Instant deadline) noexcept {
     if (at >= before) return;  // it looks again at the earlier deadline
     const char kick = 0;
     while (::write(kick_.get(), &kick, 1) < 0 && errno == EINTR) {
+    }
+}
+
+void DeadMansSwitch::await_ready() {
+    while (!board_->ready.load() && BootClock::now() < board_->deadline()) {
+        revive();
+        const timespec pause{0, 100'000};
+        ::nanosleep(&pause, nullptr);
     }
 }
 

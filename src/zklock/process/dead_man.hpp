@@ -17,6 +17,8 @@ struct SwitchBoard {
     /// The process group to kill: kNobody, a group, or minus a group while the switch kills it. kClosed: the switch
     /// acted before the command registered, so the command must not start.
     std::atomic<std::int64_t> target{0};
+    /// The switch has its own name and session: what is meant for zklock does not hit it any more.
+    std::atomic<int> ready{0};
     /// The switch has acted and has finished.
     std::atomic<int> fired{0};
 
@@ -51,6 +53,9 @@ public:
 
     /// Sets the time until which the lock is guaranteed. It may also be lowered.
     void feed(Instant deadline) noexcept;
+    /// Blocks until no signal that is meant for zklock hits the switch, and at most until the deadline. Call before the
+    /// command starts: pkill would otherwise stop both, and the command would go on. Throws as the constructor does.
+    void await_ready();
     /// Whether the switch has acted: it killed the group, or kept the command from starting.
     bool fired() const noexcept;
     /// Makes the switch forget the group, which has ended. Call before the leader is reaped: its number may be reused

@@ -17,6 +17,7 @@ SupervisedChild::SupervisedChild(DeadMansSwitch& dead_man, bool whole_tree, Exte
 
 void SupervisedChild::start(const ChildSpec& spec, const Inheritance& inheritance) {
     static_assert(std::is_nothrow_move_assignable_v<Child>);
+    dead_man_.await_ready();
     child_ = spawn(spec, inheritance, dead_man_.board());
 }
 

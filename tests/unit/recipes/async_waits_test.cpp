@@ -161,13 +161,9 @@ public:
     int found = 0;
 
 private:
-    struct LaneIsFaster {
-        std::shared_ptr<FakeRuntime> runtime;
-        ~LaneIsFaster() { runtime->run(); }
-    };
     void begin() override {
         found = 7;
-        core().let_go(std::make_shared<LaneIsFaster>(runtime_));
+        core().let_go(std::shared_ptr<void>(nullptr, [runtime = runtime_](void*) { runtime->run(); }));
         done();
     }
     const std::shared_ptr<FakeRuntime> runtime_;
