@@ -75,6 +75,8 @@ TEST_F(MovedFromTest, ASessionIsRefused) {
     from.close();
     expect_refusal("Session", [&] { from.wait_connected(); });
     expect_refusal("Session", [&] { auto watching = from.watch_state([](SessionState) {}); });
+    expect_refusal("Session", [&] { (void)from.holds(); });
+    expect_refusal("Session", [&] { (void)from.waits(); });
     expect_refusal("Session", [&] { ExclusiveMutex(from, "/l"); });
     expect_refusal("Session", [&] { Semaphore(from, "/l", 1); });
 }
