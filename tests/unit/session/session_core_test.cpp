@@ -8,7 +8,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 using SessionCoreTest = SessionTest;
@@ -469,6 +471,20 @@ TEST_F(SessionCoreTest, AnIdleSessionIsHeardOfEveryQuarterOfItsTimeout) {
     client().disconnect();
     runtime->advance(15s);
     EXPECT_EQ(client().touches, 10);
+}
+
+TEST_F(SessionCoreTest, AnErrorOfAClosedSessionSaysWhatToDoOrWhyItIsOver) {
+    open_connected();
+    runtime->while_running([this] { core->close(); });
+    EXPECT_THAT(core->closed_error("acquire", "/l")->what(), HasSubstr("make a new Session"));
+    destroy();
+    options.auth = {{"digest", "a:b"}};
+    open();
+    client().connect(2);
+    client().answer_auth(Rc::auth_failed);
+    runtime->run();
+    EXPECT_THAT(core->closed_error("acquire", "/l")->what(), Not(HasSubstr("make a new Session")));
+    EXPECT_EQ(core->closed_error("acquire", "/l")->errc(), Errc::auth_failed);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ TEST(ValueUpdateFsmTest, WhenThePolicyGivesUpItGoesOnUnderTheLockAndGivesItBack)
             EXPECT_EQ(world.end->how, ChangeHow::changed);
             EXPECT_EQ(world.locks, 1);
             EXPECT_EQ(world.unlocks, 1);
+            EXPECT_EQ(world.failures_under_lock, 1) << "those before the lock count no more";
             EXPECT_EQ(world.number(), 301);
         } else {
             EXPECT_EQ(world.end->error, Errc::bad_version);

@@ -91,6 +91,7 @@ public:
     // ---- ValueUpdatePort ----
     std::optional<std::chrono::milliseconds> conflict_delay(const RetryState& state, bool under_lock) override {
         EXPECT_EQ(under_lock, locked);
+        if (under_lock) failures_under_lock = state.failures;
         if (!under_lock && state.failures > conflicts_allowed) return std::nullopt;
         return std::chrono::milliseconds(1);
     }
@@ -195,6 +196,7 @@ public:
     std::vector<std::int64_t> history{0};  // every number that it ever was
     bool answers_at_once = false, wants_marks = false;
     bool lock_there, locked = false, writing = false, locking = false;
+    int failures_under_lock = 0;  // that the policy was told of last
     int conflicts_allowed = 3;
     int requests = 0, looks = 0, fresh_looks = 0, writes = 0, locks = 0, unlocks = 0, applied = 0;
     std::vector<Directory> made_directories;

@@ -82,6 +82,17 @@ TEST(DirectoryMakerTest, AnAncestorThatIsReapedForEverEndsTheTry) {
     EXPECT_LT(tree.asked.size(), 100u);
 }
 
+TEST(DirectoryMakerTest, AnAncestorThatOthersMakeAndReapForEverEndsTheTry) {
+    for (const char* const path : {"/a/b", "/a/b/c"}) {  // so that either answer is the last one
+        DirectoryMaker maker(path);
+        auto step = maker.start();
+        while (const auto* create = std::get_if<DirectoryMaker::Create>(&step)) {
+            step = maker.on_created(create->path == "/a" ? Rc::node_exists : Rc::no_node);
+        }
+        EXPECT_EQ(std::get<Rc>(step), Rc::no_node) << path;
+    }
+}
+
 TEST(DirectoryMakerTest, AForbiddenCreateOfWhatExistsIsFine) {
     Tree tree;
     tree.nodes.insert("/a");
