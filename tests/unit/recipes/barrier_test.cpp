@@ -7,7 +7,9 @@ namespace zkrecipes::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using namespace std::chrono_literals;
 
 BarrierOptions without_access() {
@@ -305,6 +307,25 @@ TEST_F(DoubleBarrierUnitTest, WhoWaitsForTheOthersWaitsOnInTheNextSession) {
     enter(two);
     settle();
     EXPECT_THAT(told, ElementsAre("yes", "yes"));
+}
+
+TEST_F(DoubleBarrierUnitTest, WhoseTimeIsUpWatchesNobodyAnyMore) {
+    DoubleBarrier one(*session, "/d", 2), two(*session, "/d", 2);
+    enter(one, in(1s));
+    runtime->advance(2s);
+    serve();
+    ASSERT_THAT(told, ElementsAre("no"));
+    EXPECT_EQ(leftovers(), "");
+    enter(one);
+    enter(two);
+    one.leave_async(in(1s), {}, teller());
+    serve();
+    runtime->advance(2s);
+    serve();
+    EXPECT_THAT(told, ElementsAre("no", "yes", "yes", "no"));
+    EXPECT_THAT(leftovers(), Not(HasSubstr("a watch")));  // the other one is inside
+    leave(two);
+    EXPECT_EQ(leftovers(), "");
 }
 
 TEST_F(DoubleBarrierUnitTest, AnObjectThatIsDestroyedInsideLeavesAndOneOutsideAsksNothing) {
