@@ -17,11 +17,7 @@ protected:
     /// Answers requests and fires timers until so many complaints were made.
     void run_until_complaints(std::size_t count) {
         for (int i = 0; i < 12 && w.complaints.size() < count; ++i) {
-            while (!w.queue.empty()) {
-                const auto request = std::move(w.queue.front());
-                w.queue.pop_front();
-                request.execute()();
-            }
+            while (!w.queue.empty()) w.answer_one();
             if (std::exchange(w.timer, false)) w.fsm.on_timer();
         }
     }
@@ -94,9 +90,8 @@ TEST_F(PersistentNodeFsmTest, AParentThatAnotherMadeMeanwhileIsAsGood) {
     w.parent = false;
     w.fsm.start();
     while (w.sent.back() != "parent") {
-        const auto request = std::move(w.queue.front());
-        w.queue.pop_front();
-        request.execute()();
+        ASSERT_FALSE(w.queue.empty());
+        w.answer_one();
     }
     w.parent = true;
     w.run();
@@ -123,9 +118,7 @@ TEST_F(PersistentNodeFsmTest, DataThatMetTheNodeOfAnotherSessionAreNotTakenForOu
     w.fsm.set_data("two");
     w.node = PersistentNodeWorld::Node{99, "theirs", 0};  // of the same version
     ASSERT_THAT(w.queue, SizeIs(1));
-    const auto set = std::move(w.queue.front());
-    w.queue.pop_front();
-    set.execute()();
+    w.answer_one();
     EXPECT_FALSE(w.fsm.settled()) << "the watch has not told yet";
     w.run();
     EXPECT_FALSE(w.fsm.settled());
@@ -166,11 +159,7 @@ TEST_F(PersistentNodeFsmTest, ARefusalIsToldAndTriedAgainMoreAndMoreRarely) {
     w.rc_of_create = Rc::no_auth;
     w.fsm.start();
     for (int i = 0; i < 7; ++i) {
-        while (!w.queue.empty()) {
-            const auto request = std::move(w.queue.front());
-            w.queue.pop_front();
-            request.execute()();
-        }
+        while (!w.queue.empty()) w.answer_one();
         EXPECT_EQ(w.fsm.refusal(), Errc::no_permission);
         w.timer = false;
         w.fsm.on_timer();
@@ -186,11 +175,8 @@ TEST_F(PersistentNodeFsmTest, ANodeOfOursIsPresentBeforeItsLatestDataAreWritten)
     w.queue.front().execute();  // the answer is lost
     w.lose_connection([] {});
     w.fsm.set_data("two");
-    for (int i = 0; i < 2; ++i) {  // a create, that is answered "exists", and a read
-        const auto request = std::move(w.queue.front());
-        w.queue.pop_front();
-        request.execute()();
-    }
+    w.answer_one();  // a create, that is answered "exists"
+    w.answer_one();  // a read
     EXPECT_THAT(w.states, ElementsAre("missing", "present"));
     EXPECT_FALSE(w.fsm.settled());
     w.run();
@@ -269,9 +255,7 @@ TEST_F(PersistentNodeFsmTest, AParentThatVanishesEachTimeIsARefusal) {
     w.fsm.start();
     while (w.complaints.empty()) {
         ASSERT_FALSE(w.queue.empty());
-        const auto request = std::move(w.queue.front());
-        w.queue.pop_front();
-        request.execute()();
+        w.answer_one();
     }
     EXPECT_EQ(w.fsm.refusal(), Errc::no_parent);
     w.parent_vanishes = false;
@@ -285,9 +269,7 @@ TEST_F(PersistentNodeFsmTest, AnAncestorThatVanishesBeforeTheParentIsMadeIsMadeA
     w.fsm.start();
     while (w.sent.size() < 8) {
         ASSERT_FALSE(w.queue.empty());
-        const auto request = std::move(w.queue.front());
-        w.queue.pop_front();
-        request.execute()();
+        w.answer_one();
     }
     EXPECT_THAT(w.sent,
                 ElementsAre("create one", "read", "parent", "create one", "read", "parent", "create one", "read"));
@@ -333,9 +315,7 @@ TEST_F(PersistentNodeFsmTest, OverTheBudgetItIsRefusedAndTriedAgain) {
 TEST_F(PersistentNodeFsmTest, WithoutRoomForAWatchItIsRefusedAndTriedAgain) {
     w.watch_room = false;
     w.fsm.start();
-    const auto create = std::move(w.queue.front());
-    w.queue.pop_front();
-    create.execute()();
+    w.answer_one();
     EXPECT_EQ(w.fsm.refusal(), Errc::budget_exceeded);
     EXPECT_FALSE(w.fsm.settled());
     w.watch_room = true;
