@@ -41,12 +41,14 @@ public:
     }
 
     void remove(const Runtime* runtime) {
+        std::deque<Entry> lost;  // destroyed after the lock was given back: it may hold the last reference to a logger
         const std::lock_guard lock(mutex_);
         const auto found = std::ranges::find(runtimes_, runtime, &User::key);
         if (found != runtimes_.end()) runtimes_.erase(found);
         if (!runtimes_.empty()) return;
         logger_ = nullptr;
         filter_ = {};
+        if (!scheduled_) lost.swap(queue_);
     }
 
     void take(std::string_view text) {
@@ -104,9 +106,16 @@ private:
         bool ran_ = false;
     };
 
+    /// Lines for a logger that nobody uses here any more are lost: its session has been closed, so that what the logger
+    /// writes to may be gone.
     void end_turn() {
+        std::deque<Entry> queue;  // as in remove()
         const std::lock_guard lock(mutex_);
         scheduled_ = false;
+        queue.swap(queue_);
+        for (Entry& entry : queue) {
+            if (entry.logger == logger_) queue_.push_back(std::move(entry));
+        }
     }
 
     /// Of the latest session that is not gone. Nothing else is locked: it could be the last reference, and a runtime

@@ -130,6 +130,63 @@ TEST_F(ClientLogFunctionTest, AFunctionThatNobodyUsesIsSilent) {
     EXPECT_THAT(text.str(), IsEmpty());
 }
 
+TEST_F(ClientLogFunctionTest, WhatWasNotWrittenWhenTheLastHandleWasClosedIsForgotten) {
+    std::ostringstream first_text;
+    auto logger = make_logger(first_text);
+    const std::weak_ptr<spdlog::logger> first = logger;
+    auto log = ClientLog::open(std::move(logger), runtime_);
+    const ClientLogFunction function = log->function();
+    runtime_->stop();
+    function(line("ERROR", "too late").c_str());
+    log.reset();
+    EXPECT_TRUE(first.expired());
+
+    std::ostringstream second_text;
+    const auto runtime = make_thread_runtime();
+    log = ClientLog::open(make_logger(second_text), runtime);
+    ASSERT_EQ(log->function(), function);
+    function(line("ERROR", "of the next one").c_str());
+    runtime->stop();
+    EXPECT_THAT(second_text.str(), HasSubstr("of the next one"));
+    EXPECT_THAT(second_text.str(), Not(HasSubstr("too late")));
+    EXPECT_THAT(first_text.str(), IsEmpty());
+}
+
+/// A runtime that drops a line only when the next session writes with the same function.
+class DropsLater final : public Runtime {
+public:
+    Instant now() const noexcept override { return {}; }
+    Deadline::TimePoint steady_now() const noexcept override { return {}; }
+    std::chrono::system_clock::time_point wall_now() const noexcept override { return {}; }
+    std::uint64_t random() noexcept override { return 0; }
+    TimerId at(Instant, std::function<void()>) override { return 0; }
+    bool cancel(TimerId) noexcept override { return false; }
+    void post(Lane, std::function<void()> work) override { kept_.push_back(std::move(work)); }
+    void stop() noexcept override { kept_.clear(); }
+
+private:
+    std::vector<std::function<void()>> kept_;
+};
+
+TEST_F(ClientLogFunctionTest, ALineThatIsDroppedAfterTheNextHandleWasOpenedIsForgottenToo) {
+    std::ostringstream first_text;
+    std::ostringstream second_text;
+    const auto drops = std::make_shared<DropsLater>();
+    auto first = ClientLog::open(make_logger(first_text), drops);
+    const ClientLogFunction function = first->function();
+    function(line("ERROR", "one").c_str());
+    first.reset();
+    const auto second = ClientLog::open(make_logger(second_text), runtime_);
+    ASSERT_EQ(second->function(), function);
+    function(line("ERROR", "two").c_str());
+    drops->stop();
+    function(line("ERROR", "three").c_str());
+    runtime_->stop();
+    EXPECT_THAT(first_text.str(), IsEmpty());
+    EXPECT_THAT(second_text.str(), HasSubstr("two"));
+    EXPECT_THAT(second_text.str(), HasSubstr("three"));
+}
+
 TEST_F(ClientLogFunctionTest, MoreLoggersThanFunctionsWriteToTheDefaultLogger) {
     std::ostringstream text;
     std::vector<std::shared_ptr<ClientLog>> logs;
