@@ -136,5 +136,18 @@ TEST_F(GroupUnitTest, AnObserverIsToldEachChangeOnce) {
     EXPECT_THAT(watched, IsEmpty()) << "the servers are told, too";
 }
 
+TEST_F(GroupUnitTest, AMemberThatIsGoneWithoutAnEventIsWatchedNoMore) {
+    for (const char* path : {"/g", "/g/a", "/g/b"}) put(path);
+    Group group(*session, "/g");
+    std::vector<GroupMembers> told;
+    auto subscription = group.observe([&](const GroupMembers& members) { told.push_back(members); });
+    serve();
+    nodes.erase("/g/a");  // its event is one that an access list hides
+    erase("/g/b");
+    serve();
+    EXPECT_THAT(told.back(), IsEmpty());
+    EXPECT_THAT(watched, ElementsAre("children /g"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

@@ -257,6 +257,20 @@ TEST_F(InspectTest, WhatMayNotBeListedIsNamedOnceAndTheRootMustBeReadable) {
     EXPECT_NE(code_served([&] { (void)find_locks(*session, "/", Deadline::never()); }), Errc{});
 }
 
+TEST_F(InspectTest, AWalkThatBeginsAnewForgetsWhatItMightNotRead) {
+    for (const char* path : {"/a", "/b"}) put(path);
+    put("/b/" + lock_node("lock-", 1));
+    refusals = {{"children /a", Rc::no_auth}};
+    lose_answer = static_cast<int>(asked.size()) + 3;
+    before_answer = [this](const std::string& what) {
+        if (what == "children /b") refusals.clear();  // it may be read now
+    };
+    std::vector<std::string> unreadable;
+    EXPECT_THAT(found("/", &unreadable), ElementsAre("/b"));
+    EXPECT_EQ(times("children /a"), 2u);
+    EXPECT_THAT(unreadable, IsEmpty());
+}
+
 TEST_F(InspectTest, AFreeLockIsWaitedForWhoeverComesInBetween) {
     const auto wait = [this](Deadline deadline) {
         bool free = false;
