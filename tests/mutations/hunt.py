@@ -99,7 +99,8 @@ def limits(seconds, of_server):
 
 
 def started(command, seconds, of_server=False, **environment):
-    """The exit code, None for no end, and the output."""
+    """The exit code, None for no end, and the output. The program ends with this process."""
+    command = ["setpriv", "--pdeathsig", "KILL", *command]
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=output, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL, start_new_session=True,

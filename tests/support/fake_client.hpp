@@ -151,6 +151,12 @@ public:
         frozen = false;
         close(std::exchange(close_done_, nullptr));
     }
+    /// Drops what it would still answer: a request keeps the session, which keeps this object.
+    void forget() {
+        open.clear();
+        events_.reset();
+        close_done_ = nullptr;
+    }
 
     /// Takes the oldest open request.
     Request take() {

@@ -92,6 +92,7 @@ protected:
     void destroy() {
         if (core) runtime->while_running([this] { core.reset(); });
         runtime->run();
+        for (const auto& each : clients->clients) each->forget();
         if (probe)
             probe->waiting
                 .clear();  // a probe answers in the end; this one would keep the session, which keeps the probe

@@ -21,7 +21,7 @@ TEST(FiberServiceTest, RequestsForOneAccountFollowEachOther) {
     Ledger ledger(2);
     std::vector<boost::fibers::fiber> fibers;
     int done = 0;
-    for (int i = 0; i < 50; ++i) fibers.emplace_back([&] { done += handle(locks, ledger, i % 2); });
+    for (int i = 0; i < 50; ++i) fibers.emplace_back([&, i] { done += handle(locks, ledger, i % 2); });
     for (auto& fiber : fibers) fiber.join();
     EXPECT_EQ(done, 50);
     EXPECT_EQ(ledger.total(), 50);
