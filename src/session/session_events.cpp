@@ -138,7 +138,8 @@ void SessionCore::tell_of_short_connections() {
     const std::string why =
         "the servers cut the connection right after each of the last " + std::to_string(short_connections_) +
         " connects; perhaps a request is larger than their jute.maxbuffer (the watches of this session take " +
-        std::to_string(watch_table().bytes()) + " bytes): raise that on all servers, or use several sessions";
+        std::to_string(watch_table().bytes()) +
+        " bytes): raise that on all servers, or use several sessions, and fewer locks or shorter names in one call";
     note_problem(why);
     log().warn("session {:#x}: {}", printable_id(), why);
 }

@@ -196,6 +196,13 @@ TEST_F(ZklockLookTest, WaitReturnsWhenNobodyHoldsTheLock) {
     EXPECT_EQ(waiting.wait(), 0);
 }
 
+TEST_F(ZklockLookTest, WaitWaitsNoLongerForServersThanItMayWait) {
+    const Outcome outcome =
+        zklock({"wait", "-w", "300ms", "--connect", "127.0.0.1:1", "--connect-timeout", "0", lock()});
+    EXPECT_EQ(outcome.code, 69);
+    EXPECT_THAT(outcome.err, HasSubstr("no ZooKeeper server answered within 300ms: 127.0.0.1:1: Connection refused"));
+}
+
 TEST_F(ZklockLookTest, PingNamesServerTimeoutAndFeatures) {
     const auto json = Json::parse(zklock({"ping", "--json", "--connect", connect_string()}).out);
     EXPECT_THAT(json["server"].text(), HasSubstr(connect_string().substr(0, connect_string().find(':'))));

@@ -93,6 +93,7 @@ TEST_F(OptionsTest, AWrongCommandLineIsAnsweredWithWhatToWrite) {
         {{"true", "/l"}, "nor an absolute path\nTry"},
         {{"-w", "1e2", "/l", "true"}, "-w: \"1e2\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h, 1d, 1h30m"},
         {{"-k", "1e2", "/l", "true"}, "-k: \"1e2\" is not a duration"},
+        {{"-w", "36500d", "/l", "true"}, "at most ten years"},
         {{"hold", "/l", "true"}, "\"true\" is one argument too many for zklock hold; write: zklock hold"},
         {{"ping", "/l"}, "write: zklock ping [--json]"},
         {{"-w"}, "-w needs a value: -w DURATION"},

@@ -187,7 +187,8 @@ std::string server_prefix(const Options& options) {
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code) {
     if (const auto value = parse_duration(text)) return *value;
     throw Failure(exit_code,
-                  origin + ": \"" + text + "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h, 1d, 1h30m)");
+                  origin + ": \"" + text +
+                      "\" is not a duration (for example 10, 1.5, 250ms, 2m, 1h, 1d, 1h30m; at most ten years)");
 }
 
 std::vector<Acl> parse_acl(const Found& acl) {

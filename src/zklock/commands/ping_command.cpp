@@ -111,8 +111,8 @@ int ping_command(const Options& options, Console& console) {
 }
 
 int wait_command(const Options& options, Console& console) {
-    ReadOnlySession servers(options, console);
     const Deadline deadline = options.wait_limit ? Deadline(*options.wait_limit) : Deadline::never();
+    ReadOnlySession servers(options, console);
     if (wait_until_free(servers.session(), options.lock, deadline)) return kOk;
     const bool connected = servers.session().state() == SessionState::connected;
     if (!connected) {

@@ -5,10 +5,11 @@
 namespace zkrecipes::zklock {
 
 bool await_connection(Session& session, const Options& options, std::stop_token stop) {
-    const Deadline deadline = options.connect_timeout ? Deadline(*options.connect_timeout) : Deadline::never();
-    if (session.wait_connected(deadline, stop)) return true;
+    auto limit = options.connect_timeout;
+    if (options.wait_limit > Nanoseconds(0) && (!limit || limit > options.wait_limit)) limit = options.wait_limit;
+    if (session.wait_connected(limit ? Deadline(*limit) : Deadline::never(), stop)) return true;
     if (stop.stop_requested()) return false;
-    throw not_connected_within(*options.connect_timeout, session, options);
+    throw not_connected_within(*limit, session, options);
 }
 
 ReadOnlySession::ReadOnlySession(const Options& options, Console& console)

@@ -11,8 +11,8 @@
 
 namespace zkrecipes::zklock {
 
-/// Waits until the session is connected, at most for --connect-timeout. Returns false if a stop is requested before.
-/// Throws Failure and Error.
+/// Waits until the session is connected, at most for --connect-timeout, and for the -w of `zklock wait`. Returns false
+/// if a stop is requested before. Throws Failure and Error.
 bool await_connection(Session& session, const Options& options, std::stop_token stop = {});
 
 /// A session for commands that only read. It is connected when the constructor returns. Throws Failure and Error.
