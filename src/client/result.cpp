@@ -61,7 +61,7 @@ bool said_by_server(Rc rc) noexcept {
     // Above -100 are the client's own words, below -1000 ours; "no watcher" the C client knows without asking.
     if (rc == Rc::ok) return true;
     const bool of_server = rc <= Rc::no_node && rc > Rc::not_connected && rc != Rc::no_watcher;
-    const Meaning what = meaning_or_failed(rc);  // the client makes up only codes that are known
+    const Meaning what = meaning(rc);
     return of_server && (what == Meaning::refused || what == Meaning::failed);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -33,6 +33,12 @@ spdlog::level::level_enum spdlog_level(ClientLogLevel level) {
 /// One function for the C client, and where its lines go.
 class Slot : public std::enable_shared_from_this<Slot> {
 public:
+    struct Entry {
+        std::shared_ptr<spdlog::logger> logger;
+        spdlog::level::level_enum level;
+        std::string message;
+    };
+
     /// One more handle writes here.
     void add(const std::shared_ptr<spdlog::logger>& logger, const std::shared_ptr<Runtime>& runtime) {
         const std::lock_guard lock(mutex_);
@@ -40,15 +46,22 @@ public:
         logger_ = logger;
     }
 
-    void remove(const Runtime* runtime) {
-        std::deque<Entry> lost;  // destroyed after the lock was given back: it may hold the last reference to a logger
+    /// What is left when nobody uses it any more: to be destroyed where nothing is locked, since it may hold the last
+    /// reference to a logger. Takes no memory.
+    struct Rest {
+        std::list<Entry> lines;
+        std::shared_ptr<spdlog::logger> logger;
+    };
+    void remove(const Runtime* runtime, Rest& rest) noexcept {
         const std::lock_guard lock(mutex_);
         const auto found = std::ranges::find(runtimes_, runtime, &User::key);
         if (found != runtimes_.end()) runtimes_.erase(found);
         if (!runtimes_.empty()) return;
-        logger_ = nullptr;
+        rest.logger = std::move(logger_);
         filter_ = {};
-        if (!scheduled_) lost.swap(queue_);
+        if (scheduled_) return;
+        rest.lines.swap(queue_);
+        dropped_ = 0;
     }
 
     void take(std::string_view text) {
@@ -76,11 +89,6 @@ public:
     }
 
 private:
-    struct Entry {
-        std::shared_ptr<spdlog::logger> logger;
-        spdlog::level::level_enum level;
-        std::string message;
-    };
     struct User {
         const Runtime* key;
         std::weak_ptr<Runtime> runtime;
@@ -108,13 +116,13 @@ private:
 
     /// Lines for a logger that nobody uses here any more are lost: its session has been closed, so that what the logger
     /// writes to may be gone.
-    void end_turn() {
-        std::deque<Entry> queue;  // as in remove()
+    void end_turn() noexcept {
+        std::list<Entry> lost;  // as in remove()
         const std::lock_guard lock(mutex_);
         scheduled_ = false;
-        queue.swap(queue_);
-        for (Entry& entry : queue) {
-            if (entry.logger == logger_) queue_.push_back(std::move(entry));
+        for (auto next = queue_.begin(); next != queue_.end();) {
+            const auto line = next++;
+            if (line->logger != logger_) lost.splice(lost.end(), queue_, line);
         }
     }
 
@@ -127,7 +135,7 @@ private:
     }
 
     void write() {
-        std::deque<Entry> queue;
+        std::list<Entry> queue;
         std::uint64_t dropped = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -143,7 +151,7 @@ private:
     std::shared_ptr<spdlog::logger> logger_;
     std::vector<User> runtimes_;  // of the handles that write here
     ClientLogFilter filter_;
-    std::deque<Entry> queue_;
+    std::list<Entry> queue_;
     bool scheduled_ = false;  // a Turn is under way
     std::uint64_t dropped_ = 0;
 };
@@ -178,9 +186,10 @@ public:
     }
 
     void release(std::size_t index, const Runtime* runtime) {
+        Slot::Rest rest;
         const std::lock_guard lock(mutex_);
         --users_[index].count;
-        slots_[index]->remove(runtime);
+        slots_[index]->remove(runtime, rest);
     }
 
     const std::shared_ptr<Slot>& at(std::size_t index) const { return slots_[index]; }

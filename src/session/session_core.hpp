@@ -123,7 +123,7 @@ private:
     void on_touch(Instant sent_at, Instant now, bool overtook) override {
         LeaseKeeper::on_touch(sent_at, now, overtook);
     }
-    void on_credentials_demanded(std::uint64_t handle) override { apply(fsm().on_credentials_demanded(handle)); }
+    bool on_credentials_demanded(std::uint64_t handle) override;
 
     std::size_t given_up_now() { return calls_left_open_ + node_cleaner().given_up(); }
 
@@ -164,6 +164,7 @@ private:
     std::uint64_t open_failures_ = 0;
     Instant connected_at_ = Instant::min();
     std::uint64_t short_connections_ = 0;  // in a row
+    std::uint64_t demands_ = 0;            // of credentials, while something was held
 
     std::string closed_detail_;
     bool closed_ = false;  // the last handle is gone

@@ -137,11 +137,25 @@ void SessionCore::tell_of_short_connections() {
     if (short_connections_ < kManyShortConnections || !should_log(short_connections_)) return;
     const std::string why =
         "the servers cut the connection right after each of the last " + std::to_string(short_connections_) +
-        " connects; perhaps a request is larger than their jute.maxbuffer (the watches of this session take " +
+        " connects; perhaps they demand credentials, or a request is larger than their jute.maxbuffer (the watches of "
+        "this session take " +
         std::to_string(watch_table().bytes()) +
         " bytes): raise that on all servers, or use several sessions, and fewer locks or shorter names in one call";
     note_problem(why);
     log().warn("session {:#x}: {}", printable_id(), why);
+}
+
+/// While something is held, the session is not closed: that would free the lock at once, before its holder knows. The
+/// servers end the connection; if all of them refuse the session, the lease ends the hold first.
+bool SessionCore::on_credentials_demanded(std::uint64_t handle) {
+    if (hold_table().empty()) {
+        apply(fsm().on_credentials_demanded(handle));
+        return true;
+    }
+    const std::string why = "the servers demand credentials, and accept none of this session";
+    note_problem(why);
+    if (should_log(++demands_)) log().error("session {:#x}: {} ({} times)", printable_id(), why, demands_);
+    return false;
 }
 
 void SessionCore::on_session_over() {

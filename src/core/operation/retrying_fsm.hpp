@@ -122,7 +122,9 @@ protected:
         const auto delay = outage_.failed(port_.now(), port_.random(),
                                           [this](const RetryState& state) { return port_.next_delay(state); });
         if (!delay) {
-            policy_gave_up(outage_.gave_up());
+            const bool in_vain = last_ != Rc::connection_loss && last_ != Rc::ok;
+            policy_gave_up(outage_.gave_up() +
+                           (in_vain ? std::string("; the last answer was: ") + to_string(last_) : std::string()));
             return false;
         }
         port_.start_timer(*delay);
@@ -135,7 +137,7 @@ protected:
         switch (meaning_or_failed(rc)) {
             case Meaning::not_done:
             case Meaning::unknown:
-            case Meaning::session_over: return attempt_failed();
+            case Meaning::session_over: last_ = rc; return attempt_failed();
             case Meaning::done:
             case Meaning::refused:
             case Meaning::failed: break;
@@ -172,6 +174,7 @@ protected:
     Step step_ = Step::idle;
     Ticket ticket_ = 0;
     Outage outage_;
+    Rc last_ = Rc::ok;  // of the answers that handle_error() dealt with
 };
 
 }  // namespace zkrecipes::internal

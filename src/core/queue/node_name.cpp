@@ -71,7 +71,9 @@ bool has_our_identity(std::string_view name) noexcept {
 }
 
 bool is_unique(std::string_view name) noexcept {
-    if (name.starts_with("_c_")) name.remove_prefix(3);
+    if (has_our_identity(name)) return true;
+    if (!name.starts_with("_c_")) return false;
+    name.remove_prefix(3);
     std::size_t digits = 0;
     for (const char c : name) {
         if (c == '-') continue;

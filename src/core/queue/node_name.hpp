@@ -27,8 +27,9 @@ inline constexpr std::size_t kIdentityChars = 40;
 /// Whether this library made the identity that the name begins with, in either dialect: random_uuid() marks it.
 bool has_our_identity(std::string_view name) noexcept;
 
-/// Whether no two nodes have this name: it begins with 128 random bits, as those of this library, Curator (with
-/// protection), kazoo and go-zk do.
+/// Whether no two nodes ever have this name: it begins with 128 random bits that were drawn for this node, as those of
+/// this library, Curator (with protection) and go-zk do. kazoo draws them once for each lock object, and its semaphores
+/// make a node of the same name again for each lease.
 bool is_unique(std::string_view name) noexcept;
 
 /// What the server appends to a sequential node: ten characters with leading zeros, signed.

@@ -51,8 +51,7 @@ Rc Requests::on_answer(const Sent& sent, Rc rc) {
     }
     stalled_reply_probe_.answered(sent.ticket);
     if (rc == Rc::credentials_demanded) {
-        port_.on_credentials_demanded(sent.handle);
-        return Rc::session_expired;
+        return port_.on_credentials_demanded(sent.handle) ? Rc::session_expired : Rc::connection_loss;
     }
     if (!is_known(rc) && should_log(++unknown_codes_)) {
         lock_.log().warn("session {:#x}: a request was answered with {} ({}); its outcome is unknown ({} times)",

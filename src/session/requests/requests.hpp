@@ -29,7 +29,7 @@ public:
         /// LeaseClock::answered.
         virtual void on_touch(Instant sent_at, Instant now, bool overtook) = 0;
         /// A server refused a request of the session on this handle because it demands credentials.
-        virtual void on_credentials_demanded(std::uint64_t handle) = 0;
+        virtual bool on_credentials_demanded(std::uint64_t handle) = 0;  // false: the session goes on
     };
     Requests(SessionLock& lock, Connection& connection, SessionMeter& meter, Port& port)
         : lock_(lock), connection_(connection), meter_(meter), port_(port) {}

@@ -68,11 +68,13 @@ void warn_of_other_servers(const Options& options, Console& console) {
 
 }  // namespace
 
-Session open_session(const Options& options, Console& console) {
+Session open_session(const Options& options, Console& console, RetryPolicy retry) {
     warn_of_other_servers(options, console);
     if (const std::string origin = who_names_the_servers(options); !origin.empty()) console.info(origin);
     try {
-        return Session(session_options(options, console));
+        SessionOptions result = session_options(options, console);
+        result.retry = std::move(retry);
+        return Session(std::move(result));
     } catch (const Error& error) {
         throw failure_of(error, options);
     }

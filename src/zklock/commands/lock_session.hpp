@@ -25,7 +25,7 @@
 namespace zkrecipes::zklock {
 
 /// Opens a session that is not connected yet. Throws a Failure that names the refused option or its place.
-Session open_session(const Options& options, Console& console);
+Session open_session(const Options& options, Console& console, RetryPolicy retry = {});
 /// Why no server has accepted a session that is not connected: what the session knows, or what a connection to each
 /// server shows.
 std::string why_not_connected(const Session& session, const Options& options);

@@ -112,14 +112,15 @@ int ping_command(const Options& options, Console& console) {
 
 int wait_command(const Options& options, Console& console) {
     const Deadline deadline = options.wait_limit ? Deadline(*options.wait_limit) : Deadline::never();
-    ReadOnlySession servers(options, console);
-    if (wait_until_free(servers.session(), options.lock, deadline)) return kOk;
-    const bool connected = servers.session().state() == SessionState::connected;
+    Session session = open_session(options, console);
+    await_connection(session, options);
+    if (wait_until_free(session, options.lock, deadline)) return kOk;
+    const bool connected = session.state() == SessionState::connected;
     if (!connected) {
-        throw Failure(kUnavailable, "no ZooKeeper server answers: " + why_not_connected(servers.session(), options));
+        throw Failure(kUnavailable, "no ZooKeeper server answers: " + why_not_connected(session, options));
     }
     throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit) +
-                             holder_in_words(servers.session(), options.lock));
+                             (options.quiet ? "" : holder_in_words(session, options.lock)));
 }
 
 }  // namespace zkrecipes::zklock

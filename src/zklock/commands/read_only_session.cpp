@@ -13,7 +13,7 @@ bool await_connection(Session& session, const Options& options, std::stop_token 
 }
 
 ReadOnlySession::ReadOnlySession(const Options& options, Console& console)
-    : session_(open_session(options, console)), answers_(session_, console, kLimit) {
+    : session_(open_session(options, console, Answers::patience(kLimit))), answers_(session_, console, kLimit) {
     await_connection(session_, options);
 }
 

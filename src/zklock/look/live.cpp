@@ -51,7 +51,7 @@ void Live::pause(std::chrono::nanoseconds time) {
 
 void run_live(const Options& options, Console& console, const std::function<void(Live&)>& work) {
     Signals signals;  // before the session starts its threads
-    Session session = open_session(options, console);
+    Session session = open_session(options, console, Answers::patience(Live::kLimit));
     const UniqueFd end(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!end) throw std::system_error(errno, std::generic_category(), "eventfd");
     std::exception_ptr failure;

@@ -29,9 +29,9 @@ public:
     /// Returns early after a stop.
     void pause(std::chrono::nanoseconds time);
 
-private:
     static constexpr std::chrono::seconds kLimit{3};
 
+private:
     Session& session_;
     const std::stop_token stop_;
     std::mutex mutex_;

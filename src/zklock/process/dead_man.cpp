@@ -73,12 +73,12 @@ void take_another_name(pid_t zklock) noexcept {
     const std::uint64_t all_signals = ~std::uint64_t{0};  // glibc's own two as well, which sigfillset leaves out
     ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all_signals, nullptr, sizeof all_signals);
     take_another_name(zklock);
-    board.ready.store(1);
     ::prctl(PR_SET_PDEATHSIG, 0);
     ProcessTable table(4096);
     bool resident = false;
     const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
     if (timer < 0) ::_exit(1);
+    board.ready.store(1);
     for (;;) {
         const std::int64_t deadline = board.deadline_ns.load();
         if (!board.fired.load() && BootClock::now().time_since_epoch().count() >= deadline) {

@@ -28,6 +28,12 @@ Answers::Answers(Session& session, Console& console, std::chrono::nanoseconds li
       on_stop_(std::move(stop), [this] { stopped_.request_stop(); }),
       progress_at_(began_at_) {}
 
+RetryPolicy Answers::patience(std::chrono::nanoseconds limit) {
+    return [limit, pauses = RetryPolicy::forever()](const RetryState& state) {
+        return state.elapsed < limit * 3 / 2 ? pauses.next(state) : std::nullopt;
+    };
+}
+
 void Answers::answered() {
     const SessionStats stats = session_.stats();
     connects_ = stats.connects;

@@ -14,6 +14,7 @@
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/leader_election.hpp>
 #include <zkrecipes/result.hpp>
+#include <zkrecipes/retry_policy.hpp>
 #include <zkrecipes/session.hpp>
 
 #include "zklock/report/console.hpp"
@@ -29,6 +30,10 @@ class Answers {
 public:
     /// `limit`: a call that has sent no further request for so long is stopped.
     Answers(Session& session, Console& console, std::chrono::nanoseconds limit, std::stop_token stop = {});
+
+    /// For the session: a call whose requests are answered, but in vain, as by a server that throttles, fails after one
+    /// and a half times `limit`. What is not answered at all is stopped before.
+    static RetryPolicy patience(std::chrono::nanoseconds limit);
 
     Session& session() noexcept { return session_; }
     /// For the calls: they have no other limit.

@@ -69,13 +69,12 @@ TEST(ResultTest, TheCodesAreThoseOfTheServers) {
 }
 
 TEST(ResultTest, OnlyAServersWordIsASignOfLife) {
-    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::no_auth, Rc::bad_version, Rc::not_empty, Rc::quota_exceeded,
-                        static_cast<Rc>(-126)}) {
+    for (const Rc rc : {Rc::ok, Rc::no_node, Rc::no_auth, Rc::bad_version, Rc::not_empty, Rc::quota_exceeded}) {
         EXPECT_TRUE(said_by_server(rc)) << to_string(rc);
     }
-    for (const Rc rc :
-         {Rc::too_large, Rc::bad_arguments, Rc::unimplemented, Rc::not_connected, Rc::closed, Rc::no_watcher,
-          Rc::connection_loss, Rc::session_expired, Rc::no_lease, Rc::marshalling_error}) {
+    for (const Rc rc : {Rc::too_large, Rc::bad_arguments, Rc::unimplemented, Rc::not_connected, Rc::closed,
+                        Rc::no_watcher, Rc::connection_loss, Rc::session_expired, Rc::no_lease, Rc::marshalling_error,
+                        Rc::credentials_demanded, static_cast<Rc>(-126)}) {
         EXPECT_FALSE(said_by_server(rc)) << to_string(rc);
     }
 }

@@ -427,16 +427,20 @@ TEST_F(InspectTest, ANodeThatMayNotBeReadIsKnownByItsName) {
 
 TEST_F(InspectTest, ANameThatALaterNodeMayHaveIdentifiesNone) {
     put("/l");
-    put("/l/lock-0000000000", "a");
-    const Participant before = seen("/l/lock-0000000000");
-    refusals = {{"get /l/lock-0000000000", Rc::no_auth}, {"exists /l/lock-0000000000", Rc::no_auth}};
-    for (const Participant& each : {before, inspected("/l").participants.at(0)}) {
-        EXPECT_EQ(code_served([&] { (void)remove_participant(*session, each, Deadline::never()); }),
-                  Errc::no_permission);
-        EXPECT_EQ(code_served([&] { (void)request_revocation(*session, each, Deadline::never()); }),
-                  Errc::no_permission);
+    for (const std::string name : {"lock-0000000000", "0123456789abcdef0123456789abcdef__lock__0000000000"}) {
+        const std::string node = "/l/" + name;
+        put(node, "a");
+        const Participant before = seen(node);
+        refusals = {{"get " + node, Rc::no_auth}, {"exists " + node, Rc::no_auth}};
+        for (const Participant& each : {before, inspected("/l").participants.at(0)}) {
+            EXPECT_EQ(code_served([&] { (void)remove_participant(*session, each, Deadline::never()); }),
+                      Errc::no_permission);
+            EXPECT_EQ(code_served([&] { (void)request_revocation(*session, each, Deadline::never()); }),
+                      Errc::no_permission);
+        }
+        EXPECT_EQ(nodes[node].data, "a");
+        nodes.erase(node);
     }
-    EXPECT_EQ(nodes["/l/lock-0000000000"].data, "a");
 }
 
 TEST_F(InspectTest, WhatMayNotBeReadMatchesByStandingOnlyAndIsNamed) {

@@ -90,11 +90,14 @@ TEST(NodeNameTest, APatternIsAWordOfTheName) {  // H70
 
 TEST(NodeNameTest, ANameWithARandomPartIsUnique) {
     const std::string uuid = "01234567-89ab-4def-8123-456789abcdef", digits = "0123456789abcdef0123456789abcdef";
-    for (const std::string& name : {"_c_" + uuid + "-lock-0000000001", "_c_" + digits + "-lock-0000000001",
-                                    digits + "__lock__0000000001", uuid + "-lease-0000000001"}) {
+    for (const std::string& name :
+         {"_c_" + uuid + "-lock-0000000001", "_c_" + digits + "-lock-0000000001",
+          make_identity("01234567-89ab-8def-8123-456789abcdef", Dialect::kazoo) + "__lock__0"}) {
         EXPECT_TRUE(is_unique(name)) << name;
     }
-    for (const char* name : {"lock-0000000000", "_c_lock-0000000000", "deadbeef-lock-0000000000", ""}) {
+    for (const std::string& name :
+         {std::string("lock-0000000000"), std::string("_c_lock-0000000000"), std::string("deadbeef-lock-0000000000"),
+          std::string(), digits, digits + "__lock__0000000001", uuid + "-lease-0000000001"}) {
         EXPECT_FALSE(is_unique(name)) << name;
     }
 }

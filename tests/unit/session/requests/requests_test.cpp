@@ -69,6 +69,22 @@ TEST_F(RequestsTest, ServersThatDemandCredentialsEndTheSessionBeforeTheRequestIs
     EXPECT_THAT(told, ElementsAre("/data: session expired"));
 }
 
+TEST_F(RequestsTest, WhileSomethingIsHeldADemandForCredentialsDoesNotCloseTheSession) {
+    auto held = hold("/l/n");
+    get("/data");
+    answer("get", Rc::credentials_demanded);
+    EXPECT_EQ(core->state(), SessionState::connected);
+    EXPECT_TRUE(held->held());
+    EXPECT_FALSE(client().closed) << "that would free the lock";
+    EXPECT_THAT(told, ElementsAre("/data: connection lost"));
+    EXPECT_THAT(core->info().problem, ::testing::HasSubstr("demand credentials"));
+    runtime->advance(options.timeout);
+    EXPECT_FALSE(held->held()) << "the lease has ended";
+    get("/data");
+    answer("get", Rc::credentials_demanded);
+    EXPECT_EQ(core->state(), SessionState::closed);
+}
+
 TEST_F(RequestsTest, ATransactionInALocalSessionIsToldSo) {
     const auto commit = [this] {
         inside([&] {
