@@ -137,6 +137,10 @@ TEST_F(OptionsTest, HelpIsACommandAndShowsWhatToWrite) {
 TEST_F(OptionsTest, ALockIsAnAbsolutePath) {
     EXPECT_EQ(refusal({"lead", "/l"}).first, 64);
     EXPECT_THAT(refusal({"locks/x", "cmd"}).second, HasSubstr("neither a command of zklock nor an absolute path"));
+    for (const char* command : {"run", "elect", "hold", "status", "ls", "leader", "leases"}) {
+        EXPECT_THAT(refusal({command, "locks/a"}).second,
+                    HasSubstr("\"locks/a\" is not an absolute path: write /locks/a"));
+    }
     EXPECT_THAT(refusal({"run", "status", "/l"}).second, HasSubstr("put the command first: zklock status"));
     EXPECT_EQ(refusal({"status", "x"}).first, 64);
     EXPECT_EQ(refusal({"-n"}).first, 64);

@@ -118,8 +118,11 @@ std::string like_a_word(const std::string& typed) {
     return did_you_mean(typed, words);
 }
 
-void check_lock(const std::string& lock) {
+void check_lock(const std::string& lock, bool after_command) {
     if (find_word(lock)) usage("put the command first: zklock " + lock + " [OPTIONS] ...");
+    if (!lock.starts_with('/') && after_command) {
+        usage("\"" + lock + "\" is not an absolute path" + (lock.empty() ? "" : ": write " + tidy("/" + lock)));
+    }
     if (!lock.starts_with('/')) {
         usage("\"" + lock + "\" is neither a command of zklock nor an absolute path" + like_a_word(lock));
     }

@@ -30,7 +30,8 @@ std::string joined(const std::vector<std::string>& parts);
 std::string did_you_mean(const std::string& typed, const std::vector<std::string>& known);
 /// The same for the words of kWords.
 std::string like_a_word(const std::string& typed);
-/// Throws Failure if `lock` cannot be the path of a lock. The message says what to write.
-void check_lock(const std::string& lock);
+/// Throws Failure if `lock` cannot be the path of a lock. The message says what to write. `after_command`: the name of
+/// a command precedes it, so it is not a mistyped one.
+void check_lock(const std::string& lock, bool after_command);
 
 }  // namespace zkrecipes::zklock

@@ -56,7 +56,7 @@ LockSpec parse_lock_spec(const std::string& text) {
     const std::size_t colon = text.rfind(':');
     const std::string path = text.substr(0, colon);
     if (!path.starts_with('/')) usage("-L: \"" + text + "\" is not an absolute path");
-    check_lock(path);
+    check_lock(path, true);
     if (colon == std::string::npos) return {path, Mode::exclusive};
     const std::string word = text.substr(colon + 1);
     if (word == "shared") return {path, Mode::shared};

@@ -23,8 +23,9 @@ std::string base_name(const std::string& path) { return path.substr(path.find_la
 class Parser {
 public:
     /// `words`: what parse() will be given; null: nothing, but find() and long_options() are to know all options.
-    Parser(const Word& word, Options& options, const std::vector<std::string>* words)
-        : word_(word), options_(options), app_(word.summary, std::string("zklock ") + word.text, words) {
+    /// `named`: the command line begins with the word, which may be left out for the first of kWords.
+    Parser(const Word& word, Options& options, const std::vector<std::string>* words, bool named = true)
+        : word_(word), named_(named), options_(options), app_(word.summary, std::string("zklock ") + word.text, words) {
         options_.command = word.command;
         app_.formatter(help_formatter(word));
         app_.set_help_flag("-h,--help", "Prints this help");
@@ -225,7 +226,7 @@ private:
         if (given("--lock")) return take_words(std::move(rest), dashes);
         if (rest.empty()) refuse_and_show("the lock is missing");
         options_.lock = rest.front();
-        check_lock(options_.lock);
+        check_lock(options_.lock, named_);
         rest.erase(rest.begin());
         const bool shell_after = !rest.empty() && (rest.front() == "-c" || rest.front() == "--command");
         if (shell_after) {
@@ -281,7 +282,7 @@ private:
         if (command == Command::wait) options_.locks = {{options_.lock, Mode::exclusive}};
         if (most_operands(command) > 0 && !options_.together) {
             if (options_.lock.empty()) refuse_and_show("the lock is missing");
-            check_lock(options_.lock);
+            check_lock(options_.lock, named_);
         }
         if (const std::string problem = look_.take(options_); !problem.empty()) refuse_and_show(problem);
         if (given("--conflict-exit-code")) options_.conflict_exit_code = parse_exit_code("-E", conflict_);
@@ -408,6 +409,7 @@ private:
     }
 
     const Word& word_;
+    const bool named_;
     Options& options_;
     OptionTable app_;
     RunOptions run_options_;
@@ -483,8 +485,9 @@ void parse_options(int argc, const char* const* argv, Options& options) {
         options.help_text = general_help();
         return;
     }
+    const bool named = word != nullptr;
     if (!word) word = &kWords.front();
-    Parser(*word, options, &arguments).parse(arguments);
+    Parser(*word, options, &arguments, named).parse(arguments);
 }
 
 }  // namespace zkrecipes::zklock
