@@ -75,6 +75,8 @@ TEST_F(ZklockTreeTest, ALeaderThatMayNotBeReadLeadsAllTheSame) {
     const auto holder = hold_secretly({"elect"}, lock());
     const std::string note = " (not readable: an access list forbids it)";
     EXPECT_THAT(tool({"leader", lock()}).out, HasSubstr(note));
+    const auto leader = Json::parse(tool({"leader", "--json", lock()}).out)["leader"];
+    EXPECT_TRUE(leader.contains("id") && leader["id"].is_null());
     const ZklockProcess watching({"leader", "--watch", "--connect", connect_string(), lock()});
     EXPECT_TRUE(await([&] { return watching.out().find(note) != std::string::npos; }));
 }

@@ -22,7 +22,7 @@ using WallTime = std::chrono::system_clock::time_point;
 boost::json::object json_of(const Participant& candidate, WallTime now) {
     boost::json::object object = to_json(candidate, now);
     object.erase("mode");
-    object["id"] = candidate.id;
+    object["id"] = candidate.readable ? boost::json::value(candidate.id) : boost::json::value();
     return object;
 }
 
