@@ -96,7 +96,7 @@ TEST(ExplainTest, EveryErrorIsToldInTheWordsOfWhoRunsZklock) {
           "the servers demand credentials, and accept none of this session; set SessionOptions::auth or sasl as the "
           "servers' enforce.auth.schemes or sessionRequireClientSASLAuth asks"},
          77,
-         "the servers demand credentials that zklock has not presented: use --auth-file or --sasl-user"},
+         "the servers demand credentials that zklock has not presented: use --auth-file, or use --sasl-user"},
         {{Errc::unsupported, "acquire_async", "/l",
           "create was answered: this session is local and may create no ephemeral node: set "
           "localSessionsUpgradingEnabled=true on all servers, or localSessionsEnabled=false"},
@@ -172,6 +172,28 @@ TEST(ExplainTest, APasswordThatNoServerChecksIsNamed) {
     EXPECT_EQ(failure.code, 77);
     EXPECT_THAT(failure.what(), HasSubstr("check the password in the auth file, which no server checks"));
     EXPECT_THAT(failure.what(), Not(HasSubstr("secret")));
+}
+
+TEST(ExplainTest, CredentialsThatWereGivenAreToBeChecked) {
+    Options options = asked();
+    options.auth = {{"digestops", "ops:secret"}};
+    const Error forbidden(Errc::no_permission, "acquire_async", "/l", "create was refused");
+    EXPECT_THAT(in_words(forbidden, options), HasSubstr("check --auth-file, or ask the owner"));
+    EXPECT_THAT(forbids_reading({"/a"}, options, 3), HasSubstr("forbids reading /a: check --auth-file, or ask"));
+    const Error demand(Errc::auth_failed, "session", "zk:2181", "the servers demand credentials, and accept none");
+    EXPECT_THAT(in_words(demand, options), HasSubstr("check --auth-file, or use --sasl-user"));
+    const Error refused(Errc::auth_failed, "session", "zk:2181", "the servers refused the credentials");
+    EXPECT_THAT(in_words(refused, options), HasSubstr("may not know the scheme digestops"));
+    options.auth = {{"digest", "ops:secret"}};
+    EXPECT_THAT(in_words(refused, options), Not(HasSubstr("scheme")));
+}
+
+TEST(ExplainTest, OfManyUnreadablePathsAFewAreNamed) {
+    const std::vector<std::string> paths = {"/a", "/b", "/c", "/d", "/e"};
+    EXPECT_THAT(forbids_reading(paths, asked(), 3),
+                StartsWith("an access list forbids reading /a, /b, /c and 2 more: "));
+    EXPECT_THAT(forbids_reading(paths, asked(), 1), HasSubstr(" /a and 4 more: use --auth-file, or ask"));
+    EXPECT_THAT(forbids_reading({"/a"}, asked(), 1), HasSubstr(" /a: use --auth-file"));
 }
 
 TEST(ExplainTest, ASemaphoreOfAnotherSizeIsDataAndNotUsage) {

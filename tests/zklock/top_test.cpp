@@ -183,7 +183,7 @@ TEST_F(ZklockTopTest, WhatMayNotBeReadIsTold) {
     ASSERT_TRUE(await([&] { return exists(scratch_ / "secret"); }));
     const Outcome outcome = zklock({"top", "--once", "--connect", connect_string(), root()});
     EXPECT_EQ(outcome.code, 77);
-    EXPECT_THAT(outcome.out, HasSubstr("an access list forbids reading " + path("secret")));
+    EXPECT_THAT(outcome.out, HasSubstr("an access list forbids reading " + path("secret") + ": use --auth-file"));
     EXPECT_THAT(outcome.out, HasSubstr(lock()));
 }
 

@@ -184,6 +184,11 @@ std::string server_prefix(const Options& options) {
     return result;
 }
 
+std::string server_path(const Options& options, const std::string& path) {
+    const std::string prefix = server_prefix(options);
+    return path == "/" && !prefix.empty() ? prefix : prefix + path;
+}
+
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code) {
     if (const auto value = parse_duration(text)) return *value;
     throw Failure(exit_code,

@@ -15,6 +15,8 @@ namespace zkrecipes::zklock {
 void read_connection(const Settings& settings, Options& options);
 /// The prefix of every path on the servers: the path of the connect string and --prefix; "": none.
 std::string server_prefix(const Options& options);
+/// The path of a node as all clients of the servers know it. A message that sends somebody to a node names this path.
+std::string server_path(const Options& options, const std::string& path);
 
 /// Parses a duration. Throws a Failure with this exit code that names `origin`.
 Nanoseconds duration_of(const std::string& origin, const std::string& text, int exit_code = kUsage);

@@ -9,11 +9,11 @@
 #include <vector>
 #include <zkrecipes/inspect.hpp>
 
-#include "zklock/command_line/command_table.hpp"
 #include "zklock/command_line/connection.hpp"
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/look/lock_walk.hpp"
 #include "zklock/report/describe.hpp"
+#include "zklock/report/explain.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/print.hpp"
 
@@ -24,8 +24,7 @@ namespace {
 void tell_what_is_missing(const Options& options, Console& console, const WalkedLocks& found) {
     if (found.cut) console.warning("the list is incomplete: reading ended early");
     if (!found.unreadable.empty()) {
-        console.warning("the list is incomplete: an access list forbids reading " +
-                        printable(joined(found.unreadable)) + "; use --auth-file");
+        console.warning("the list is incomplete: " + forbids_reading(found.unreadable, options, 3));
     } else if (!found.exists) {
         console.warning(options.lock + ": no such path");
     }

@@ -199,6 +199,7 @@ private:
         picture_.prefix = options_.lock;
         picture_.oldest_look = table_.oldest_look(BootClock::now());
         picture_.unreadable = table_.unreadable_paths();
+        picture_.incomplete = picture_.unreadable.empty() ? "" : forbids_reading(picture_.unreadable, options_, 1);
         picture_.trouble = trouble_;
         picture_.holders = holders_;
         if (options_.json) return print(in_json(picture_));

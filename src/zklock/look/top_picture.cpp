@@ -101,10 +101,7 @@ std::string in_words(const TopPicture& picture, std::size_t columns) {
     const std::size_t used = std::min(columns, time.size() + totals.size());
     lines.push_back(time + printable(shortened(picture.prefix, columns - used)) + totals);
     std::string note = picture.trouble;
-    if (note.empty() && !picture.unreadable.empty()) {
-        note = "an access list forbids reading " + printable(picture.unreadable.front()) +
-               (picture.unreadable.size() > 1 ? " and others" : "");
-    }
+    if (note.empty()) note = picture.incomplete;
     lines.push_back(printable(note));
     const std::size_t most = columns > 0 ? std::max<std::size_t>(columns / 2, 20) : 0;
     std::size_t width = 4;

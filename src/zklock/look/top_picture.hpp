@@ -22,7 +22,8 @@ struct TopPicture {
     std::size_t waiters = 0;    ///< of all locks
     Nanoseconds oldest_look{0};
     std::vector<std::string> unreadable;
-    std::string trouble;  ///< why the picture may be old; empty: no reason
+    std::string incomplete;  ///< about `unreadable`, for people; empty: all could be read
+    std::string trouble;     ///< why the picture may be old; empty: no reason
     /// What is known of the holders, by the paths of their nodes.
     std::map<std::string, std::optional<Participant>> holders;
 };

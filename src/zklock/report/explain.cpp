@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "zklock/command_line/command_table.hpp"
+#include "zklock/command_line/connection.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/text.hpp"
 
 namespace zkrecipes::zklock {
 namespace {
-
-constexpr const char* kCredentials = "use --auth-file, or ask the owner of the nodes for access";
 
 /// The part of Error::what() after operation, path and kind.
 std::string detail_of(const Error& error) {
@@ -38,8 +38,11 @@ std::string forbidden(const Error& error) {
 
 std::string remedy_of_refusal(const Options& options) {
     const auto is_digest = [](const Auth& auth) { return auth.scheme == "digest"; };
-    if (std::none_of(options.auth.begin(), options.auth.end(), is_digest)) return kCredentials;
-    return "check the password in the auth file, which no server checks, or ask the owner of the nodes for access";
+    const bool digest = std::any_of(options.auth.begin(), options.auth.end(), is_digest);
+    return std::string(digest                 ? "check the password in the auth file, which no server checks"
+                       : options.auth.empty() ? "use --auth-file"
+                                              : "check --auth-file") +
+           ", or ask the owner of the nodes for access";
 }
 
 /// The options of TLS and SASL: the name in the library and the setting.
@@ -112,6 +115,25 @@ std::string why_no_parent(const Error& error, const Options& options) {
     return "another program deletes " + path_of(error, options) + " each time zklock creates it: find that program";
 }
 
+/// Why the servers do not accept the session.
+std::string why_refused(const Error& error, const Options& options) {
+    if (mentions(error, "demand credentials")) {
+        const std::string file = options.auth.empty() ? "use --auth-file" : "check --auth-file";
+        const std::string user = options.sasl ? "check --sasl-user" : "use --sasl-user";
+        return "the servers demand credentials that zklock has not presented: " + file + ", or " + user +
+               "; the servers' settings enforce.auth.schemes and sessionRequireClientSASLAuth say which";
+    }
+    if (options.sasl) {
+        return "the servers refused the credentials: check --sasl-user, --sasl-password-file and --auth-file; zklock "
+               "also needs the Debian package libsasl2-modules";
+    }
+    const auto uncommon = std::find_if(options.auth.begin(), options.auth.end(),
+                                       [](const Auth& auth) { return auth.scheme != "digest"; });
+    return "the servers refused the credentials: check --auth-file" +
+           (uncommon == options.auth.end() ? ""
+                                           : "; these servers may not know the scheme " + printable(uncommon->scheme));
+}
+
 /// The errors with a specific remedy; empty: another error.
 std::string of_setting_or_path(const Error& error, const Options& options) {
     const std::string path = path_of(error, options);
@@ -130,14 +152,7 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
                    " has used up its sequence numbers: delete it while zklock status shows no holder, or use "
                    "another path";
         case Errc::no_permission: return path + ": " + forbidden(error) + ": " + remedy_of_refusal(options);
-        case Errc::auth_failed:
-            return mentions(error, "demand credentials")
-                       ? "the servers demand credentials that zklock has not presented: use --auth-file or "
-                         "--sasl-user; "
-                         "the servers' settings enforce.auth.schemes and sessionRequireClientSASLAuth say which"
-                   : options.sasl ? "the servers refused the credentials: check --sasl-user, --sasl-password-file "
-                                    "and --auth-file; zklock also needs the Debian package libsasl2-modules"
-                                  : "the servers refused the credentials: check --auth-file";
+        case Errc::auth_failed: return why_refused(error, options);
         case Errc::unsupported:
             if (const std::string detail = detail_of(error); detail.find("localSessions") != std::string::npos) {
                 return path + ": " + detail;
@@ -207,6 +222,14 @@ const char* outcome_of(int code) noexcept {
 std::string in_words(const Error& error, const Options& options) {
     const std::string text = of_setting_or_path(error, options);
     return text.empty() ? of_servers_or_system(error, options) : text;
+}
+
+std::string forbids_reading(const std::vector<std::string>& paths, const Options& options, std::size_t named) {
+    std::vector<std::string> first;
+    for (std::size_t i = 0; i < std::min(named, paths.size()); ++i) first.push_back(server_path(options, paths[i]));
+    const std::size_t rest = paths.size() - first.size();
+    return "an access list forbids reading " + printable(joined(first)) +
+           (rest > 0 ? " and " + std::to_string(rest) + " more" : "") + ": " + remedy_of_refusal(options);
 }
 
 Failure failure_of(const Error& error, const Options& options) {

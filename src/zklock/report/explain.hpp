@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <zkrecipes/error.hpp>
 
@@ -12,7 +14,11 @@ namespace zkrecipes::zklock {
 /// and options.
 std::string in_words(const Error& error, const Options& options);
 
-/// The same with the exit code and the outcome. For a refused setting it names the option, or the file and line.
+/// Which nodes an access list forbids to read, and the remedy. Names at most so many of the paths, and counts the rest.
+std::string forbids_reading(const std::vector<std::string>& paths, const Options& options, std::size_t named);
+
+/// The same as in_words() with the exit code and the outcome. For a refused setting it names the option, or the file
+/// and line.
 Failure failure_of(const Error& error, const Options& options);
 
 }  // namespace zkrecipes::zklock
