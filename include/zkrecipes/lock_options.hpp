@@ -75,6 +75,7 @@ struct Participant {
     std::string raw;                    ///< the node's data, unparsed
     std::int32_t version = 0;           ///< of the node's data
     bool by_zkrecipes = false;          ///< this library made the node, so its owner notices when it is deleted
+    std::int32_t children = 0;          ///< of the node; a client of a lock makes none, and an ephemeral node has none
     /// False: an access list forbids to read the node. Only path, node, holder, mode and by_zkrecipes are known then.
     bool readable = true;
 };

@@ -69,6 +69,8 @@ TEST(DescribeTest, SaysWhatIsNotReadableAndWhatNoSessionEnds) {
     const std::string note = " (not ephemeral: no session ends it; remove it with zklock break)";
     EXPECT_EQ(describe(left, kNow), "web1 pid 4711 \"deploy.sh\" (ops) for 3m12s" + note);
     EXPECT_EQ(Json(to_json(left, kNow))["ephemeral"], false);
+    left.children = 2;
+    EXPECT_TRUE(describe(left, kNow).ends_with("remove it with zkCli.sh deleteall)"));
 }
 
 TEST(DescribeTest, NoControlCharacterReachesTheTerminal) {

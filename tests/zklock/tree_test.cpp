@@ -121,6 +121,15 @@ TEST_F(ZklockTreeTest, ALockNodeThatNoSessionEndsIsNamedAsSuch) {
 TEST_F(ZklockTreeTest, WhatHasChildrenIsNoLockNodeAndStays) {
     RawClient client(connect_string());
     client.make_path(lock() + node(0) + "/data");
+    const std::string remedy = "; remove it with zkCli.sh deleteall)";
+    EXPECT_THAT(tool({"status", lock()}).out, HasSubstr(remedy));
+    EXPECT_THAT(tool({"ls", lock()}).out, HasSubstr(remedy));
+    EXPECT_THAT(tool({"leader", lock()}).out, HasSubstr(remedy));
+    EXPECT_THAT(tool({"top", "--once", lock()}).out, HasSubstr(remedy));
+    EXPECT_THAT(tool({"wait", "-w", "0", lock()}).err, HasSubstr(remedy));
+    EXPECT_THAT(run({"-n", lock(), "true"}).err, HasSubstr(remedy));
+    const Outcome below = tool({"break", "--all", "--yes", "--prefix", root(), lock().substr(root().size())});
+    EXPECT_THAT(below.err, HasSubstr("zkCli.sh deleteall " + lock() + node(0) + "\n"));
     const Outcome broken = tool({"break", "--all", "--yes", lock()});
     EXPECT_EQ(broken.code, 65);
     EXPECT_THAT(broken.err, HasSubstr("has nodes below it, so it is no lock node of a client"));

@@ -189,6 +189,7 @@ Participant participant_of(const std::string& user_directory, const std::string&
     participant.session_id = stat.ephemeral_owner;
     participant.since = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
     participant.version = stat.version;
+    participant.children = stat.num_children;
     participant.by_zkrecipes = has_our_identity(name);
     const bool only_id = parsed && says_only_id(parsed->pattern);
     only_id ? read_id(std::move(data), participant) : read_payload(std::move(data), participant);

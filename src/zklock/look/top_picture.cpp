@@ -73,6 +73,7 @@ Participant owner_of(const NodeContent& node) {
     owner.token = node.created;
     owner.session_id = node.session_id;
     owner.since = node.created_at;
+    owner.children = node.children;
     owner.raw = node.data;
     boost::json::error_code error;
     const boost::json::value value = boost::json::parse(node.data, error);

@@ -58,8 +58,11 @@ std::string describe(const Participant& participant, WallTime now) {
     }
     text = printable(text) + " for " + format_duration(age(participant, now));
     if (participant.waiting > 0) text += ", and " + std::to_string(participant.waiting) + " more in that session";
-    if (not_ephemeral(participant)) text += " (not ephemeral: no session ends it; remove it with zklock break)";
-    return text;
+    if (!not_ephemeral(participant)) return text;
+    // Only this command deletes a node together with its children.
+    return text + (participant.children > 0
+                       ? " (not ephemeral, with nodes below it: no session ends it; remove it with zkCli.sh deleteall)"
+                       : " (not ephemeral: no session ends it; remove it with zklock break)");
 }
 
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {

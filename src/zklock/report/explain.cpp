@@ -28,6 +28,11 @@ std::string path_of(const Error& error, const Options& options) {
     return printable(error.path().empty() ? options.lock : error.path());
 }
 
+/// The path of the node on the servers, for a message that sends somebody to it.
+std::string node_of(const Error& error, const Options& options) {
+    return printable(server_path(options, error.path().empty() ? options.lock : error.path()));
+}
+
 /// Which access list refuses what to whom. The library says it behind the refused request and before the remedy.
 std::string forbidden(const Error& error) {
     const std::string detail = detail_of(error);
@@ -179,7 +184,10 @@ std::string of_servers_or_system(const Error& error, const Options& options) {
         case Errc::no_node: return path + " does not exist";
         case Errc::bad_version: return "another program changed " + path + ": try again";
         case Errc::not_empty:
-            return path + " has nodes below it, so it is no lock node of a client, and zklock does not remove it";
+            return path +
+                   " has nodes below it, so it is no lock node of a client, and zklock does not remove it: if nobody "
+                   "needs these nodes, remove them all with zkCli.sh deleteall " +
+                   node_of(error, options);
         case Errc::budget_exceeded:
             return path + ": ZooKeeper does not allow one client so many nodes or watches: use fewer -L";
         case Errc::protocol: {
