@@ -126,7 +126,7 @@ std::string SessionCore::explained(Errc error, std::string detail) const {
     const MissingRight& missing = last_missing_right();
     if (error != Errc::no_permission || *missing.right == '\0') return detail;
     if (!detail.empty()) detail += "; ";
-    return detail + "the access list of " + user_path(missing.path) + " does not grant the right '" + missing.right +
+    return detail + "the access list of " + missing.path + " does not grant the right '" + missing.right +
            "' to this session, which " + identity_of(options()) +
            "; change the list, or present other credentials (SessionOptions::auth)";
 }

@@ -97,8 +97,9 @@ public:
     /// For the recipes: what all of this session share by a name, for as long as somebody has it. Null: nobody has it.
     std::shared_ptr<void> shared(const std::string& name) const;
     void share(const std::string& name, std::weak_ptr<void> object);  // an empty one: forgets the name
-    /// What an error says: `detail`, and for no_permission which right is missing on which path, and as whom the
-    /// session is authenticated. While the answer is given that makes the call fail.
+    /// What an error says: `detail`, and for no_permission which right is missing on which node, and as whom the
+    /// session is authenticated. The node has its path on the servers: somebody is to change its access list. While the
+    /// answer is given that makes the call fail.
     std::string explained(Errc error, std::string detail) const;
     /// For tests: what calls that have returned have left in the session. Empty: nothing.
     std::string leftovers();

@@ -187,8 +187,9 @@ TEST_F(MissingRightTest, OfASessionWithoutCredentialsAndWithAPrefix) {
     options.path_prefix = root();
     Session stranger(options);
     EXPECT_THAT(message([&] { (void)ExclusiveMutex(stranger, "/d").acquire(); }),
-                HasSubstr("the access list of /d does not grant the right 'create' to this session, which presents no "
-                          "credentials;"));
+                AllOf(HasSubstr(" /d: "), HasSubstr("the access list of " + path("d") +
+                                                    " does not grant the right 'create' to this session, which "
+                                                    "presents no credentials;")));
 }
 
 }  // namespace

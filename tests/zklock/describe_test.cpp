@@ -137,9 +137,9 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     Participant lease = ours();
     lease.mode = "semaphore";
     LockView view{"/l", {lease, lease, foreign()}, true, true, 4};
-    EXPECT_EQ(state_of(view), "held (2 of 4 leases)");
+    EXPECT_EQ(state_of(view, view.path), "held (2 of 4 leases)");
     view.leases = 1;  // zklock leases /l 1
-    EXPECT_EQ(state_of(view), "held (2 leases, but their number is now 1)");
+    EXPECT_EQ(state_of(view, view.path), "held (2 leases, but their number is now 1)");
     view.leases = 4;
     const Json json(to_json(view, kNow));
     EXPECT_EQ(json["mode"], "semaphore");
@@ -147,13 +147,14 @@ TEST(DescribeTest, ASemaphoreSaysHowManyOfItsLeasesAreHeld) {
     EXPECT_EQ(json["state"], "held");
     EXPECT_EQ(json["waiters"].size(), 1u);
     view.leases = 0;  // Curator writes no number
-    EXPECT_EQ(state_of(view), "held (2 leases)");
+    EXPECT_EQ(state_of(view, view.path), "held (2 leases)");
     EXPECT_TRUE(Json(to_json(view, kNow))["count"].is_null());
     view.participants.erase(view.participants.begin());
-    EXPECT_EQ(state_of(view), "held (1 lease)");
-    EXPECT_EQ(state_of({"/l", {}, true}), "free");
-    EXPECT_EQ(state_of({"/l", {}, false}), "free (no such path: not used recently, or mistyped)");
-    EXPECT_EQ(state_of(LockView{"/l", {foreign()}, true, true, 4}), "free");
+    EXPECT_EQ(state_of(view, view.path), "held (1 lease)");
+    EXPECT_EQ(state_of({"/l", {}, true}, "/l"), "free");
+    EXPECT_EQ(state_of({"/l", {}, false}, "/l"), "free (no such path: not used recently, or mistyped)");
+    EXPECT_EQ(state_of({"/l", {}, false}, "/p/l"), "free (no such path /p/l: not used recently, or mistyped)");
+    EXPECT_EQ(state_of(LockView{"/l", {foreign()}, true, true, 4}, "/l"), "free");
 }
 
 TEST(DescribeTest, ALockThatOnlySharesHoldIsShared) {

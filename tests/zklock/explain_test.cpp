@@ -117,7 +117,7 @@ TEST(ExplainTest, EveryErrorIsToldInTheWordsOfWhoRunsZklock) {
         {{Errc::budget_exceeded, "acquire_async", "/l", "use another Session for more"}, 70, "fewer -L"},
         {{Errc::too_large, "MultiLock", "/l and 2 more", "the transaction would have 2000000 bytes"}, 65, "fewer -L"},
         {{Errc::quota_exceeded, "acquire_async", "/l", "create was answered: quota exceeded"}, 73, "raise the quota"},
-        {{Errc::sequence_exhausted, "acquire_async", "/l", "the next number is 2147483647"}, 73, "delete it while"},
+        {{Errc::sequence_exhausted, "acquire_async", "/l", "the next number is 2147483647"}, 73, "delete /l while"},
         {{Errc::bad_data, "acquire_async", "/l", "the node of the leases holds something else than their number"},
          65,
          "/l/leases does not hold the number"},
@@ -209,6 +209,20 @@ TEST(ExplainTest, ASemaphoreOfAnotherSizeIsDataAndNotUsage) {
 TEST(ExplainTest, WhatOthersWroteDoesNotReachTheTerminal) {
     const Error error(Errc::protocol, "acquire_async", "/l", "the server named the new node \x1b[2J");
     EXPECT_THAT(in_words(error, asked()), Not(HasSubstr("\x1b")));
+}
+
+TEST(ExplainTest, ANodeToLookAtIsNamedByItsPathOnTheServers) {
+    Options options = asked();
+    options.connect = "zk1:2181,zk2:2181/chroot";
+    options.prefix = "/prefix";
+    for (const Error& error : {Error(Errc::bad_data, "acquire_async", "/l", "something else"),
+                               Error(Errc::no_parent, "acquire_async", "/l", "the directory vanishes each time"),
+                               Error(Errc::sequence_exhausted, "acquire_async", "/l", ""),
+                               Error(Errc::quota_exceeded, "acquire_async", "/l", ""),
+                               Error(Errc::no_node, "set", "/l", ""), Error(Errc::not_empty, "delete", "/l", "")}) {
+        EXPECT_THAT(in_words(error, options), HasSubstr("/chroot/prefix/l")) << error.what();
+    }
+    EXPECT_THAT(in_words({Errc::unreachable, "acquire_async", "/l", ""}, options), StartsWith("/l: "));
 }
 
 TEST(ExplainTest, NoCreateIsNamedWhereItForbids) {

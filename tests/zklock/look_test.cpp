@@ -116,6 +116,39 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
     EXPECT_THAT(outcome.err, testing::Not(HasSubstr("acquire")));
 }
 
+TEST_F(ZklockLookTest, WithAPrefixANodeToLookAtHasItsPathOnTheServers) {
+    const std::string credentials = scratch_ / "auth";
+    std::ofstream(credentials) << "digest:ops:secret\n";
+    ASSERT_EQ(::chmod(credentials.c_str(), 0600), 0);
+    ASSERT_EQ(run({lock(), "true"}).code, 0);  // so anybody may read root()
+    ASSERT_EQ(run({"--auth-file", credentials, "--acl", "creator", path("secret/lock"), "true"}).code, 0);
+    const std::string secret = path("secret"), nowhere = path("nowhere");
+    const auto forbids = [&](const char* right) {
+        return HasSubstr("the access list of " + secret + " does not grant the right '" + right + "'");
+    };
+    for (const bool chroot : {false, true}) {
+        const auto below = [&](const std::string& prefix, std::vector<std::string> words) {
+            const std::vector<std::string> where =
+                chroot ? std::vector<std::string>{"--connect", connect_string() + prefix}
+                       : std::vector<std::string>{"--connect", connect_string(), "--prefix", prefix};
+            words.insert(words.begin() + 1, where.begin(), where.end());
+            return zklock(words);
+        };
+        EXPECT_THAT(below(secret, {"run", "-n", "/a", "true"}).err,
+                    AllOf(HasSubstr("zklock: /a: "), forbids("create")));
+        EXPECT_THAT(below(secret, {"ls"}).err, forbids("read"));
+        EXPECT_THAT(below(secret, {"top", "--once"}).err, forbids("read"));
+        EXPECT_THAT(below(root(), {"ls"}).err, HasSubstr("forbids reading " + secret));
+        EXPECT_THAT(below(root(), {"top", "--once"}).out, HasSubstr("forbids reading " + secret));
+        for (const std::vector<std::string>& search : {std::vector<std::string>{"ls"}, {"top", "--once"}}) {
+            EXPECT_THAT(below(nowhere, search).err, HasSubstr("warning: " + nowhere + ": no such path"));
+        }
+        EXPECT_THAT(below(nowhere, {"status", "/a"}).out, HasSubstr("/a: free (no such path " + nowhere + "/a: "));
+        EXPECT_THAT(below(nowhere, {"break", "--all", "/a"}).err, HasSubstr(nowhere + "/a does not exist"));
+        EXPECT_THAT(below(nowhere, {"leases", "/a"}).err, HasSubstr(nowhere + "/a does not exist"));
+    }
+}
+
 TEST_F(ZklockLookTest, AMistypedPathIsNotCalledFree) {
     Outcome outcome = zklock({"status", "--connect", connect_string(), path("typo")});
     EXPECT_EQ(outcome.code, 0);

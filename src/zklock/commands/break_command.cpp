@@ -88,13 +88,14 @@ int break_command(const Options& options, Console& console) {
     }
     if (victims.empty()) {
         if (!view.exists) {
-            throw Failure(kBadData, options.lock +
+            throw Failure(kBadData, server_path(options, options.lock) +
                                         " does not exist, so there is nothing to remove: the path is mistyped, or the "
                                         "lock was not used recently");
         }
         if (!options.break_node.empty())
             throw Failure(kBadData, options.break_node + " is not in the queue of " + options.lock);
-        const std::string nothing = options.lock + ": " + state_of(view) + ": there is nothing to remove\n";
+        const std::string nothing =
+            options.lock + ": " + state_of(view, server_path(options, view.path)) + ": there is nothing to remove\n";
         if (!options.quiet) print(options.json ? as_json(view, victims) : nothing);
         return kOk;
     }

@@ -130,7 +130,7 @@ void tell_what_is_recorded(Console& console, EventLog& events, const RunClaim& c
     events.write("recorded", {{"id", claim.record().id}, {"confirmed", recorded}});
     if (recorded) return;
     if (claim.deleted()) {
-        console.warning(printable(claim.path()) +
+        console.warning(printable(claim.path_on_servers()) +
                         ", the record of this run, was deleted while the run lasted: the next zklock with --once-per "
                         "runs the command again, also in this period");
         return;

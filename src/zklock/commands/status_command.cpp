@@ -3,6 +3,7 @@
 #include <boost/json/object.hpp>
 #include <zkrecipes/inspect.hpp>
 
+#include "zklock/command_line/connection.hpp"
 #include "zklock/commands/look_commands.hpp"
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/once/run_status.hpp"
@@ -16,7 +17,7 @@ std::string picture_of(const LockStatus& status, const Options& options) {
     const LockView& lock = status.lock;
     const auto now = std::chrono::system_clock::now();
     const bool color = options.color && ::isatty(STDOUT_FILENO);
-    std::string state = state_of(lock);
+    std::string state = state_of(lock, server_path(options, lock.path));
     if (!status.other_node.empty()) {
         state += " (the nodes below it, such as " + printable(status.other_node) +
                  ", are no lock nodes: is this path a lock?)";
@@ -28,7 +29,7 @@ std::string picture_of(const LockStatus& status, const Options& options) {
     for (const Participant& waiter : waiters(lock)) {
         text += block(waiter, "  waiter " + std::to_string(++position) + " ", now);
     }
-    return text + run_line(status);
+    return text + run_line(status, options);
 }
 
 int status_command(const Options& options, Console& console) {

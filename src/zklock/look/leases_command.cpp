@@ -6,6 +6,7 @@
 #include <zkrecipes/read_node.hpp>
 #include <zkrecipes/semaphore.hpp>
 
+#include "zklock/command_line/connection.hpp"
 #include "zklock/commands/read_only_session.hpp"
 #include "zklock/report/describe.hpp"
 #include "zklock/report/json.hpp"
@@ -16,8 +17,9 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& text) { throw Failure(kBadData, text); }
 
-void check_semaphore(const LockView& lock) {
-    if (!lock.exists) refuse(lock.path + " does not exist, so there is no semaphore; zklock -j N makes one");
+void check_semaphore(const Options& options, const LockView& lock) {
+    if (!lock.exists)
+        refuse(server_path(options, lock.path) + " does not exist, so there is no semaphore; zklock -j N makes one");
     if (!lock.semaphore) refuse(lock.path + " is not a semaphore; zklock -j N makes one on an unused path");
 }
 
@@ -51,7 +53,7 @@ std::string in_words(std::int32_t leases) {
 int leases_command(const Options& options, Console& console) {
     ReadOnlySession servers(options, console);
     const LockView lock = servers.answers().inspect(options.lock);
-    check_semaphore(lock);
+    check_semaphore(options, lock);
     const bool changes = options.new_leases > 0;
     if (changes) change(servers.session(), lock, options.new_leases);
     const std::int32_t leases = changes ? options.new_leases : lock.leases;

@@ -26,7 +26,7 @@ void tell_what_is_missing(const Options& options, Console& console, const Walked
     if (!found.unreadable.empty()) {
         console.warning("the list is incomplete: " + forbids_reading(found.unreadable, options, 3));
     } else if (!found.exists) {
-        console.warning(options.lock + ": no such path");
+        console.warning(server_path(options, options.lock) + ": no such path");
     }
 }
 
@@ -53,7 +53,7 @@ std::string in_words(const Options& options, const WalkedLocks& found) {
         text += printable(lock.path);
         if (!options.names_only) {
             const std::vector<Participant> held = holders(lock);
-            text += "\t" + state_of(lock);
+            text += "\t" + state_of(lock, server_path(options, lock.path));
             if (!held.empty()) text += " by " + describe(held.front(), now);
             if (held.size() > 1) text += " and " + std::to_string(held.size() - 1) + " more";
             if (const std::size_t waiting = waiters(lock).size()) text += ", " + std::to_string(waiting) + " waiting";

@@ -140,7 +140,7 @@ private:
             if (!scanning_) succeeded();
             if (answer.is_list) {
                 if (scanning_ && !answer.names.exists && answer.path == options_.lock) {
-                    console_.warning(options_.lock + ": no such path");
+                    console_.warning(server_path(options_, options_.lock) + ": no such path");
                 }
                 table_.listed(answer.names, BootClock::now());
             } else if (answer.node) {

@@ -14,6 +14,7 @@
 #include <zkrecipes/sequencer.hpp>
 #include <zkrecipes/transaction.hpp>
 
+#include "zklock/command_line/connection.hpp"
 #include "zklock/report/text.hpp"
 
 namespace zkrecipes::zklock {
@@ -67,7 +68,11 @@ bool worth_another_look(Errc code) noexcept {
 }  // namespace
 
 RunClaim::RunClaim(const Options& options, Session& session, const Grant& grant)
-    : session_(session), grant_(grant), path_(run_record_path(options.lock)), retry_unknown_(options.retry_unknown) {
+    : session_(session),
+      grant_(grant),
+      path_(run_record_path(options.lock)),
+      path_on_servers_(server_path(options, path_)),
+      retry_unknown_(options.retry_unknown) {
     record_.id = random_id();
     record_.per = std::chrono::duration_cast<std::chrono::milliseconds>(*options.once_per);
     record_.host = this_host();
@@ -83,7 +88,7 @@ std::optional<RunClaim::Claimed> RunClaim::claim(std::stop_token stop) {
         try {
             const auto stored = read(Guard::held, Deadline(grant_.remaining_lease()), stop);
             auto found = stored ? parse_run_record(stored->data) : std::nullopt;
-            if (stored && !found) refuse_record(path_);
+            if (stored && !found) refuse_record(path_on_servers_);
             const EpochTime now = epoch_now();
             const EpochTime start = period_start(now, record_.per);
             const Decision decision = decide(found, start, retry_unknown_, record_.id);

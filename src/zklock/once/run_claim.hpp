@@ -40,7 +40,8 @@ public:
     /// Whether the record of this run was written, or may have been, also if claim() has thrown.
     bool may_be_written() const noexcept { return may_be_written_; }
 
-    const std::string& path() const noexcept { return path_; }
+    /// The path of the record on the servers.
+    const std::string& path_on_servers() const noexcept { return path_on_servers_; }
     const RunRecord& record() const noexcept { return record_; }
     /// Whether the servers have confirmed the record of the outcome.
     bool recorded() const noexcept { return recorded_; }
@@ -68,7 +69,7 @@ private:
 
     Session& session_;
     const Grant& grant_;
-    const std::string path_;
+    const std::string path_, path_on_servers_;
     const bool retry_unknown_;
     RunRecord record_;
     EpochTime period_{0};

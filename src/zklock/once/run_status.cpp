@@ -4,6 +4,7 @@
 #include <boost/json/object.hpp>
 #include <zkrecipes/read_node.hpp>
 
+#include "zklock/command_line/connection.hpp"
 #include "zklock/command_line/duration.hpp"
 
 namespace zkrecipes::zklock {
@@ -52,8 +53,10 @@ LockStatus read_lock_status(Answers& answers, const std::string& path) {
     return status;
 }
 
-std::string run_line(const LockStatus& status) {
-    if (status.unreadable) return "  last run cannot be read: see " + run_record_path(status.lock.path) + "\n";
+std::string run_line(const LockStatus& status, const Options& options) {
+    if (status.unreadable) {
+        return "  last run cannot be read: see " + server_path(options, run_record_path(status.lock.path)) + "\n";
+    }
     if (!status.run) return "";
     const RunRecord& run = *status.run;
     std::string text = "  last run ";

@@ -25,7 +25,7 @@ struct LockStatus {
 LockStatus read_lock_status(Answers& answers, const std::string& path);
 
 /// A line for people; empty: no run was ever recorded.
-std::string run_line(const LockStatus& status);
+std::string run_line(const LockStatus& status, const Options& options);
 /// The field "once" of `status --json`: null, or an object.
 boost::json::value run_json(const LockStatus& status);
 

@@ -120,9 +120,12 @@ bool held_shared(const LockView& lock) {
            std::all_of(all.begin(), all.end(), [](const Participant& holder) { return holder.mode == "shared"; });
 }
 
-std::string state_of(const LockView& lock) {
+std::string state_of(const LockView& lock, const std::string& path_on_servers) {
     const std::size_t held = holders(lock).size();
-    if (held == 0 && !lock.exists) return "free (no such path: not used recently, or mistyped)";
+    if (held == 0 && !lock.exists) {
+        const std::string path = path_on_servers == lock.path ? "" : " " + printable(path_on_servers);
+        return "free (no such path" + path + ": not used recently, or mistyped)";
+    }
     if (held == 0) return "free";
     if (!lock.semaphore) return held_shared(lock) ? "held (shared)" : "held";
     const std::string number = std::to_string(held);

@@ -33,8 +33,9 @@ std::vector<Participant> waiters(const LockView& lock);
 /// Whether it is held, and only by shared holders.
 bool held_shared(const LockView& lock);
 
-/// free, held, held (shared), held (2 of 4 leases). Says if the path does not exist.
-std::string state_of(const LockView& lock);
+/// free, held, held (shared), held (2 of 4 leases). Says if the path does not exist, and names it if the servers know
+/// it by another one.
+std::string state_of(const LockView& lock, const std::string& path_on_servers);
 
 std::string hex(std::int64_t number);
 std::string iso_time(std::chrono::system_clock::time_point time);

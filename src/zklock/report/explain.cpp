@@ -101,23 +101,23 @@ std::string why_bad_option(const Error& error, const Options& options) {
 }
 
 std::string why_bad_data(const Error& error, const Options& options) {
-    const std::string path = path_of(error, options);
+    const std::string node = node_of(error, options);
     if (mentions(error, "has changed since")) {
-        return path + " has changed since it was shown and was not removed: look at zklock status, then try again";
+        return node + " has changed since it was shown and was not removed: look at zklock status, then try again";
     }
     if (mentions(error, "of the leases holds")) {
-        return path +
+        return node +
                "/leases does not hold the number of leases of a semaphore: use another path, or delete the node "
                "while zklock status shows no holder";
     }
-    return path + " contains data that zklock cannot use: use another path, or look at its nodes";
+    return node + " contains data that zklock cannot use: use another path, or look at its nodes";
 }
 
 std::string why_no_parent(const Error& error, const Options& options) {
     if (!options.create_parents) {
-        return path_of(error, options) + " does not exist, and --no-create forbids creating it";
+        return node_of(error, options) + " does not exist, and --no-create forbids creating it";
     }
-    return "another program deletes " + path_of(error, options) + " each time zklock creates it: find that program";
+    return "another program deletes " + node_of(error, options) + " each time zklock creates it: find that program";
 }
 
 /// Why the servers do not accept the session.
@@ -151,11 +151,11 @@ std::string of_setting_or_path(const Error& error, const Options& options) {
         case Errc::too_large:
             return path + ": the request is larger than the servers accept: use a shorter --acl or --meta, or fewer -L";
         case Errc::quota_exceeded:
-            return path + ": the ZooKeeper quota allows no further node: raise the quota, or use another path";
+            return node_of(error, options) +
+                   ": the ZooKeeper quota allows no further node: raise the quota, or use another path";
         case Errc::sequence_exhausted:
-            return path +
-                   " has used up its sequence numbers: delete it while zklock status shows no holder, or use "
-                   "another path";
+            return path + " has used up its sequence numbers: delete " + node_of(error, options) +
+                   " while zklock status shows no holder, or use another path";
         case Errc::no_permission: return path + ": " + forbidden(error) + ": " + remedy_of_refusal(options);
         case Errc::auth_failed: return why_refused(error, options);
         case Errc::unsupported:
@@ -180,9 +180,9 @@ std::string of_servers_or_system(const Error& error, const Options& options) {
                    "zklock status";
         case Errc::lock_lost: return path + ": the lock was lost";
         case Errc::out_of_resources: return "the operating system refused a resource: " + detail_of(error);
-        case Errc::node_exists: return path + " already exists";
-        case Errc::no_node: return path + " does not exist";
-        case Errc::bad_version: return "another program changed " + path + ": try again";
+        case Errc::node_exists: return node_of(error, options) + " already exists";
+        case Errc::no_node: return node_of(error, options) + " does not exist";
+        case Errc::bad_version: return "another program changed " + node_of(error, options) + ": try again";
         case Errc::not_empty:
             return path +
                    " has nodes below it, so it is no lock node of a client, and zklock does not remove it: if nobody "
