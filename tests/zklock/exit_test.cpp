@@ -62,6 +62,33 @@ TEST_F(ZklockExitTest, AHostThatHasReachedMaxClientCnxnsIsToldSo) {
     EXPECT_THAT(outcome.err, HasSubstr("maxClientCnxns"));
 }
 
+// The client notices a silent server later than the lease ends.
+TEST_F(ZklockExitTest, AHoldWhoseServerFallsSilentIs79AndDoesNotBlameAnybodyForADeletion) {
+    testenv::ZkServer server;
+    const std::vector<std::vector<std::string>> wanted = {
+        {"/a"}, {"-s", "/b"}, {"-j", "2", "/c"}, {"-L", "/d", "-L", "/e:shared"}, {"--json", "/f"}};
+    ZklockProcess::Setup open;
+    open.keep_input = true;
+    std::vector<std::unique_ptr<ZklockProcess>> holders;
+    const auto file = [&](const char* name, std::size_t i) { return (scratch_ / name) + std::to_string(i); };
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        std::vector<std::string> words = {"hold",     "--events",        file("events", i),
+                                          "--result", file("result", i), "--session-timeout",
+                                          "6s",       "--connect",       server.connect_string()};
+        words.insert(words.end(), wanted[i].begin(), wanted[i].end());
+        holders.push_back(std::make_unique<ZklockProcess>(words, open));
+    }
+    for (const auto& holder : holders) ASSERT_TRUE(await([&] { return !holder->out().empty(); })) << holder->err();
+    server.freeze();
+    for (std::size_t i = 0; i < holders.size(); ++i) {
+        EXPECT_EQ(holders[i]->wait(), 79) << holders[i]->err();
+        constexpr const char* kReason = "no server confirmed the lock in time";
+        EXPECT_THAT(holders[i]->err(), HasSubstr(kReason));
+        EXPECT_THAT(events_named(file("events", i), "lost").at(0)["reason"].text(), HasSubstr(kReason));
+        EXPECT_THAT(Json::parse(read_file(file("result", i)))["reason"].text(), HasSubstr(kReason));
+    }
+}
+
 TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "ThreadSanitizer has a thread of its own, and the count does not fit";

@@ -73,7 +73,7 @@ private:
 /// Supervisor.
 class Suspension {
 public:
-    Suspension(const LockSession& lock, EventLog& events) : lock_(lock), events_(events) {}
+    Suspension(LockSession& lock, EventLog& events) : lock_(lock), events_(events) {}
 
     void note(const StateChange& change) {
         if (change.state == SessionState::connecting) return;
@@ -93,7 +93,7 @@ public:
     }
 
 private:
-    const LockSession& lock_;
+    LockSession& lock_;
     EventLog& events_;
     std::optional<Instant> verify_after_;
     bool suspended_ = false;
@@ -112,9 +112,11 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement&
     Suspension suspension(lock, events);
     for (;;) {
         // The caller must hear of the loss when the lock is no longer guaranteed, not when another client has it.
-        const Instant until = lock.lease_until();
-        if (until <= BootClock::now()) return {.lost = true};
-        announcement.write();
+        const bool held = lock.lease_until() > BootClock::now();
+        // If the lease has not passed, the event of the loss is on its way, and with it the reason.
+        const Instant until = lock.lease_before_loss();
+        if (!held && until <= BootClock::now()) return {.lost = true};
+        if (held) announcement.write();
         const Instant look = std::min(until, BootClock::now() + Nanoseconds(lock.info().timeout) / 12);
         itimerspec when{};
         when.it_value.tv_sec = look.time_since_epoch().count() / 1'000'000'000;
@@ -124,7 +126,7 @@ End hold_on(LockSession& lock, Signals& signals, EventLog& events, Announcement&
                         {signals.fd(), POLLIN, 0},
                         {lock.event_queue().fd(), POLLIN, 0},
                         {timer.get(), POLLIN, 0},
-                        {announcement.pending() ? STDOUT_FILENO : -1, POLLOUT, 0}};
+                        {held && announcement.pending() ? STDOUT_FILENO : -1, POLLOUT, 0}};
         ::poll(fds, std::size(fds), -1);
         lock.look();  // before anything is concluded: we may have been stopped for long
         while (const auto signal = signals.next()) {

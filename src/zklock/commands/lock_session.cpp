@@ -68,13 +68,15 @@ void warn_of_other_servers(const Options& options, Console& console) {
 
 }  // namespace
 
-Session open_session(const Options& options, Console& console, RetryPolicy retry) {
+Session open_session(const Options& options, Console& console, RetryPolicy retry,
+                     std::shared_ptr<SessionEvents> events) {
     warn_of_other_servers(options, console);
     if (const std::string origin = who_names_the_servers(options); !origin.empty()) console.info(origin);
     try {
-        SessionOptions result = session_options(options, console);
-        result.retry = std::move(retry);
-        return Session(std::move(result));
+        SessionOptions session = session_options(options, console);
+        session.retry = std::move(retry);
+        session.events = std::move(events);
+        return Session(std::move(session));
     } catch (const Error& error) {
         throw failure_of(error, options);
     }
@@ -100,7 +102,7 @@ Failure not_connected_within(Nanoseconds limit, const Session& session, const Op
 
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
     : options_(options), console_(console), events_(events), signals_(signals) {
-    session_.emplace(open_session(options, console));
+    session_.emplace(open_session(options, console, {}, loss_log_));
     subscription_.emplace(
         session_->watch_state([event_queue = event_queue_](SessionState state) { event_queue->post_state(state); }));
     acquire_fn_ = acquire_fn(*session_, options);
@@ -124,8 +126,8 @@ void LockSession::acquire() {
     pause_ = Nanoseconds(0);
     token_ = grant_.token();
     nodes_ = grant_.nodes();
-    incarnation_ = session_->info().incarnation;
     timeout_ = session_->info().timeout;
+    lease_seen_ = acquired_at_ + grant_.remaining_lease();
     grant_session_ = grant_.session_id();
     on_lost_.emplace(grant_.lost(), [event_queue = event_queue_] { event_queue->post_lost(); });
     stop_watching();
@@ -293,11 +295,12 @@ std::string LockSession::holder_in_words() {
     return {};
 }
 
-Instant LockSession::lease_until() const noexcept {
+Instant LockSession::lease_until() noexcept {
     // Read the clock first: then the result is at worst too early, never too late.
     const Instant now = BootClock::now();
     const milliseconds left = grant_.remaining_lease();
-    return left.count() > 0 ? now + left : Instant();
+    if (left.count() <= 0) return {};
+    return lease_seen_ = now + left;
 }
 
 void LockSession::look() noexcept {
@@ -349,12 +352,28 @@ std::string LockSession::unconfirmed_reason() const {
     return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed the lock in time";
 }
 
-std::string LockSession::loss_reason() const {
-    if (pause_ > Nanoseconds(0) && lease_after_pause_ == Instant()) return unconfirmed_reason();
-    const SessionInfo info = session_->info();
-    if (info.incarnation != incarnation_ || info.state == SessionState::lost) return "the session expired";
-    if (info.state != SessionState::connected) return unconfirmed_reason();
-    return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
+std::string LockSession::loss_reason() {
+    const bool slept = pause_ > Nanoseconds(0) && lease_after_pause_ == Instant() && lease_seen_ <= BootClock::now();
+    if (slept) return unconfirmed_reason();
+    switch (loss_log_->reason_of(token_).value_or(LossReason::lease_ended)) {
+        case LossReason::node_gone:
+            return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
+        case LossReason::session_ended: return "the session expired";
+        case LossReason::closed: return why_closed();
+        case LossReason::lease_ended:
+        case LossReason::suspended:  // this and the next: by options that zklock does not set
+        case LossReason::max_hold: break;
+    }
+    return unconfirmed_reason();
+}
+
+std::string LockSession::why_closed() {
+    try {
+        session_->wait_connected(Deadline::passed());
+    } catch (const Error& error) {
+        return in_words(error, options_);
+    }
+    return "the session was closed";
 }
 
 void LockSession::release() {

@@ -17,6 +17,7 @@
 #include "zklock/command_line/options.hpp"
 #include "zklock/commands/acquire_fn.hpp"
 #include "zklock/commands/event_queue.hpp"
+#include "zklock/commands/loss_log.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
 #include "zklock/system/boot_clock.hpp"
@@ -25,7 +26,8 @@
 namespace zkrecipes::zklock {
 
 /// Opens a session that is not connected yet. Throws a Failure that names the refused option or its place.
-Session open_session(const Options& options, Console& console, RetryPolicy retry = {});
+Session open_session(const Options& options, Console& console, RetryPolicy retry = {},
+                     std::shared_ptr<SessionEvents> events = {});
 /// Why no server has accepted a session that is not connected: what the session knows, or what a connection to each
 /// server shows.
 std::string why_not_connected(const Session& session, const Options& options);
@@ -50,7 +52,9 @@ public:
     /// In the order of Options::locks; also after release().
     const std::vector<std::string>& nodes() const noexcept { return nodes_; }
     /// The time until which the lock is guaranteed to be held. If it has passed, the lock is lost.
-    Instant lease_until() const noexcept;
+    Instant lease_until() noexcept;
+    /// The last lease_until() before the loss. If it has not passed, the lease is not the reason of the loss.
+    Instant lease_before_loss() const noexcept { return lease_seen_; }
     /// Asks the servers whether the nodes still exist, and posts the answer. Does not block, and does not extend the
     /// lease. For callers that cannot wait for the next check of the library.
     void ask_now();
@@ -68,7 +72,7 @@ public:
     /// The reason that no server confirmed the lock in time.
     std::string unconfirmed_reason() const;
     /// The reason of a loss.
-    std::string loss_reason() const;
+    std::string loss_reason();
 
     /// Releases the lock and waits a moment for the confirmation of the servers. Warns if there is none.
     void release();
@@ -84,6 +88,7 @@ private:
     void check_negotiated() const;
     std::string holder_in_words();
     std::string not_acquired() const;
+    std::string why_closed();
     [[noreturn]] void explain(const Error& error);
     QueueView look_at_queues();
     [[noreturn]] void give_up();
@@ -98,8 +103,8 @@ private:
     Signals& signals_;
     const Instant started_at_ = BootClock::now();
     const std::shared_ptr<EventQueue> event_queue_ = std::make_shared<EventQueue>();
+    const std::shared_ptr<LossLog> loss_log_ = std::make_shared<LossLog>();
     SessionState state_ = SessionState::connecting;
-    std::uint64_t incarnation_ = 0;  // of the session that waits or holds
     std::optional<Session> session_;
     std::optional<Subscription> subscription_;
     AcquireFn acquire_fn_;
@@ -112,6 +117,7 @@ private:
     Instant acquired_at_{};
     std::int64_t grant_session_ = 0;
     Nanoseconds timeout_{0};       // of the session when the lock was acquired
+    Instant lease_seen_{};         // the last lease_until() while the lock was held
     Instant looked_at_{};          // by look()
     Nanoseconds pause_{0};         // for which zklock did not run; 0: the lock was confirmed since
     Instant lease_after_pause_{};  // lease_until() then

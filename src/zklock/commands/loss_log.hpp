@@ -1,0 +1,27 @@
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <zkrecipes/session_events.hpp>
+
+namespace zkrecipes::zklock {
+
+/// The losses that a session reports, on a thread of its own. All functions may be called anywhere.
+class LossLog final : public SessionEvents {
+public:
+    void on_lost(const EventSubject& subject, FencingToken token, LossReason reason,
+                 std::chrono::nanoseconds held_for) override;
+
+    /// The reason why the hold with this token was lost, if the session has told it. The session tells it before it
+    /// requests a stop by Grant::lost().
+    std::optional<LossReason> reason_of(FencingToken token) const;
+
+private:
+    mutable std::mutex mutex_;  // guards what follows
+    FencingToken token_ = 0;    // of the last loss
+    LossReason reason_{};
+};
+
+}  // namespace zkrecipes::zklock
