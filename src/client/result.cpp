@@ -108,7 +108,9 @@ const char* to_string(Rc rc) noexcept {
         case Rc::not_connected: return "not connected";
         case Rc::closed: return "closed";
         case Rc::too_large: return "request too large";
-        case Rc::no_lease: return "the session timeout is too short for the servers' tickTime: ask for a longer one";
+        case Rc::no_lease:
+            return "the session timeout is too short for the servers' tickTime, or for SessionOptions::server_tick if "
+                   "that is longer: ask for a longer one";
     }
     return kUnknownCode;
 }

@@ -112,10 +112,14 @@ void SessionCore::on_connected(bool same_session) {
 
 void SessionCore::tell_of_unattainable_leases() {
     if (lease_clock().attainable()) return;
+    const auto tick = lease_clock().tick() / std::chrono::milliseconds(1);
+    const bool configured = lease_clock().tick_is_configured();
     log().error(
-        "session {:#x}: the servers granted a timeout of {} ms, which is too short for their tickTime of {} ms: "
-        "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout",
-        printable_id(), incarnation().timeout.count(), lease_clock().tick() / std::chrono::milliseconds(1));
+        "session {:#x}: the servers granted a timeout of {} ms, which is too short for {} of {} ms{}: "
+        "no lock can be held for sure. Ask for a longer SessionOptions::timeout or raise minSessionTimeout{}",
+        printable_id(), incarnation().timeout.count(), configured ? "the tickTime" : "their tickTime", tick,
+        configured ? " that SessionOptions::server_tick states" : "",
+        configured ? ", or correct SessionOptions::server_tick" : "");
 }
 
 void SessionCore::on_suspended() {

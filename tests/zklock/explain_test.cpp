@@ -10,6 +10,7 @@
 namespace zkrecipes::zklock {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -163,6 +164,26 @@ TEST(ExplainTest, ARefusedValueIsToldWithThePlaceWhereItStands) {
     const Failure failure = failure_of(error, options);
     EXPECT_EQ(failure.code, 78);
     EXPECT_THAT(failure.what(), StartsWith("/etc/zklock.conf, line 3: connect: \"a:0\""));
+}
+
+TEST(ExplainTest, AStatedTickThatIsTooLongIsToldWithThePlaceWhereItStands) {
+    Options options = asked();
+    options.session_timeout = 5s;
+    options.server_tick = 9s;
+    const Error refused(Errc::bad_option, "acquire_async", "/l",
+                        "check was answered: the session timeout is too short for the servers' tickTime");
+    const std::string line =
+        "session 0x1: too short for the tickTime of 9000 ms that SessionOptions::server_tick states: Ask for a longer "
+        "SessionOptions::timeout, or correct SessionOptions::server_tick";
+    EXPECT_THAT(failure_of(refused, options).what(), HasSubstr("the tick that --server-tick states is too long"));
+    EXPECT_EQ(in_words(line, origin_of_tick(options)),
+              "too short for the tickTime of 9000 ms that --server-tick states: Ask for a longer --session-timeout, or "
+              "correct --server-tick");
+    options.origins["server-tick"] = "ZKLOCK_SERVER_TICK";
+    EXPECT_THAT(failure_of(refused, options).what(), HasSubstr("the tick that ZKLOCK_SERVER_TICK states is too long"));
+    EXPECT_THAT(in_words(line, origin_of_tick(options)), HasSubstr("that ZKLOCK_SERVER_TICK states"));
+    options.server_tick = 2s;
+    EXPECT_THAT(failure_of(refused, options).what(), HasSubstr("the tickTime of the servers is too long"));
 }
 
 TEST(ExplainTest, APasswordThatNoServerChecksIsNamed) {

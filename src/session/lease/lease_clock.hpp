@@ -62,6 +62,10 @@ public:
         const Nanoseconds stated = configured_tick_ > Nanoseconds::zero() ? configured_tick_ : timeout_ / 2;
         return std::max(stated, learned_tick_);
     }
+    /// tick() is the configured one, and no server has told a longer one.
+    bool tick_is_configured() const noexcept {
+        return configured_tick_ > Nanoseconds::zero() && configured_tick_ >= learned_tick_;
+    }
     /// How long a committed write keeps the session, at best.
     Nanoseconds length() const noexcept { return timeout_ * 2 / 3; }
 

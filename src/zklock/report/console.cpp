@@ -17,6 +17,7 @@
 
 #include "zklock/command_line/options.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/explain.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/text.hpp"
 
@@ -90,6 +91,7 @@ void PreparedWarning::write(std::string_view rest) const noexcept {
 
 Console::Console(const Options& options)
     : lock_(options.lock),
+      tick_origin_(origin_of_tick(options)),
       quiet_(options.quiet),
       verbose_(options.verbose),
       json_(options.json),
@@ -163,16 +165,16 @@ void Console::library_line(bool warning, bool serious, const std::string& text) 
     // The guarantee of the lock rests on it.
     const auto tells_of = [&text](const char* what) { return text.find(what) != std::string::npos; };
     if (warning && holds_ && (tells_of("tickTime") || tells_of("seem not to be ZooKeeper"))) {
-        const std::size_t session = text.starts_with("session ") ? text.find(": ") + 2 : 0;
-        return this->warning(with_names_of_options(text.substr(session)));
+        return this->warning(in_words(text, tick_origin_));
     }
-    if (verbose_ > 0 || serious) say(warning ? "warning" : "info", text);
+    if (verbose_ > 0 || serious) say(warning ? "warning" : "info", with_names_of_options(text, tick_origin_));
 }
 
 std::shared_ptr<spdlog::logger> Console::logger() {
     auto logger = std::make_shared<spdlog::logger>("zklock", std::make_shared<ConsoleSink>(*this));
     // zklock itself prints what matters; the lines of the library need -v.
-    logger->set_level(quiet_ ? spdlog::level::off : verbose_ < 2 ? spdlog::level::warn : spdlog::level::debug);
+    // The session tells SessionEvents only of lines that its logger takes.
+    logger->set_level(quiet_ ? spdlog::level::err : verbose_ < 2 ? spdlog::level::warn : spdlog::level::debug);
     return logger;
 }
 

@@ -61,6 +61,7 @@ private:
     std::string line(const char* level, const std::string& text) const;
 
     const std::string lock_;
+    const std::string tick_origin_;
     const bool quiet_;
     const int verbose_;
     const bool json_;

@@ -86,6 +86,10 @@ std::string why_bad_option(const Error& error, const Options& options) {
                "an "
                "id that the servers know";
     }
+    if (mentions(error, "tickTime") && options.server_tick >= options.session_timeout) {
+        return "the tick that " + origin_of_tick(options) +
+               " states is too long for this session timeout: use a longer --session-timeout, or correct the tick";
+    }
     if (mentions(error, "tickTime")) {
         return "the tickTime of the servers is too long for this session timeout: use a longer --session-timeout";
     }
@@ -238,6 +242,28 @@ std::string forbids_reading(const std::vector<std::string>& paths, const Options
     const std::size_t rest = paths.size() - first.size();
     return "an access list forbids reading " + printable(joined(first)) +
            (rest > 0 ? " and " + std::to_string(rest) + " more" : "") + ": " + remedy_of_refusal(options);
+}
+
+std::string origin_of_tick(const Options& options) {
+    const auto origin = options.origins.find("server-tick");
+    return origin == options.origins.end() ? "--server-tick" : origin->second;
+}
+
+std::string in_words(const std::string& line, const std::string& origin_of_tick) {
+    const std::size_t session = line.starts_with("session ") ? line.find(": ") + 2 : 0;
+    return with_names_of_options(line.substr(session), origin_of_tick);
+}
+
+std::string why_unconfirmed(const std::string& line, const std::string& origin_of_tick) {
+    constexpr std::string_view kRefused = " was refused: ";
+    const std::size_t refused = line.find(kRefused);
+    if (refused != std::string::npos && line.find("the heartbeat of ") < refused) {
+        const std::size_t begin = refused + kRefused.size();
+        return "the servers refuse its checks (" + line.substr(begin, line.find(". ", begin) - begin) +
+               "): give zklock READ on its own lock nodes by --acl";
+    }
+    if (line.find("too short for ") == std::string::npos || line.find("tickTime") == std::string::npos) return {};
+    return in_words(line, origin_of_tick);
 }
 
 Failure failure_of(const Error& error, const Options& options) {

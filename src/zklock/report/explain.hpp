@@ -21,4 +21,13 @@ std::string forbids_reading(const std::vector<std::string>& paths, const Options
 /// and line.
 Failure failure_of(const Error& error, const Options& options);
 
+/// The setting that states the servers' tick.
+std::string origin_of_tick(const Options& options);
+
+/// A log line of the library without its session, in the terms of zklock's users.
+std::string in_words(const std::string& line, const std::string& origin_of_tick);
+
+/// The cause in an error line of the library why no server confirms a lock; empty: the line is about something else.
+std::string why_unconfirmed(const std::string& line, const std::string& origin_of_tick);
+
 }  // namespace zkrecipes::zklock

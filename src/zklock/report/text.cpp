@@ -86,12 +86,14 @@ std::string fit(const std::string& text, std::size_t columns) {
     return text.substr(0, at);
 }
 
-std::string with_names_of_options(std::string text) {
-    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-        {"SessionOptions::server_tick", "--server-tick"},
-        {"SessionOptions::timeout", "--session-timeout"},
-        {"SessionOptions::path_prefix", "--prefix"}};
-    for (const auto& [library, zklock] : kNames) {
+std::string with_names_of_options(std::string text, const std::string& origin_of_tick) {
+    const std::string stated = origin_of_tick + " states";
+    const std::pair<std::string_view, std::string_view> names[] = {{"SessionOptions::server_tick states", stated},
+                                                                   {"SessionOptions::server_tick", "--server-tick"},
+                                                                   {"SessionOptions::acl", "--acl"},
+                                                                   {"SessionOptions::timeout", "--session-timeout"},
+                                                                   {"SessionOptions::path_prefix", "--prefix"}};
+    for (const auto& [library, zklock] : names) {
         for (std::size_t at = 0; (at = text.find(library, at)) != std::string::npos; at += zklock.size())
             text.replace(at, library.size(), zklock);
     }

@@ -16,7 +16,7 @@ std::string printable_json(const std::string& json);
 /// width of a character, never underestimate it.
 std::string fit(const std::string& text, std::size_t columns);
 
-/// Replaces the names of the library's options by those of zklock.
-std::string with_names_of_options(std::string text);
+/// Replaces the names of the library's options by those of zklock. `origin_of_tick`: the setting that states the tick.
+std::string with_names_of_options(std::string text, const std::string& origin_of_tick = "--server-tick");
 
 }  // namespace zkrecipes::zklock

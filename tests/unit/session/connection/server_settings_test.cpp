@@ -14,6 +14,7 @@ using internal::judge_tick;
 using internal::read_settings;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -165,7 +166,8 @@ TEST_F(SettingsCheckTest, ALongTickIsSaidOnceAndTheLeaseDoesNotRestOnAShorterOne
     answer(conf(10'000));
     ASSERT_EQ(log.size(), 2u);
     EXPECT_THAT(log[0], HasSubstr("has a tickTime of 10000 ms"));
-    EXPECT_THAT(log[1], HasSubstr("which is too short for their tickTime of 10000 ms"));
+    EXPECT_THAT(log[1], EndsWith("which is too short for their tickTime of 10000 ms: no lock can be held for sure. Ask "
+                                 "for a longer SessionOptions::timeout or raise minSessionTimeout"));
     EXPECT_TRUE(held->held());
     beat(4900ms);
     EXPECT_TRUE(held->held());
@@ -204,6 +206,23 @@ TEST_F(SettingsCheckTest, AStatedTickThatAServerContradictsIsNamedAndTheLeaseDoe
     EXPECT_TRUE(held->held());
     beat(8s);
     EXPECT_FALSE(held->held());
+}
+
+TEST_F(SettingsCheckTest, AStatedTickThatIsTooLongIsNotSaidToBeTheServers) {
+    options.server_tick = 9s;
+    open_connected();
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_THAT(log[0], EndsWith("which is too short for the tickTime of 9000 ms that SessionOptions::server_tick "
+                                 "states: no lock can be held for sure. Ask for a longer SessionOptions::timeout or "
+                                 "raise minSessionTimeout, or correct SessionOptions::server_tick"));
+}
+
+TEST_F(SettingsCheckTest, AStatedTickThatAServerExceedsIsTheServers) {
+    options.server_tick = 2s;
+    open_connected();
+    runtime->advance(1s);
+    answer(conf(10'000));
+    EXPECT_THAT(log, Contains(HasSubstr("too short for their tickTime of 10000 ms")));
 }
 
 TEST_F(SettingsCheckTest, AServerThatDoesNotTellChangesNothing) {
