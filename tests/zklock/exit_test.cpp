@@ -89,6 +89,43 @@ TEST_F(ZklockExitTest, AHoldWhoseServerFallsSilentIs79AndDoesNotBlameAnybodyForA
     }
 }
 
+// The servers answer all the time, and the reason says why that is not enough.
+TEST_F(ZklockExitTest, ALossByAnAccessListOfItsOwnNamesTheOption) {
+    const Outcome lost = zklock({"--connect", connect_string(), "--session-timeout", "6s", "--result",
+                                 scratch_ / "result", "--acl", "world:anyone:cd", lock(), "--", "sleep", "300"});
+    EXPECT_EQ(lost.code, 79) << lost.err;
+    const std::string reason = Json::parse(read_file(scratch_ / "result"))["reason"].text();
+    EXPECT_THAT(reason, HasSubstr("the servers refuse its checks (not permitted): give zklock READ"));
+    EXPECT_THAT(reason, HasSubstr("--acl"));
+    EXPECT_THAT(lost.err, HasSubstr(reason));
+}
+
+TEST_F(ZklockExitTest, ALossByATickThatIsTooLongNamesTheTick) {
+    testenv::ServerOptions options;
+    options.tick_time = std::chrono::seconds(30);
+    options.min_session_timeout = std::chrono::seconds(1);
+    options.config_lines = {"4lw.commands.whitelist=srvr,conf"};
+    const testenv::ZkServer server(options);
+    const auto run_with = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"--connect", server.connect_string(), "--session-timeout", "6s", "--result",
+                                     scratch_ / "result"});
+        return zklock(words);
+    };
+    // A server is asked once, and not for long: again, where the machine is slow.
+    EXPECT_TRUE(await([&] {
+        const Outcome lost = run_with({"-q", "/x", "--", "sleep", "300"});
+        EXPECT_EQ(lost.code, 79) << lost.err;
+        return Json::parse(read_file(scratch_ / "result"))["reason"].text().find(
+                   "in time: the servers granted a timeout of 6000 ms, which is too short for their tickTime of 30000 "
+                   "ms: no lock can be held for sure. Ask for a longer --session-timeout") != std::string::npos;
+    }));
+    const Outcome stated = run_with({"--server-tick", "45s", "/x", "--", "sleep", "300"});
+    EXPECT_EQ(stated.code, 79);
+    EXPECT_THAT(Json::parse(read_file(scratch_ / "result"))["reason"].text(),
+                HasSubstr("too short for the tickTime of 45000 ms that --server-tick states"));
+    EXPECT_THAT(stated.err, HasSubstr("or correct --server-tick"));
+}
+
 TEST_F(ZklockExitTest, ACommandForWhichThereIsNoProcessIs71AndTheLockIsFreeAgain) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "ThreadSanitizer has a thread of its own, and the count does not fit";

@@ -20,6 +20,7 @@
 #include "zklock/report/explain.hpp"
 #include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
+#include "zklock/report/text.hpp"
 #include "zklock/system/reachability.hpp"
 
 namespace zkrecipes::zklock {
@@ -101,7 +102,11 @@ Failure not_connected_within(Nanoseconds limit, const Session& session, const Op
 }
 
 LockSession::LockSession(const Options& options, Console& console, EventLog& events, Signals& signals)
-    : options_(options), console_(console), events_(events), signals_(signals) {
+    : options_(options),
+      console_(console),
+      events_(events),
+      signals_(signals),
+      loss_log_(std::make_shared<LossLog>(origin_of_tick(options))) {
     session_.emplace(open_session(options, console, {}, loss_log_));
     subscription_.emplace(
         session_->watch_state([event_queue = event_queue_](SessionState state) { event_queue->post_state(state); }));
@@ -348,7 +353,10 @@ void LockSession::warn_of_stop(const std::string& who) {
 }
 
 std::string LockSession::unconfirmed_reason() const {
-    if (pause_ == Nanoseconds(0)) return "no server confirmed the lock in time";
+    const std::string cause = loss_log_->cause();
+    if (pause_ == Nanoseconds(0)) {
+        return "no server confirmed the lock in time" + (cause.empty() ? "" : ": " + printable(cause));
+    }
     return "zklock did not run for " + format_duration(pause_) + ", so no server confirmed the lock in time";
 }
 

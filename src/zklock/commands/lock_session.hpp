@@ -103,7 +103,7 @@ private:
     Signals& signals_;
     const Instant started_at_ = BootClock::now();
     const std::shared_ptr<EventQueue> event_queue_ = std::make_shared<EventQueue>();
-    const std::shared_ptr<LossLog> loss_log_ = std::make_shared<LossLog>();
+    const std::shared_ptr<LossLog> loss_log_;
     SessionState state_ = SessionState::connecting;
     std::optional<Session> session_;
     std::optional<Subscription> subscription_;

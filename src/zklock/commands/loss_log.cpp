@@ -1,5 +1,7 @@
 #include "zklock/commands/loss_log.hpp"
 
+#include "zklock/report/explain.hpp"
+
 namespace zkrecipes::zklock {
 
 void LossLog::on_lost(const EventSubject& /*subject*/, FencingToken token, LossReason reason,
@@ -7,6 +9,17 @@ void LossLog::on_lost(const EventSubject& /*subject*/, FencingToken token, LossR
     const std::lock_guard lock(mutex_);
     token_ = token;
     reason_ = reason;
+}
+
+void LossLog::on_error(const std::string& text) {
+    std::string cause = why_unconfirmed(text, origin_of_tick_);
+    const std::lock_guard lock(mutex_);
+    if (!cause.empty()) cause_ = std::move(cause);
+}
+
+std::string LossLog::cause() const {
+    const std::lock_guard lock(mutex_);
+    return cause_;
 }
 
 std::optional<LossReason> LossLog::reason_of(FencingToken token) const {
