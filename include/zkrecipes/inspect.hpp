@@ -83,8 +83,9 @@ ZKRECIPES_API bool wait_until_free(Session& session, const std::string& path, De
 /// Asks exactly this contender (same czxid) to release the lock, as Curator's Revoker does. The data of its node are
 /// replaced by "__REVOKE__", so they no longer describe the owner. The owner decides what to do: see
 /// Grant::revocation(). If the token is 0 (list_lock, or an access list forbids to read the node), the name identifies
-/// the node; no_permission is thrown if it cannot, because the name has no random part. Returns false if the node did
-/// not exist any more. Blocks for two round trips. Throws Error as inspect_lock.
+/// the node; no_permission is thrown if it cannot, because the name has no random part, or kazoo made it, which uses
+/// the same name again. Returns false if the node did not exist any more. Blocks for two round trips. Throws Error as
+/// inspect_lock.
 ZKRECIPES_API bool request_revocation(Session& session, const Participant& participant, Deadline deadline);
 
 /// Deletes exactly this contender's node (same czxid; by its name if the token is 0), as an operator does to break a

@@ -25,7 +25,7 @@ NO_CALL = re.compile(r"(?:return|throw|if|while|for|switch|catch|else|do|case|ne
                      r"static_assert|static_cast|assert|void|operator|co_\w+)\b")
 CONSTANT = re.compile(r"\b(?:constexpr|static_assert)\b")
 COMPARISON = re.compile(r"(?:^\s*!|\s(?:[=!<>]=|[<>])\s)")
-HARMLESS = re.compile(r"(?:\blog_thrown|\bport_\.note|\blog(?:ger)?_?(?:\(\))?(?:->|\.)\w+|(?:\.|->)(?:reserve|shrink_to_fit))$")
+HARMLESS = re.compile(r"(?:\blog_thrown|\b(?:port_\.)?note|\blog(?:ger)?_?(?:\(\))?(?:->|\.)\w+|(?:\.|->)(?:reserve|shrink_to_fit))$")
 
 
 class Place:

@@ -66,6 +66,7 @@ TEST_F(HoldsTest, AReleaseThatIsWaitedForSaysWhetherTheNodeIsGoneAndLeavesNoTime
 TEST_F(HoldsTest, ARegistryForgetsTheKeysThatNobodyUses) {
     LockRegistry locks(*session, "/keys");
     EXPECT_EQ(code_of([&] { LockRegistry(*session, "keys"); }), Errc::bad_path);
+    EXPECT_THAT(outcome_of([&] { LockRegistry(*session, "keys"); }), ::testing::HasSubstr("LockRegistry"));
     EXPECT_EQ(served([&] {
                   locks.get("held").lock();
                   const auto kept = locks.get("kept");

@@ -83,6 +83,10 @@ TEST_F(SharedValueUnitTest, WithoutAConnectionItIsWhatWasKnownLast) {
     client().expire();
     runtime->run();
     EXPECT_EQ(value.get(), (VersionedValue{"known", 3}));
+    std::optional<VersionedValue> told;
+    value.get_async(Deadline::never(), {}, [&](const Result<VersionedValue>& result) { told = result.value; });
+    runtime->run();
+    EXPECT_EQ(told, (VersionedValue{"known", 3}));
 }
 
 class ServedValueTest : public ServedTest {

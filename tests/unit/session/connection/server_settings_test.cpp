@@ -225,6 +225,18 @@ TEST_F(SettingsCheckTest, AStatedTickThatAServerExceedsIsTheServers) {
     EXPECT_THAT(log, Contains(HasSubstr("too short for their tickTime of 10000 ms")));
 }
 
+TEST_F(SettingsCheckTest, WhatAServerToldIsJudgedAnewForEachTimeout) {
+    open_connected();
+    runtime->advance(1s);
+    answer(conf(3000));
+    EXPECT_THAT(log, IsEmpty());
+    client().expire();
+    runtime->run();
+    client().connect(kFirstSession + 1, 5s);
+    runtime->run();
+    EXPECT_THAT(log, Contains(HasSubstr("a session timeout of 5000 ms is less than two ticks")));
+}
+
 TEST_F(SettingsCheckTest, AServerThatDoesNotTellChangesNothing) {
     open_connected();
     const auto held = hold("/n");
