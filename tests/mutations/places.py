@@ -5,7 +5,7 @@ compile, and mutations.py draws another one. A bug is two insertions around a pi
 that the lines of a generated file are those of the source, plus one for the include. Bugs may lie within each other.
 
 Left alone: declarations, constexpr functions, `if constexpr`, static_assert, macros, calls that only write to a log or
-reserve memory, and files whose code runs only with a C client that knows TLS: scripts/tls tests those.
+reserve memory, and files whose code runs only with a C client that knows TLS or SASL: scripts/tls tests those.
 """
 import json
 import pathlib
@@ -13,7 +13,7 @@ import random
 import re
 
 FOLDERS = ("src/base", "src/client", "src/session", "src/core", "recipes")  # of the library; not zklock, and not the test double
-ONLY_WITH_TLS = ("src/client/zk_tls_check.cpp", "src/client/zk_tls_trust.cpp")
+ONLY_WITH_TLS = ("src/client/zk_secure.cpp", "src/client/zk_tls_check.cpp", "src/client/zk_tls_trust.cpp")
 INCLUDE = '#include "mutations/switches.hpp"\n'
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
                      r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
