@@ -9,6 +9,17 @@
 namespace zkrecipes::testing {
 namespace {
 
+TEST_F(AsyncFormsTest, AStepThatFailsEndsTheWaitForTheConnection) {
+    connect();
+    client().disconnect();
+    runtime->run();
+    Told told;
+    session->wait_connected_async(Deadline::never(), {}, told.taker<bool>());
+    EXPECT_THROW(inside([] { throw std::bad_alloc(); }), std::bad_alloc);
+    runtime->run();
+    EXPECT_EQ(told.times, 1);
+}
+
 TEST_F(AsyncFormsTest, WaitForTheConnection) {
     connect();
     Told at_once;

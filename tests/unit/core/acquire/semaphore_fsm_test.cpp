@@ -141,6 +141,19 @@ TEST(SemaphoreFsmTest, AnyLeaseThatIsGivenBackLetsTheHeadIn) {  // H25
     }
 }
 
+TEST(SemaphoreFsmTest, TheTakingItselfRenewsTheLease) {
+    SemaphoreWorld w(Patience::wait, 2, 1);
+    const auto a = w.other_holds();
+    w.other_holds();
+    w.script = {[&] {
+        w.lease_fresh = false;  // it has waited for long
+        w.remove_lease(a);
+    }};
+    run(w);
+    EXPECT_EQ(w.ended, Ended::granted);
+    EXPECT_THAT(w.trace, ::testing::Not(::testing::Contains("renew")));
+}
+
 TEST(SemaphoreFsmTest, OnlyTheHeadWatchesTheLeases) {  // H24
     SemaphoreWorld w(Patience::wait, 1, 1);
     const auto held = w.other_holds();
