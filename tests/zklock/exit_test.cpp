@@ -100,6 +100,13 @@ TEST_F(ZklockExitTest, ALossByAnAccessListOfItsOwnNamesTheOption) {
     EXPECT_THAT(lost.err, HasSubstr(reason));
 }
 
+TEST_F(ZklockExitTest, AReleaseThatAnAccessListForbidsNamesTheRight) {
+    const Outcome outcome = zklock({"--connect", connect_string(), "--acl", "world:anyone:rc", lock(), "true"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.err, HasSubstr("did not confirm the release of " + lock()));
+    EXPECT_THAT(outcome.err, HasSubstr("delete was answered 'not permitted': give zklock READ and DELETE"));
+}
+
 TEST_F(ZklockExitTest, ALossByATickThatIsTooLongNamesTheTick) {
     testenv::ServerOptions options;
     options.tick_time = std::chrono::seconds(30);

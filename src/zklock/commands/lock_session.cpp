@@ -393,8 +393,11 @@ void LockSession::release() {
     session_->close();
     asking_ = {};
     if (!release_confirmed_) {
-        console_.warning("the servers did not confirm the release of " + options_.lock + "; it is free at the latest " +
-                         format_duration(timeout) + " after a majority of the servers works");
+        const std::string why = loss_log_->not_deleted();
+        console_.warning(
+            "the servers did not confirm the release of " + options_.lock +
+            (why.empty() ? "" : " (" + printable(why) + ": give zklock READ and DELETE on the directory)") +
+            "; it is free at the latest " + format_duration(timeout) + " after a majority of the servers works");
     }
 }
 

@@ -13,8 +13,17 @@ void LossLog::on_lost(const EventSubject& /*subject*/, FencingToken token, LossR
 
 void LossLog::on_error(const std::string& text) {
     std::string cause = why_unconfirmed(text, origin_of_tick_);
+    const std::size_t not_deleted = text.find("cannot clean up ");
     const std::lock_guard lock(mutex_);
     if (!cause.empty()) cause_ = std::move(cause);
+    if (not_deleted != std::string::npos) {
+        not_deleted_ = text.substr(not_deleted, text.find(" (", not_deleted) - not_deleted);
+    }
+}
+
+std::string LossLog::not_deleted() const {
+    const std::lock_guard lock(mutex_);
+    return not_deleted_;
 }
 
 std::string LossLog::cause() const {

@@ -21,6 +21,8 @@ public:
 
     /// The cause why no server confirms the lock; empty: the session has told none.
     std::string cause() const;
+    /// Why a lock node that is no longer needed was not deleted; empty: the session has told nothing.
+    std::string not_deleted() const;
     /// The reason why the hold with this token was lost, if the session has told it. The session tells it before it
     /// requests a stop by Grant::lost().
     std::optional<LossReason> reason_of(FencingToken token) const;
@@ -31,6 +33,7 @@ private:
     FencingToken token_ = 0;    // of the last loss
     LossReason reason_{};
     std::string cause_;
+    std::string not_deleted_;
 };
 
 }  // namespace zkrecipes::zklock
