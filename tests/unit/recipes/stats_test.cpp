@@ -196,5 +196,20 @@ TEST_F(StatsTest, WhyNothingWasGrantedIsToldAsTheGrantSaysIt) {
     runtime->run();
 }
 
+TEST_F(StatsTest, WhatTheSessionUsesIsShownAtOnce) {
+    const SessionStats before = session->stats();
+    EXPECT_EQ(before.session_timeout, 6s);
+    EXPECT_EQ(before.node_bytes + before.watch_bytes + before.nodes_to_delete, 0u);
+    somebody_holds();
+    ExclusiveMutex mutex(*session, "/l");
+    mutex.acquire_async(Deadline::never(), {}, [](AcquireResult) {});
+    serve();
+    EXPECT_GT(session->stats().node_bytes, 0u);
+    EXPECT_GT(session->stats().watch_bytes, 0u);
+    EXPECT_GT(session->stats().remaining_lease, 0s);
+    inside([this] { core->delete_node("/given_up"); });
+    EXPECT_EQ(session->stats().nodes_to_delete, 1u);
+}
+
 }  // namespace
 }  // namespace zkrecipes::testing

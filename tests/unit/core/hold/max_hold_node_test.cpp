@@ -128,6 +128,7 @@ TEST_F(MaxHoldTest, AShareThatNobodyCanGiveBackDoesNotTakeTheNodeOfOneThatWasLos
               "ok");
     ASSERT_THAT(children("/l"), SizeIs(1));
     const std::size_t of_node = session->stats().node_bytes - before;
+    EXPECT_GT(of_node, 0u);
     client().disconnect();
     runtime->advance(5s);  // the lease passes, and the session lives
     client().connect(owner);
