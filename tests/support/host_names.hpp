@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <string>
@@ -54,5 +55,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
         while (*end != nullptr) end = &(*end)->ai_next;
     }
     *result = list;
-    return list == nullptr ? EAI_NONAME : 0;
+    if (list != nullptr) return 0;
+    errno = EAGAIN;  // what the C library leaves behind when a name server does not answer
+    return EAI_NONAME;
 }

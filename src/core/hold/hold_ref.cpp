@@ -113,10 +113,7 @@ bool HoldRef::node_stays() {
     return node_ == NodeIs::of_others || (heir_ && heir_->stays(*this));
 }
 
-void HoldRef::discard_inside() {
-    inside_.store(0, std::memory_order_relaxed);
-    end_hold_inside();
-}
+void HoldRef::discard_inside() { end_hold_inside(); }
 
 void HoldRef::leave() noexcept {
     if (core_->inherited() || !last_one_left()) return;

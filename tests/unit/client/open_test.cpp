@@ -13,6 +13,7 @@
 #include "client/resolver.hpp"
 #include "support/await.hpp"
 #include "support/host_names.hpp"
+#include "support/refusals.hpp"
 #include "support/scripted_server.hpp"
 
 namespace zkrecipes::internal {
@@ -50,6 +51,17 @@ TEST_F(ClientOpenTest, AddressesThatThisMachineCannotUseAreNamed) {
     } catch (const Error& error) {
         EXPECT_EQ(error.errc(), Errc::bad_connect_string);
         EXPECT_THAT(error.what(), HasSubstr("fe80::1%no-such-link"));
+    }
+}
+
+TEST_F(ClientOpenTest, WithoutDescriptorsTheLimitOfFilesIsNamedAndNoOther) {
+    try {
+        const test::NoDescriptors refused;
+        open({"127.0.0.1:1"});
+        FAIL() << "opened";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.errc(), Errc::out_of_resources);
+        EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("ulimit -n"), testing::Not(HasSubstr("ulimit -u"))));
     }
 }
 

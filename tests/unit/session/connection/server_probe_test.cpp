@@ -219,6 +219,13 @@ TEST_F(ServerProbeTest, ANameWithoutAnAddressCountsAsOneThatDoesNotAnswer) {
     EXPECT_THAT(probe({server.host(), "unknown.test:1"}), ElementsAre(server.host()));
 }
 
+TEST_F(ServerProbeTest, WhatALookUpLeftInErrnoDoesNotHideAnAnswer) {
+    const FakeServer says_no({"This ZooKeeper instance is not currently serving requests\n"});
+    const FakeServer server({kServes});
+    host_names().set("last.test", {});
+    EXPECT_THAT(probe({says_no.host(), server.host(), "last.test:1"}, 20s), ElementsAre(server.host()));
+}
+
 TEST_F(ServerProbeTest, TheLastAddressesCountWhileTheNameServiceIsDown) {
     const FakeServer before({kServes});
     host_names().set("moving.test", {"127.0.0.1"});
