@@ -43,6 +43,16 @@ inline void expect_encrypted(const Recorder& recorder) {
     }
 }
 
+/// Whether the end of the lease moves. What is left of it does not tell: it may be most just after a heartbeat.
+inline bool heartbeats_pass(const Grant& grant) {
+    const auto end = [&] {
+        const auto now = Clock::now();
+        return now + grant.remaining_lease();
+    };
+    const auto before = end();
+    return await([&] { return end() > before + 100ms; }) && grant.held();
+}
+
 class TlsTest : public testing::Test {
 protected:
     void SetUp() override {
