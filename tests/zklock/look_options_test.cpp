@@ -20,6 +20,14 @@ TEST_F(LookOptionsTest, DurationsMayBeDays) {
     EXPECT_EQ(parse({"--max-run", "1d", "/l", "c"}).max_run, 24h);
     EXPECT_EQ(parse({"-w", "0.5d", "/l", "c"}).wait_limit, 12h);
     EXPECT_THAT(refusal({"-w", "1w", "/l", "c"}).second, HasSubstr("250ms, 2m, 1h, 1d"));
+    EXPECT_THAT(refusal({"-w", "36500d", "/l", "c"}).second, HasSubstr("at most ten years"));
+}
+
+TEST_F(LookOptionsTest, ARelativePathAfterACommandIsAnsweredWithTheAbsoluteOne) {
+    for (const char* command : {"run", "elect", "hold", "status", "ls", "leader", "leases"}) {
+        EXPECT_THAT(refusal({command, "locks/a"}).second,
+                    HasSubstr("\"locks/a\" is not an absolute path: write /locks/a"));
+    }
 }
 
 TEST_F(LookOptionsTest, AMistypedWordIsAnsweredWithTheNearestOne) {

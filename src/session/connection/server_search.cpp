@@ -77,9 +77,8 @@ void ServerSearch::tell_that_none_serves(bool all_cut) {
     std::string why = "no server of " + connection_.options().hosts + " answers and serves";
     if (all_cut) {
         why +=
-            ": those that take connections cut them at once. Check that these are client ports of ZooKeeper servers; "
-            "if "
-            "the connections of this host have reached their maxClientCnxns, raise it or use fewer sessions";
+            ": those that take connections cut them at once. Check that these are client ports of ZooKeeper servers, "
+            "and raise their maxClientCnxns, or use fewer sessions, if this host has as many connections";
         connection_.note_problem(why);
     }
     if (should_log(++failures_)) {
