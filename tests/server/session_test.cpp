@@ -426,8 +426,8 @@ protected:
         const auto probe = make_server_probe(runtime);
         std::atomic<bool> done{false};
         std::vector<std::string> out;
-        probe->probe(hosts, scaled(5000ms), [&](std::vector<std::string> answering, bool) {
-            out = std::move(answering);
+        probe->probe(hosts, scaled(5000ms), [&](const ServerProbe::Found& found) {
+            out = found.best;
             done = true;
         });
         EXPECT_TRUE(await([&] { return done.load(); }));

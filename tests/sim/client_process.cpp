@@ -31,15 +31,19 @@ public:
     void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) override {
         const SimTime delay = rng_.between(kMilli, limit.count() * kMilli);
         ensemble_.world().in(delay, &process_, [this, hosts = std::move(hosts), done = std::move(done)] {
-            std::vector<std::string> serving, accepting;
+            Found serving, leaderless{.leaderless = true}, accepting;
+            std::vector<std::string> awake;
             for (const std::string& host : hosts) {
                 SimServer* const server = ensemble_.find(host);
                 if (server == nullptr || !server->alive() || ensemble_.network().blocked(process_, server->id()))
                     continue;
-                const bool answers = server->serving() && !server->actor().paused();
-                (answers ? serving : accepting).push_back(host);
+                Found& found = server->actor().paused() ? accepting : server->serving() ? serving : leaderless;
+                found.best.push_back(host);
+                if (&found != &accepting) awake.push_back(host);
             }
-            done(serving.empty() ? accepting : serving, false);
+            Found& found = !serving.best.empty() ? serving : !leaderless.best.empty() ? leaderless : accepting;
+            found.awake = std::move(awake);
+            done(found);
         });
     }
 

@@ -24,10 +24,11 @@ public:
         asked.push_back(std::move(hosts));
         waiting.push_back(std::move(done));
     }
-    void answer(const std::vector<std::string>& hosts, bool all_cut = false) {
+    /// `awake`: all that are not frozen; without it: these alone.
+    void answer(const std::vector<std::string>& hosts, const std::vector<std::string>& awake = {}) {
         auto done = std::move(waiting.back());
         waiting.pop_back();
-        done(hosts, all_cut);
+        done({.best = hosts, .awake = awake.empty() ? hosts : awake});
     }
     std::vector<std::vector<std::string>> asked;
     std::vector<Done> waiting;

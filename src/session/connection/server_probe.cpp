@@ -44,10 +44,12 @@ public:
         runtime->post(Lane::blocking,
                       [self = shared_from_this(), runtime, hosts = std::move(hosts), limit, done = std::move(done)] {
                           const std::vector<Attempt> attempts = self->ask(*runtime, hosts, limit);
-                          std::vector<std::string> best = best_of(attempts);
-                          const bool cut = !best.empty() && all_cut(attempts);
-                          if (best.size() == attempts.size() && self->all_known(hosts)) best = hosts;
-                          runtime->post(Lane::protocol, [done, best = std::move(best), cut] { done(best, cut); });
+                          Found found = best_of(attempts);
+                          found.all_cut = !found.best.empty() && all_cut(attempts);
+                          for (auto* list : {&found.best, &found.awake}) {
+                              if (list->size() == attempts.size() && self->all_known(hosts)) *list = hosts;
+                          }
+                          runtime->post(Lane::protocol, [done, found = std::move(found)] { done(found); });
                       });
     }
 
@@ -116,7 +118,7 @@ private:
         if (attempt.answer.size() >= kLongestAnswer || !mode_of(attempt.answer).empty()) attempt.finish();
     }
 
-    enum class Verdict { silent, says_no, accepts, answers, serves };  // the later counts more
+    enum class Verdict { silent, read_only, accepts, leaderless, answers, serves };  // the later counts more
 
     /// Servers tell their mode in one of the last lines of their answer.
     static std::string_view mode_of(std::string_view answer) {
@@ -132,11 +134,12 @@ private:
         if (!attempt.connected) return Verdict::silent;
         const std::string_view mode = mode_of(attempt.answer);
         // A read-only server has lost the others, and refuses clients that also want to write.
-        if (!mode.empty()) return mode == "read-only" ? Verdict::says_no : Verdict::serves;
-        if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::says_no;
+        if (!mode.empty()) return mode == "read-only" ? Verdict::read_only : Verdict::serves;
+        // It is not frozen, and serves as soon as there is a leader.
+        if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::leaderless;
         // It may serve, and is not frozen.
         if (attempt.answer.find("not in the whitelist") != std::string::npos) return Verdict::answers;
-        return Verdict::accepts;  // slow, or cut off in the middle: it may serve
+        return Verdict::accepts;  // frozen, or slow, or cut off in the middle: it may serve
     }
 
     static bool all_cut(const std::vector<Attempt>& attempts) {
@@ -144,13 +147,17 @@ private:
                            [](const Attempt& attempt) { return !attempt.connected || attempt.cut; });
     }
 
-    static std::vector<std::string> best_of(const std::vector<Attempt>& attempts) {
-        std::vector<std::string> out;
-        for (const Verdict which : {Verdict::serves, Verdict::answers, Verdict::accepts}) {
+    static Found best_of(const std::vector<Attempt>& attempts) {
+        Found out;
+        for (const Verdict which : {Verdict::serves, Verdict::answers, Verdict::leaderless, Verdict::accepts}) {
             for (const auto& attempt : attempts) {
-                if (verdict(attempt) == which) out.push_back(attempt.address);
+                if (verdict(attempt) == which) out.best.push_back(attempt.address);
             }
-            if (!out.empty()) break;
+            out.leaderless = !out.best.empty() && which == Verdict::leaderless;
+            if (!out.best.empty()) break;
+        }
+        for (const auto& attempt : attempts) {
+            if (attempt.cut || !attempt.answer.empty()) out.awake.push_back(attempt.address);
         }
         return out;
     }

@@ -15,11 +15,18 @@ namespace zkrecipes::internal {
 class ServerProbe {
 public:
     virtual ~ServerProbe() = default;
-    /// Answers on the protocol lane within about `limit`: the addresses ("address:port") where a server said that it
-    /// serves; if there are none, those where it said that it may not tell; if there are none, those that accepted a
-    /// connection and did not say that they do not serve. If these are all addresses of all hosts, the answer is
-    /// `hosts`. Empty: none. `all_cut`: each of them cut the connection at once. Does not block the caller.
-    using Done = std::function<void(std::vector<std::string> answering, bool all_cut)>;
+    struct Found {
+        /// The addresses ("address:port") where a server said that it serves; if there are none, those where it said
+        /// that it may not tell; if there are none, those where it has no leader at present; if there are none, those
+        /// that accepted a connection and said nothing. All addresses of all hosts: the names of the hosts instead.
+        std::vector<std::string> best{};
+        /// Those where a server is not frozen: it said something, or cut the connection.
+        std::vector<std::string> awake{};
+        bool all_cut = false;     ///< each of the best cut the connection at once
+        bool leaderless = false;  ///< each of the best has no leader at present
+    };
+    /// Answers on the protocol lane within about `limit`. Does not block the caller.
+    using Done = std::function<void(const Found&)>;
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) = 0;
 };
 

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before a server need be asked
 constexpr Nanoseconds kProbeAgain = 1s;    // when a probe could not be begun
 constexpr int kRoundsToConnect = 2;        // probes with the same answer, a second or more apart
+constexpr int kTurns = 4;                  // of so many probes that find nothing new, one is for the full list
 
 }  // namespace
 
@@ -20,8 +21,14 @@ ServerSearch::ServerSearch(SessionLock& lock, Connection& connection, std::share
     : lock_(lock), connection_(connection), probe_(std::move(probe)), pace_(1s, 10s) {}
 
 void ServerSearch::handle_opened() {
-    narrowed_to_.clear();
+    preferred_.clear();
+    forget();
+}
+
+void ServerSearch::forget() {
+    best_.clear();
     tried_.clear();
+    turns_ = 0;
 }
 
 bool ServerSearch::needless() const {
@@ -45,8 +52,8 @@ void ServerSearch::start() {
     const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
     try {
         probe_->probe(connection_.hosts(), limit,
-                      [this, self = lock_.self(), round = round_](const std::vector<std::string>& up, bool all_cut) {
-                          self->run_internally([&] { on_probed(round, up, all_cut); });
+                      [this, self = lock_.self(), round = round_](const ServerProbe::Found& found) {
+                          self->run_internally([&] { on_probed(round, found); });
                       });
         probing_ = true;  // its answer cannot come earlier: that takes the session lock
     } catch (const std::exception& error) {
@@ -55,22 +62,26 @@ void ServerSearch::start() {
     }
 }
 
-void ServerSearch::on_probed(std::uint64_t round, const std::vector<std::string>& answering, bool all_cut) {
+void ServerSearch::on_probed(std::uint64_t round, const ServerProbe::Found& found) {
     probing_ = false;
     if (needless() || connection_.client() == nullptr) return;
     at_ = lock_.runtime().now() + pace_.next(lock_.runtime().random());
     if (round != round_) return;
-    if (answering.empty() || all_cut) tell_that_none_serves(all_cut);
-    if (answering.empty()) return restore_servers();
+    if (found.best.empty() || found.leaderless || found.all_cut) tell_that_none_serves(found.all_cut);
     // All of them: the client finds one by itself, and an attempt that is under way is not disturbed.
-    if (answering == connection_.hosts()) return restore_servers();
-    if (answering == narrowed_to_ && ++narrowed_rounds_ < kRoundsToConnect) return;
-    // The client had its time to connect to one of these and did not. What they say does not hold for this client: they
-    // are not preferred again before it has found a server by itself.
-    if (!tried_.insert(answering).second) return restore_servers();
-    narrowed_rounds_ = 0;
-    narrowed_to_ = answering;
-    connection_.client()->set_servers(answering);
+    if (found.best.empty() || found.best == connection_.hosts()) return restore_servers();
+    if (found.best != best_) {
+        best_ = found.best;
+        same_rounds_ = 0;
+        if (tried_.insert(best_).second) return prefer(best_);
+    } else if (++same_rounds_ < kRoundsToConnect) {
+        return;
+    }
+    // The client had its time to connect to one of these and did not: what they say need not hold for this client, or
+    // holds no longer. Now any server will do that is not frozen: on a frozen one the client would wait for two thirds
+    // of the session timeout. That is tried in turn, too, since it may only be slow.
+    if (++turns_ % kTurns == 2) return restore_servers();
+    prefer(found.awake.empty() ? best_ : found.awake);
 }
 
 void ServerSearch::tell_that_none_serves(bool all_cut) {
@@ -87,9 +98,16 @@ void ServerSearch::tell_that_none_serves(bool all_cut) {
 }
 
 /// Only while not connected: a list that changes under a connection may make the C client leave it.
+void ServerSearch::prefer(const std::vector<std::string>& addresses) {
+    if (addresses == preferred_) return;
+    if (addresses == connection_.hosts()) return restore_servers();
+    preferred_ = addresses;
+    connection_.client()->set_servers(addresses);
+}
+
 void ServerSearch::restore_servers() {
-    if (narrowed_to_.empty() || connection_.client() == nullptr) return;
-    narrowed_to_.clear();
+    if (preferred_.empty() || connection_.client() == nullptr) return;
+    preferred_.clear();
     connection_.client()->set_servers(connection_.hosts());
 }
 
@@ -99,7 +117,7 @@ void ServerSearch::connected() {
     }
     stop();
     pace_.reset();
-    tried_.clear();
+    forget();
 }
 
 void ServerSearch::stop() {

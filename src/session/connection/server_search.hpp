@@ -32,10 +32,12 @@ public:
     void stop();
 
 private:
+    void forget();
     bool needless() const;
     void start();
-    void on_probed(std::uint64_t round, const std::vector<std::string>& answering, bool all_cut);
+    void on_probed(std::uint64_t round, const ServerProbe::Found& found);
     void tell_that_none_serves(bool all_cut);
+    void prefer(const std::vector<std::string>& addresses);
     void restore_servers();
 
     SessionLock& lock_;
@@ -45,9 +47,11 @@ private:
     ExponentialBackoff pace_;
     std::uint64_t round_ = 0;
     bool probing_ = false;
-    std::vector<std::string> narrowed_to_;      // empty: the client has the full list
-    int narrowed_rounds_ = 0;                   // probes since then that said the same
-    std::set<std::vector<std::string>> tried_;  // what it was narrowed to since it was last connected
+    std::vector<std::string> preferred_;        // what the client was given; empty: the full list
+    std::vector<std::string> best_;             // what the last probe found best
+    int same_rounds_ = 0;                       // further probes that found the same
+    int turns_ = 0;                             // probes since the client was last connected that found nothing new
+    std::set<std::vector<std::string>> tried_;  // what it was given since then as the best
     std::uint64_t failures_ = 0;
 };
 

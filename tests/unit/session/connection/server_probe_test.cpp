@@ -118,13 +118,14 @@ protected:
     ~ServerProbeTest() override { runtime->stop(); }
     std::vector<std::string> probe(std::vector<std::string> hosts, std::chrono::milliseconds limit = 60s) {
         std::promise<std::vector<std::string>> out;
-        prober->probe(std::move(hosts), limit, [&](std::vector<std::string> found, bool cut) {
-            all_cut = cut;
-            out.set_value(std::move(found));
+        prober->probe(std::move(hosts), limit, [&](const internal::ServerProbe::Found& found) {
+            all_cut = found.all_cut;
+            leaderless = found.leaderless;
+            out.set_value(found.best);
         });
         return out.get_future().get();
     }
-    bool all_cut = false;
+    bool all_cut = false, leaderless = false;
     const std::shared_ptr<internal::Runtime> runtime = internal::make_thread_runtime();
     const std::shared_ptr<internal::ServerProbe> prober = internal::make_server_probe(runtime);
 };
@@ -147,10 +148,22 @@ TEST_F(ServerProbeTest, AReadOnlyServerIsNotPreferredToOneThatIsSlow) {
     }));
 }
 
-TEST_F(ServerProbeTest, WhereAllSayThatTheyDoNotServeNoneIsPreferred) {
+TEST_F(ServerProbeTest, AReadOnlyServerIsNeverPreferred) {
     const FakeServer read_only({kVersion + kCounts, "Mode: read-only\n"});
-    const FakeServer cut_off({"This ZooKeeper instance is not currently serving requests\n"});
-    EXPECT_THAT(probe({read_only.host(), cut_off.host()}), IsEmpty());
+    EXPECT_THAT(probe({read_only.host()}), IsEmpty());
+    EXPECT_FALSE(leaderless);
+}
+
+TEST_F(ServerProbeTest, DuringAnElectionTheServersThatTakePartArePreferredToOneThatIsFrozen) {
+    EXPECT_TRUE(in_some_time([&](auto limit) {
+        const std::string no = "This ZooKeeper instance is not currently serving requests\n";
+        const FakeServer first({no}), frozen({}, false), second({no});
+        return probe({first.host(), frozen.host(), second.host()}, limit) == std::vector{first.host(), second.host()} &&
+               leaderless;
+    }));
+    const FakeServer follower({kVersion + kCounts + "Mode: follower\n"});
+    EXPECT_THAT(probe({follower.host(), "127.0.0.3:1"}), ElementsAre(follower.host()));
+    EXPECT_FALSE(leaderless);
 }
 
 TEST_F(ServerProbeTest, ThatAllCutTheConnectionAtOnceIsTold) {
