@@ -1,5 +1,8 @@
 # Everything that is looked for, in one place, so that one message can name all that is missing, by the name of the
 # Debian package that brings it. (A macro: what find_package sets must reach the whole project.)
+if(POLICY CMP0167)
+  cmake_policy(SET CMP0167 NEW) # Boost's own BoostConfig.cmake: CMake 3.30 and later warn of FindBoost
+endif()
 set(_zkrecipes_missing "")
 macro(zkrecipes_dependency package debian_package)
   find_package(${package} QUIET ${ARGN})
@@ -11,7 +14,7 @@ endmacro()
 find_package(Threads REQUIRED)
 zkrecipes_dependency(ZooKeeper libzookeeper-mt-dev)
 zkrecipes_dependency(spdlog libspdlog-dev)
-zkrecipes_dependency(Boost libboost-fiber1.81-dev 1.81 COMPONENTS fiber context)
+zkrecipes_dependency(Boost "libboost-fiber-dev (1.81 or later; in Debian 12: libboost-fiber1.81-dev)" 1.81 COMPONENTS fiber context)
 if(ZKRECIPES_BUILD_TOOLS OR ZKRECIPES_BUILD_TESTENV OR ZKRECIPES_BUILD_TESTS)
   zkrecipes_dependency(CLI11 libcli11-dev)
 endif()
@@ -30,8 +33,8 @@ endif()
 
 if(_zkrecipes_missing)
   list(REMOVE_DUPLICATES _zkrecipes_missing)
-  list(JOIN _zkrecipes_missing " " _zkrecipes_missing)
-  message(FATAL_ERROR "zkrecipes needs packages that are not installed (or too old). On Debian 12:\n"
-                      "    apt-get install ${_zkrecipes_missing}\n"
-                      "(scripts/packages lists everything that building and testing zkrecipes needs)")
+  list(JOIN _zkrecipes_missing "\n    " _zkrecipes_missing)
+  message(FATAL_ERROR "zkrecipes needs packages that are not installed (or too old). By their names in Debian:\n"
+                      "    ${_zkrecipes_missing}\n"
+                      "scripts/quickstart installs what the build needs; scripts/packages lists it.")
 endif()

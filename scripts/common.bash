@@ -14,41 +14,88 @@ packages_of() { # GROUP...
     done
 }
 
+# Whether a version of a package meets a choice of scripts/packages: "name" or "name>=version".
+meets() { # VERSION CHOICE
+    [ -n "$1" ] && [ "$1" != '(none)' ] && { [[ $2 != *'>='* ]] || dpkg --compare-versions "$1" ge "${2#*>=}"; }
+}
+
 missing_packages() { # GROUP...
-    local package
+    local package choice choices state version
     for package in $(packages_of "$@"); do
-        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
+        IFS='|' read -ra choices <<<"$package"
+        for choice in "${choices[@]}"; do
+            read -r state version < <(dpkg-query -W -f='${db:Status-Status} ${Version}\n' "${choice%>=*}" 2>/dev/null)
+            [ "$state" = installed ] && meets "$version" "$choice" && continue 2
+        done
+        printf '%s ' "$package"
     done
+}
+
+release_is() { # FIELD
+    sed -n "s/^$1=\"\?\([^\"]*\)\"\?$/\1/p" /etc/os-release 2>/dev/null
+}
+release_name() { # "Debian GNU/Linux 12 (bookworm)"
+    local name
+    name=$(release_is PRETTY_NAME)
+    printf %s "${name:-This system}"
+}
+
+# What this release calls some packages. Says which ones it does not have, and fails.
+names_of() { # PACKAGE...
+    local package choice choices name version lacking=''
+    local -A offered=()
+    while read -r name version; do
+        offered[$name]=$version
+    done < <(sed 's/>=[^ |]*//g; s/|/ /g' <<<"$*" | xargs apt-cache policy 2>/dev/null |
+        awk '/^[^ ]/ { name = $1; sub(/:$/, "", name) } $1 == "Candidate:" { print name, $2 }')
+    for package in "$@"; do
+        IFS='|' read -ra choices <<<"$package"
+        for choice in "${choices[@]}"; do
+            name=${choice%>=*}
+            meets "${offered[$name]:-}" "$choice" && { printf '%s ' "$name"; continue 2; }
+        done
+        lacking+="${lacking:+, }${package//|/ or }"
+    done
+    [ -n "$lacking" ] || return 0
+    complain "$(release_name) does not have: $lacking"
+    complain "zkrecipes is tested on Debian 12 and 13. Elsewhere, install the counterparts by hand, then run this again with"
+    complain "--no-install."
+    return 1
 }
 
 # Installs what is missing, or says what the reader has to do. Quiet when nothing is missing.
 install_packages() { # LOG GROUP...
-    local log=$1 missing apt=()
+    local log=$1 missing=() names apt=()
     shift
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         complain "This is not a Debian system. Install the counterparts of these packages by hand, then run this again with --no-install:"
         complain "  $(packages_of "$@" | tr '\n' ' ')"
         return 1
     fi
-    missing=$(missing_packages "$@")
-    [ -n "$missing" ] || return 0
+    read -ra missing < <(missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ]; then
         if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
             apt=(sudo)
         else
             complain "These Debian packages are missing, and only root can install them:"
-            complain "  sudo apt-get install --no-install-recommends $missing"
+            names=$(names_of "${missing[@]}" 2>/dev/null) || names=${missing[*]}
+            complain "  sudo apt-get install --no-install-recommends $names"
             return 1
         fi
     fi
-    say "Installing Debian packages: $missing"
-    # shellcheck disable=SC2086
-    if ! {
-        "${apt[@]}" apt-get -q update &&
-            "${apt[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends $missing
-    } >>"$log" 2>&1; then
+    if ! "${apt[@]}" apt-get -q update >>"$log" 2>&1; then
         tail -n 15 "$log" >&2
-        complain "apt-get failed (the whole output is in $log). Is Debian 12 the release, and is its archive reachable?"
+        complain "apt-get update failed (the whole output is in $log). Are the archives of $(release_name) reachable?"
+        return 1
+    fi
+    names=$(names_of "${missing[@]}") || return 1
+    say "Installing Debian packages: $names"
+    # shellcheck disable=SC2086
+    if ! "${apt[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0 install \
+        --no-install-recommends $names >>"$log" 2>&1; then
+        tail -n 15 "$log" >&2
+        complain "apt-get failed on $(release_name) (the whole output is in $log)."
         return 1
     fi
 }

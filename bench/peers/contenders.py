@@ -164,8 +164,8 @@ PEERS = [
          programs(lambda _: etcd(), address, "/peers")),
     Peer("redis", servers.Redis, ["redis-server", "libhiredis-dev"], redis,
          programs(lambda _: redis(), host, port, "peers")),
-    Peer("postgres_advisory", servers.PostgreSQL, ["postgresql-15", "libpq5"], postgres, with_postgres("advisory")),
-    Peer("postgres_row", servers.PostgreSQL, ["postgresql-15", "libpq5"], postgres, with_postgres("row")),
+    Peer("postgres_advisory", servers.PostgreSQL, ["postgresql-[0-9][0-9]", "libpq5"], postgres, with_postgres("advisory")),
+    Peer("postgres_row", servers.PostgreSQL, ["postgresql-[0-9][0-9]", "libpq5"], postgres, with_postgres("row")),
 ]
 
 

@@ -59,7 +59,7 @@ def versions(peers):
         text = subprocess.run(["dpkg-query", "-W", "-f=${Package} ${Version}\n", *packages], capture_output=True, text=True).stdout
     except FileNotFoundError:
         return {}
-    return dict(line.split(" ", 1) for line in text.splitlines() if len(line.split(" ", 1)) == 2)
+    return {name: version for name, _, version in (line.partition(" ") for line in text.splitlines()) if version}
 
 
 def check_exclusion(running, seconds):

@@ -156,7 +156,7 @@ class PostgreSQL(Server):
     @classmethod
     def find(cls):
         found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-        return program("postgres", "postgresql-15", *reversed(found))
+        return program("postgres", "postgresql", *reversed(found))
 
     def __init__(self, folder):
         super().__init__(folder)

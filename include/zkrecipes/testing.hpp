@@ -116,6 +116,10 @@ public:
     /// The request is not executed, and is answered with this.
     Fault refuse(const Match& request, Refusal with);
 
+    /// Whether the server demands the right READ for `exists` too, as ZooKeeper 3.8.4, 3.9.2 and later do. A new server
+    /// does.
+    void exists_needs_read(bool yes);
+
     // The nodes. Paths are those that the server sees: with SessionOptions::path_prefix. What is refused, such as
     // deleting a node with children, does nothing.
     bool exists(const std::string& path) const;                          ///< Whether there is such a node.

@@ -156,6 +156,10 @@ Fault FakeServer::refuse(const Match& request, Refusal with) {
     return state_->add(request, {Verdict::Kind::refuse, static_cast<sim::Rc>(with)});
 }
 
+void FakeServer::exists_needs_read(bool yes) {
+    state_->change([=](sim::SimEnsemble& ensemble) { ensemble.faults().exists_needs_read = yes; });
+}
+
 bool FakeServer::exists(const std::string& path) const {
     return state_->look([&](const sim::DataTree& tree) { return tree.find(path) != nullptr; });
 }

@@ -23,6 +23,7 @@ struct EnsembleOptions {
     /// As ClickHouse Keeper: it counts sessions, makes a new one at each connect, and leaves the pzxid of a directory
     /// as it is when a child ends.
     bool keeper = false;
+    bool exists_needs_read = true;  // false: as servers before 3.8.4 and 3.9.2 (ZOOKEEPER-2590)
     std::int64_t server_rate_ppm = 0;
     std::int64_t clock_ahead_ms = 0;  // of the servers, beside what their actors' clocks say
     SimTime peer_delay_least = 100 * kMicro;

@@ -408,7 +408,8 @@ void SimServer::answer_read(Client& client, const Request& request) {
     reply.zxid = tree_.last_zxid();
     const std::uint64_t connection = client.connection->id();
     const Node* const node = tree_.find(request.path);
-    const bool readable = node != nullptr && (request.op == Op::exists || allowed(*node, Acl::read, client.identities));
+    const bool checked = request.op != Op::exists || ensemble_.options().exists_needs_read;
+    const bool readable = node != nullptr && (!checked || allowed(*node, Acl::read, client.identities));
     switch (request.op) {
         case Op::exists:
         case Op::get:

@@ -34,4 +34,7 @@ template dragonbox::decimal_fp<double> dragonbox::to_decimal(double) noexcept;
 template thousands_sep_result<char> thousands_sep_impl(locale_ref);
 template char decimal_point_impl(locale_ref);
 template void buffer<char>::append(const char*, const char*);
+#if FMT_VERSION >= 100000 && FMT_VERSION < 110000
+template void vformat_to<char>(buffer<char>&, string_view, vformat_args<char>::type, locale_ref);
+#endif
 }  // namespace fmt::detail

@@ -79,10 +79,11 @@ TEST_F(KazooDialectTest, WritersOfBothAndOurReadersShareOneQueue) {
     EXPECT_TRUE(await_nodes(0));
 }
 
-TEST_F(KazooDialectTest, AReaderOfKazooWaitsForLaterWritersAndOursDoesNot) {
+TEST_F(KazooDialectTest, AReaderOfKazoo28WaitsForLaterWritersAndOursDoesNot) {
     // kazoo issue 649, in 2.8 and before: its reader looks for the last writer of all, not for the last one before it.
     // A writer that came after it waits for the reader, and so neither goes on: W1 R W2, and W1 leaves.
     const auto first = ours(), later = ours(), our_reader = ours(), reader = kazoo();
+    const bool waits = reader->version() < std::pair(2, 9);
     ASSERT_TRUE(first->acquire("write", lock_path()).yes());
     const Answer read = reader->acquire("read", lock_path());
     ASSERT_TRUE(await_nodes(2));
@@ -94,10 +95,17 @@ TEST_F(KazooDialectTest, AReaderOfKazooWaitsForLaterWritersAndOursDoesNot) {
     first->release("write", lock_path()).fields();
     EXPECT_TRUE(our_read.yes());
     our_reader->release("read", lock_path()).fields();
-    expect_waiting(read, last);
-    EXPECT_FALSE(write.yes());  // by its deadline: our writer waits for the earlier reader, as it must
-    EXPECT_TRUE(read.yes());
-    reader->release("read", lock_path()).fields();
+    if (waits) {
+        expect_waiting(read, last);
+        EXPECT_FALSE(write.yes());  // by its deadline: our writer waits for the earlier reader, as it must
+        EXPECT_TRUE(read.yes());
+        reader->release("read", lock_path()).fields();
+    } else {
+        EXPECT_TRUE(read.yes());
+        reader->release("read", lock_path()).fields();
+        EXPECT_TRUE(write.yes());
+        later->release("write", lock_path()).fields();
+    }
 }
 
 TEST_F(KazooDialectTest, UnderDifferentNamesNobodyIsKeptOut) {

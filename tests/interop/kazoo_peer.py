@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import kazoo
 from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 from kazoo.retry import RetryFailedError
@@ -50,6 +51,9 @@ class Client:
         self.kazoo = KazooClient(hosts=hosts, timeout=int(timeout) / 1000.0)
         self.kazoo.start(timeout=60)
         return [self.kazoo.client_id[0]]
+
+    def do_version(self):
+        return kazoo.__version__.split(".")[:2]
 
     def do_close(self):
         self.kazoo.stop()

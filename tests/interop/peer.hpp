@@ -59,6 +59,11 @@ public:
     virtual ~Client() = default;
     virtual Answer ask(const Fields& words) = 0;
 
+    /// Of the peer's library: 5.4 is {5, 4}.
+    std::pair<int, int> version() {
+        const auto fields = ask({"version"}).fields();
+        return {std::stoi(fields.at(0)), std::stoi(fields.at(1))};
+    }
     Answer acquire(const std::string& kind, const std::string& path, std::chrono::milliseconds wait = kForever) {
         return ask({"acquire", kind, path, std::to_string(wait.count())});  // yes or no
     }

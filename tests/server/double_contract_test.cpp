@@ -6,6 +6,8 @@
 #include <zkrecipes/testenv/raw_client.hpp>
 #include <zkrecipes/testenv/zk_server.hpp>
 
+#include "support/server_version.hpp"
+
 namespace zkrecipes::test {
 namespace {
 
@@ -35,6 +37,7 @@ public:
         const auto node = observer_.get(path);
         return node ? std::optional(node->data) : std::nullopt;
     }
+    bool exists_needs_read() const { return test::exists_needs_read(server_); }
 
 private:
     testenv::ZkServer server_;

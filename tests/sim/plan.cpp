@@ -46,7 +46,10 @@ std::string Plan::describe() const {
                        " servers, tick " + std::to_string(tick_ms) + " ms, session timeout " +
                        std::to_string(timeout_ms) + " ms, " + std::to_string(processes) + " processes x " +
                        std::to_string(fibers) + " fibers, " + std::to_string(paths) + " paths, " +
-                       (keeper ? "Keeper, " : "") + (containers ? "" : "no containers, ") + "faults:";
+                       (keeper              ? "Keeper, "
+                        : exists_needs_read ? ""
+                                            : "exists without READ, ") +
+                       (containers ? "" : "no containers, ") + "faults:";
     for (unsigned i = 0; i < kFaults; ++i) {
         if (has(static_cast<Fault>(i))) text += std::string(" ") + to_string(static_cast<Fault>(i));
     }
@@ -168,6 +171,7 @@ void let_callers_fail(Plan& plan, Rng& rng, Fault often) {
 void meet_keeper(Plan& plan, Rng& rng) {
     static constexpr std::string_view kPlain[] = {"mutex", "lease", "local", "limits"};
     plan.keeper = true;
+    plan.exists_needs_read = false;
     plan.containers = std::ranges::find(kPlain, plan.workload) == std::end(kPlain) || rng.one_in(2);
     if (!plan.containers) plan.faults &= ~(1U << static_cast<unsigned>(Fault::delete_all));
 }
@@ -224,6 +228,7 @@ Plan make_plan(std::uint64_t seed, const std::string& workload, bool keeper) {
     }
     if (workload == "numbers" || workload == "kazoo") plan.faults |= 1U << static_cast<unsigned>(Fault::contenders);
     if (workload != "local" && workload != "limits") add_local_options(plan);
+    plan.exists_needs_read = seed % 4 != 0;
     if (keeper || workload == "keeper") meet_keeper(plan, rng);
     // All of them may want one lock when the trouble ends, and hold it one after the other (Workload::hold_time).
     const SimTime longest_hold = (plan.long_holds ? 5 : 2) * plan.timeout_ms * kMilli;

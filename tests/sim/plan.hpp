@@ -64,11 +64,12 @@ struct Plan {
     std::uint32_t faults = 0;          // bits of Fault
     bool poll_beliefs = false;         // ask everybody at each grant, or only see who acts (asking makes an end sticky)
     bool probe = true;
-    bool tick_known = true;   // to the clients
-    bool long_holds = false;  // longer than a session lives
-    bool keeper = false;      // EnsembleOptions::keeper
-    bool containers = true;   // false: refused, and the directories of the locks are there
-    LockOptions locks;        // how locks are handed over, kept, joined and ended within a process
+    bool tick_known = true;         // to the clients
+    bool long_holds = false;        // longer than a session lives
+    bool keeper = false;            // EnsembleOptions::keeper
+    bool exists_needs_read = true;  // EnsembleOptions::exists_needs_read
+    bool containers = true;         // false: refused, and the directories of the locks are there
+    LockOptions locks;              // how locks are handed over, kept, joined and ended within a process
 
     /// LockOptions::max_hold of this process: some have none.
     std::chrono::milliseconds max_hold_of(int process) const noexcept {

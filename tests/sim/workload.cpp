@@ -16,6 +16,7 @@ EnsembleOptions ensemble_options(const Plan& plan) {
     options.most_ticks = std::max(options.most_ticks, plan.timeout_ms / plan.tick_ms);
     options.keeper = plan.keeper;
     options.containers = plan.containers;
+    options.exists_needs_read = plan.exists_needs_read;
     if (plan.has(Fault::reaper)) options.container_check_ms = 20;
     return options;
 }

@@ -26,6 +26,7 @@ namespace zkrecipes::test {
 ///     void expire(const Session&); void lose(const Grant&); void cut(); void heal();
 ///     FAULT cut_after_create(path part)   with wait_reached()
 ///     std::vector<std::string> children(path); std::optional<std::string> data(path);
+///     bool exists_needs_read()
 ///     static constexpr int kRounds;
 template <class Backend>
 class DoubleContract : public ::testing::Test {
@@ -147,8 +148,29 @@ TYPED_TEST_P(DoubleContract, TheNextCandidateLeadsWhenASessionExpires) {
     EXPECT_EQ(leader->id, "second");
 }
 
+TYPED_TEST_P(DoubleContract, ADirectoryThatMayNotBeReadIsRefusedWhereExistsNeedsThatRight) {
+    auto& server = this->server();
+    SessionOptions options;
+    options.auth = {{"digest", "owner:secret"}};
+    options.acl = {{Acl::all, "auth", ""}, {Acl::create | Acl::remove, "world", "anyone"}};
+    Session owner = server.session(options), stranger = server.session({});
+    const std::string path = server.path("blind");
+    ExclusiveMutex owned(owner, path), mutex(stranger, path);
+    (void)owned.acquire().release_and_wait(kMaxWait);
+    try {
+        const Grant grant = mutex.try_acquire_for(kMaxWait);
+        EXPECT_FALSE(server.exists_needs_read());
+        EXPECT_TRUE(grant.held()) << "nobody is before it, so nothing else has to be read";
+    } catch (const Error& error) {
+        EXPECT_TRUE(server.exists_needs_read()) << error.what();
+        EXPECT_EQ(error.errc(), Errc::no_permission) << error.what();
+    }
+    EXPECT_TRUE(await([&] { return owned.participants().empty(); }));
+}
+
 REGISTER_TYPED_TEST_SUITE_P(DoubleContract, LocksAreLostAndSessionsExpire, AWaiterFollowsAHolderThatIsLost,
                             ACreateWhoseAnswerIsLostHappensOnce, AHoldEndsWhenNoServerAnswersForLong,
-                            AFormerHolderWritesNothing, TheNextCandidateLeadsWhenASessionExpires);
+                            AFormerHolderWritesNothing, TheNextCandidateLeadsWhenASessionExpires,
+                            ADirectoryThatMayNotBeReadIsRefusedWhereExistsNeedsThatRight);
 
 }  // namespace zkrecipes::test

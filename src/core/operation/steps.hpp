@@ -184,11 +184,19 @@ private:
     std::coroutine_handle<promise_type> coroutine_;
 };
 
+/// One operation, and the place where it puts what it finds. No template of the operation: its class may be in an
+/// unnamed namespace, and on a coroutine with such a parameter g++ 14 fails with an internal error.
+template <class T>
+Steps<T> found_at(std::shared_ptr<ReadOp> op, T& found) {
+    co_await op;
+    co_return std::move(found);
+}
+
 /// One operation, and what it has found.
 template <std::derived_from<ReadOp> Op, class T>
 Steps<T> found_by(std::shared_ptr<Op> op, T Op::*found) {
-    co_await op;
-    co_return std::move((*op).*found);
+    T& place = (*op).*found;
+    return found_at<T>(std::move(op), place);
 }
 
 /// The asynchronous form of a call: `done` gets on the notifier lane, exactly once, what get() would return or throw.

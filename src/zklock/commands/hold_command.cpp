@@ -77,7 +77,7 @@ public:
 
     void note(const StateChange& change) {
         if (change.state == SessionState::connecting) return;
-        verify_after_.reset();
+        verify_after_ = Instant::max();
         if (change.state == SessionState::connected) {
             verify_after_ = change.at;
         } else if (!std::exchange(suspended_, true)) {
@@ -87,7 +87,7 @@ public:
     }
     void look() {
         const Nanoseconds lease = Nanoseconds(lock_.info().timeout) * 2 / 3;
-        if (!suspended_ || !verify_after_ || lock_.lease_until() - lease < *verify_after_) return;
+        if (!suspended_ || lock_.lease_until() - lease < verify_after_) return;
         suspended_ = false;
         events_.write("resumed", {});
     }
@@ -95,7 +95,7 @@ public:
 private:
     LockSession& lock_;
     EventLog& events_;
-    std::optional<Instant> verify_after_;
+    Instant verify_after_ = Instant::max();  // not connected
     bool suspended_ = false;
 };
 

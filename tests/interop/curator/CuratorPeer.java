@@ -3,6 +3,7 @@
 // the number, "ok" or "error", fields. The commands of one client are done one after the other, on a thread of its own,
 // since Curator's locks belong to threads; those of different clients beside each other.
 import java.io.BufferedReader;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
@@ -13,6 +14,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -93,6 +95,14 @@ public final class CuratorPeer {
                     curator.start();
                     curator.blockUntilConnected();
                     return List.of(Long.toString(curator.getZookeeperClient().getZooKeeper().getSessionId()));
+                case "version": {
+                    Properties library = new Properties();
+                    try (InputStream file = CuratorFramework.class.getResourceAsStream(
+                            "/META-INF/maven/org.apache.curator/curator-framework/pom.properties")) {
+                        library.load(file);
+                    }
+                    return List.of(library.getProperty("version").split("\\.")).subList(0, 2);
+                }
                 case "close":
                     curator.close();
                     return List.of();

@@ -26,11 +26,21 @@ public:
     std::vector<std::string> children(const std::string& path) const { return server_.children(path); }
     std::optional<std::string> data(const std::string& path) const { return server_.data(path); }
 
-private:
+    static bool exists_needs_read() { return true; }
+
+protected:
     testkit::FakeServer server_;
 };
 
+/// As servers before 3.8.4 and 3.9.2.
+class OldFakeBackend : public FakeBackend {
+public:
+    OldFakeBackend() { server_.exists_needs_read(false); }
+    static bool exists_needs_read() { return false; }
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Fake, DoubleContract, FakeBackend);
+INSTANTIATE_TYPED_TEST_SUITE_P(OldFake, DoubleContract, OldFakeBackend);
 
 /// This thread, and those that it starts, share one processor: how fast the machine wakes another one is not measured.
 class OnOneProcessor {

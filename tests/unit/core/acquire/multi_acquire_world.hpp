@@ -95,7 +95,7 @@ public:
             const bool by_name = std::find(reaped.begin(), reaped.end(), std::pair(member, name)) != reaped.end();
             const bool by_identity =
                 std::any_of(reaped_identities.begin(), reaped_identities.end(),
-                            [&name = name](const auto& identity) { return name.starts_with(identity); });
+                            [&candidate = name](const auto& identity) { return candidate.starts_with(identity); });
             if (!by_name && !by_identity) continue;
             remove(member, name);
             deleted = true;
