@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Interop, DowngradeInteropTest,
 class DowngradeOfPeersTest : public InteropTest {};
 
 TEST_F(DowngradeOfPeersTest, Curator54LetsAWriterInWhileItsShareIsHeldAndOursIsThatWriter) {
-    // CURATOR-621, mended in 5.5: before, a share taken by who holds alone gets a number of its own, behind a writer
+    // CURATOR-621, mended in 5.5: in 5.4, a share taken by who holds alone gets a number of its own, behind a writer
     // that waits. By the rule of the queue that writer is next, whoever it is; so there is nothing that we could do
     // about it.
     ZKRECIPES_NEEDS(Who::curator);
