@@ -78,6 +78,15 @@ bool needs_lookup(const std::vector<HostPort>& servers) {
     return false;
 }
 
+std::vector<std::string> in_odd_number(std::vector<std::string> addresses, std::size_t before, std::uint64_t random) {
+    const std::size_t count = addresses.size();
+    const std::size_t wanted = count + 1 == before ? count + 3 : count + 1;
+    for (std::size_t i = random % 1024; count % 2 == 0 && addresses.size() < wanted; ++i) {
+        addresses.push_back(addresses[i % count]);
+    }
+    return addresses;
+}
+
 std::string joined(const std::vector<std::string>& addresses) {
     std::string text;
     for (const std::string& address : addresses) text.append(text.empty() ? "" : ",").append(address);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,11 @@ std::vector<std::string> for_c_client(const std::vector<std::string>& addresses)
 /// Throws as parse_connect_string.
 std::vector<HostPort> parse_servers(const std::vector<std::string>& hosts);
 bool needs_lookup(const std::vector<HostPort>& servers);
+/// The C client tries every second server of its list (ZOOKEEPER-2466): with an even number, the same half again and
+/// again. So here one of them, a random one, stands in the list twice. And the C client ignores a list that is as long
+/// as the one before, `before`, if that has all its addresses; so then two more stand in it.
+std::vector<std::string> in_odd_number(std::vector<std::string> addresses, std::size_t before, std::uint64_t random);
+
 /// "a,b,c", as the C client reads it: the last colon begins the port, and IPv6 has no brackets.
 std::string joined(const std::vector<std::string>& addresses);
 

@@ -288,7 +288,7 @@ void ZkHandle::apply_servers() {
         if (relay_) return relay_->set_servers(addresses);
         zh = zh_;
     }
-    change_servers_of_client(zh, joined(addresses));
+    change_servers_of_client(zh, list_of(addresses));
     // The I/O thread may be waiting for a server that is silent, for a third of the timeout, and the C client does not
     // wake it for the new list; but it does for a request.
     zoo_aexists(

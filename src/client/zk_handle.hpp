@@ -80,6 +80,7 @@ private:
     void adopt(_zhandle* zh);
     int start(const std::vector<std::string>& addresses);
     std::vector<std::string> usable_of(const std::vector<std::string>& addresses) const;
+    std::string list_of(const std::vector<std::string>& addresses);
     void start_when_resolved();
     std::string begin_relay(const std::vector<std::string>& addresses);
     void on_tls_problem(const ZkRelay::Problem& problem);
@@ -133,6 +134,7 @@ private:
     std::vector<HostPort> servers_;       // as wanted
     bool servers_changed_ = false;        // since they were given to the C client
     std::vector<std::string> addresses_;  // that the C client has
+    std::size_t listed_ = 0;              // the length of its list; not guarded: the blocking lane's, after the start
     TimerId lookup_timer_ = 0, sasl_timer_ = 0;
     std::shared_ptr<ZkRelay> relay_;  // null: no TLS, or not started
     std::uint64_t tls_problems_ = 0;  // since the last connect

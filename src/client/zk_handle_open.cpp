@@ -136,7 +136,7 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     const SignalMaskForNewThreads mask;
     std::string hosts;
     try {
-        hosts = joined(tls_ ? for_c_client({begin_relay(usable)}) : usable);
+        hosts = tls_ ? joined(for_c_client({begin_relay(usable)})) : list_of(usable);
     } catch (const std::system_error& error) {
         return error.code().value();
     }
@@ -162,6 +162,12 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
 /// The relay connects by itself, and can use all addresses.
 std::vector<std::string> ZkHandle::usable_of(const std::vector<std::string>& addresses) const {
     return tls_ ? addresses : for_c_client(addresses);
+}
+
+std::string ZkHandle::list_of(const std::vector<std::string>& addresses) {
+    const auto list = in_odd_number(addresses, listed_, runtime_->random());
+    listed_ = list.size();
+    return joined(list);
 }
 
 void ZkHandle::adopt(zhandle_t* zh) {

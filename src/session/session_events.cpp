@@ -182,7 +182,7 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
     lose_all(LossReason::closed, "the session was closed");
     end_lease();
     check_waiting();  // they are told, and let go of
-    search_.stop();
+    search_.closing();
     settings_.stop();
     wake_connect_waiters();
     observers_.each([this](SessionObserver& observer) {

@@ -93,6 +93,8 @@ public:
         return static_cast<std::size_t>(
             std::count_if(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(what); }));
     }
+    /// How many have connected so far.
+    std::size_t connects() const { return connects_; }
     bool sees(const std::string& what, std::size_t times = 1) const {
         return await([&] { return count(what) >= times; });
     }
@@ -138,6 +140,7 @@ private:
             events_.clear();
             if (watched[1].revents == 0) continue;
             testenv::internal::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            ++connects_;
             if (!refusing_) connections.push_back({.socket = std::move(socket)});
         }
     }
@@ -223,6 +226,7 @@ private:
     testenv::internal::UniqueFd listener_, wake_;
     std::uint16_t port_ = 0;
     std::atomic<bool> stopping_ = false;
+    std::atomic<std::size_t> connects_ = 0;
     std::thread thread_;
 
     mutable std::mutex mutex_;  // guards all below

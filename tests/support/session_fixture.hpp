@@ -20,8 +20,9 @@ namespace zkrecipes::testing {
 /// Answers probes when the test says so.
 class FakeProbe final : public ServerProbe {
 public:
-    void probe(std::vector<std::string> hosts, std::chrono::milliseconds, Done done) override {
+    void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) override {
         asked.push_back(std::move(hosts));
+        limits.push_back(limit);
         waiting.push_back(std::move(done));
     }
     /// `awake`: all that are not frozen; without it: these alone.
@@ -31,6 +32,7 @@ public:
         done({.best = hosts, .awake = awake.empty() ? hosts : awake});
     }
     std::vector<std::vector<std::string>> asked;
+    std::vector<std::chrono::milliseconds> limits;
     std::vector<Done> waiting;
 };
 

@@ -118,7 +118,7 @@ private:
         if (attempt.answer.size() >= kLongestAnswer || !mode_of(attempt.answer).empty()) attempt.finish();
     }
 
-    enum class Verdict { silent, read_only, accepts, leaderless, answers, serves };  // the later counts more
+    enum class Verdict { silent, accepts, leaderless, answers, serves };  // the later counts more
 
     /// Servers tell their mode in one of the last lines of their answer.
     static std::string_view mode_of(std::string_view answer) {
@@ -133,8 +133,8 @@ private:
     static Verdict verdict(const Attempt& attempt) {
         if (!attempt.connected) return Verdict::silent;
         const std::string_view mode = mode_of(attempt.answer);
-        // A read-only server has lost the others, and refuses clients that also want to write.
-        if (!mode.empty()) return mode == "read-only" ? Verdict::read_only : Verdict::serves;
+        // A read-only server has no leader, either, and refuses clients that also want to write.
+        if (!mode.empty()) return mode == "read-only" ? Verdict::leaderless : Verdict::serves;
         // It is not frozen, and serves as soon as there is a leader.
         if (attempt.answer.find("not currently serving") != std::string::npos) return Verdict::leaderless;
         // It may serve, and is not frozen.

@@ -18,14 +18,15 @@ public:
     struct Found {
         /// The addresses ("address:port") where a server said that it serves; if there are none, those where it said
         /// that it may not tell; if there are none, those where it has no leader at present; if there are none, those
-        /// that accepted a connection and said nothing. All addresses of all hosts: the names of the hosts instead.
+        /// that accepted a connection and said nothing, or not all. All addresses of all hosts: the names of the hosts
+        /// instead.
         std::vector<std::string> best{};
         /// Those where a server is not frozen: it said something, or cut the connection.
         std::vector<std::string> awake{};
         bool all_cut = false;     ///< each of the best cut the connection at once
         bool leaderless = false;  ///< each of the best has no leader at present
     };
-    /// Answers on the protocol lane within about `limit`. Does not block the caller.
+    /// Answers on the protocol lane within about `limit`, and what looking up names takes. Does not block the caller.
     using Done = std::function<void(const Found&)>;
     virtual void probe(std::vector<std::string> hosts, std::chrono::milliseconds limit, Done done) = 0;
 };

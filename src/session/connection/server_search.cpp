@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds kProbeAfter = 50ms;  // most reconnects are over before a server need be asked
 constexpr Nanoseconds kProbeAgain = 1s;    // when a probe could not be begun
-constexpr int kRoundsToConnect = 2;        // probes with the same answer, a second or more apart
+constexpr int kRoundsToConnect = 2;        // probes with the same answer, half a second or more apart
+constexpr int kDoublings = 8;              // of the time that a probe gives the servers
 constexpr int kTurns = 4;                  // of so many probes that find nothing new, one is for the full list
 
 }  // namespace
@@ -23,12 +24,14 @@ ServerSearch::ServerSearch(SessionLock& lock, Connection& connection, std::share
 void ServerSearch::handle_opened() {
     preferred_.clear();
     forget();
+    at_ = Instant::max();
 }
 
 void ServerSearch::forget() {
     best_.clear();
     tried_.clear();
-    turns_ = 0;
+    probes_ = turns_ = 0;
+    pace_.reset();
 }
 
 bool ServerSearch::needless() const {
@@ -49,12 +52,16 @@ void ServerSearch::start() {
     if (needless() || connection_.client() == nullptr) return;
     const SessionFsm& fsm = connection_.fsm();
     const auto timeout = fsm.has_session() ? fsm.incarnation().timeout : connection_.options().timeout;
-    const auto limit = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
+    // Longer from one probe to the next, up to a quarter of the timeout: a slow server, unlike a frozen one, answers.
+    const auto shortest = std::clamp(timeout / 12, std::chrono::milliseconds(100), std::chrono::milliseconds(1000));
+    const auto limit =
+        std::clamp(shortest * (1 << std::min(probes_, kDoublings)), shortest, std::max(shortest, timeout / 4));
     try {
         probe_->probe(connection_.hosts(), limit,
                       [this, self = lock_.self(), round = round_](const ServerProbe::Found& found) {
                           self->run_internally([&] { on_probed(round, found); });
                       });
+        ++probes_;
         probing_ = true;  // its answer cannot come earlier: that takes the session lock
     } catch (const std::exception& error) {
         lock_.log().warn("session: cannot ask the servers whether they serve: {}", error.what());
@@ -116,8 +123,12 @@ void ServerSearch::connected() {
         lock_.log().info("session: servers answer again after {} failed attempts", failures);
     }
     stop();
-    pace_.reset();
     forget();
+}
+
+void ServerSearch::closing() {
+    stop();
+    restore_servers();
 }
 
 void ServerSearch::stop() {

@@ -30,6 +30,8 @@ public:
     void connected();
     void suspended() { restore_servers(); }
     void stop();
+    /// No search from now on. What is still to be deleted may go through any server.
+    void closing();
 
 private:
     void forget();
@@ -50,8 +52,9 @@ private:
     std::vector<std::string> preferred_;        // what the client was given; empty: the full list
     std::vector<std::string> best_;             // what the last probe found best
     int same_rounds_ = 0;                       // further probes that found the same
-    int turns_ = 0;                             // probes since the client was last connected that found nothing new
-    std::set<std::vector<std::string>> tried_;  // what it was given since then as the best
+    int probes_ = 0;                            // since the client was last connected, or its handle was opened
+    int turns_ = 0;                             // those that found nothing new
+    std::set<std::vector<std::string>> tried_;  // what the client was given since then as the best
     std::uint64_t failures_ = 0;
 };
 

@@ -317,6 +317,37 @@ TEST_F(ClientHandleTest, OtherServersCountAtOnceWhileNoneIsConnected) {
     EXPECT_EQ(h().client->status().server, other.host());
 }
 
+/// The C client tries every second one of its list (ZOOKEEPER-2466).
+TEST_F(ClientHandleTest, AsLongAsNoneServesEachIsTriedAgainAndAgain) {
+    test::ScriptedServer a("127.0.0.2"), b("127.0.0.3"), c("127.0.0.4"), d("127.0.0.5");
+    const std::vector<test::ScriptedServer*> all{&a, &b, &c, &d};
+    for (auto* server : all) server->refuse();
+    const auto hosts = [&](std::size_t count) {
+        Hosts out;
+        for (std::size_t i = 0; i < count; ++i) out.push_back(all[i]->host());
+        return out;
+    };
+    const auto each_is_tried = [&](std::size_t count) {
+        std::vector<std::size_t> before;
+        for (auto* server : all) before.push_back(server->connects());
+        return test::await([&] {
+            for (std::size_t i = 0; i < count; ++i) {
+                if (all[i]->connects() < before[i] + 3) return false;
+            }
+            return true;
+        });
+    };
+    for (const std::size_t count : {2, 4}) {
+        const TestHandle handle(hosts(count), 1s, logger_);
+        EXPECT_TRUE(each_is_tried(count)) << count << " from the beginning";
+    }
+    const TestHandle handle(hosts(3), 1s, logger_);
+    for (const std::size_t count : {2, 4, 3, 2}) {
+        handle.client->set_servers(hosts(count));
+        EXPECT_TRUE(each_is_tried(count)) << count << " later";
+    }
+}
+
 TEST_F(ClientHandleTest, ANameIsLookedUpOnceAndWithoutAWord) {
     {
         TestHandle named(Hosts{"localhost:" + server_.port()}, 20s, logger_);

@@ -129,6 +129,34 @@ TEST_F(SessionProbeTest, ServersThatSeemToServeInTurnLeaveTheOthersTheirTurn) {
     EXPECT_GT(turns, 4);
 }
 
+TEST_F(SessionProbeTest, AServerThatIsSlowIsGivenLongerFromOneProbeToTheNext) {
+    open();
+    for (int i = 0; i < 300; ++i) {
+        runtime->advance(100ms);
+        while (!probe->waiting.empty()) answer({"c:3"});
+    }
+    ASSERT_GT(probe->limits.size(), 4u);
+    EXPECT_EQ(probe->limits[0], 500ms);
+    EXPECT_EQ(probe->limits[1], 1000ms);
+    EXPECT_EQ(probe->limits[2], 1500ms) << "a quarter of the session timeout";
+    EXPECT_EQ(probe->limits[3], 1500ms);
+    client().connect(1);
+    runtime->run();
+    client().disconnect();
+    runtime->advance(100ms);
+    EXPECT_EQ(probe->limits.back(), 500ms);
+}
+
+TEST_F(SessionProbeTest, ClosingMayGoThroughAnyServer) {
+    open();
+    runtime->advance(100ms);
+    answer({"c:3"});
+    client().connect(1);
+    runtime->run();
+    runtime->while_running([this] { core->close(); });
+    EXPECT_THAT(client().servers.back(), ElementsAre("a:1", "b:2", "c:3"));
+}
+
 TEST_F(SessionProbeTest, AfterAConnectItIsPreferredAgain) {
     open();
     runtime->advance(100ms);
@@ -148,9 +176,14 @@ TEST_F(SessionProbeTest, AfterTheEndOfASessionItIsPreferredAgain) {
     runtime->advance(100ms);
     answer({"c:3"});
     EXPECT_THAT(client().servers, ElementsAre(std::vector<std::string>{"c:3"}));
+    // In a long outage the probes are rare; the new session's first one is not.
+    for (int i = 0; i < 600; ++i) {
+        runtime->advance(100ms);
+        while (!probe->waiting.empty()) answer({"c:3"});
+    }
     client().expire();
-    runtime->advance(15s);
-    ASSERT_EQ(clients->clients.size(), 2u);
+    while (clients->clients.size() < 2) runtime->advance(10ms);
+    runtime->advance(100ms);
     ASSERT_FALSE(probe->waiting.empty());
     answer({"c:3"});
     EXPECT_THAT(client().servers, ElementsAre(std::vector<std::string>{"c:3"})) << "of the new session's client";
