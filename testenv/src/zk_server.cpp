@@ -116,6 +116,8 @@ std::vector<std::string> ZkServer::State::command() const {
     if (const std::string archive = internal::class_data_archive(java); !archive.empty()) {
         words.push_back("-XX:SharedArchiveFile=" + archive);
     }
+    // Where a message between members is lost, an election goes on with the next one: after up to a minute, by default.
+    words.emplace_back("-Dzookeeper.fastleader.maxNotificationInterval=1000");
     for (const auto& [name, value] : options.java_properties) {
         words.push_back("-D" + name + "=" + value);
     }

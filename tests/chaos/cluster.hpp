@@ -32,7 +32,8 @@ public:
     std::string servers_except(int index) const;  // as a connect string
 
     int wait_whole();  // until all serve; returns the leader
-    int follower();    // one of them, in turn
+    std::string log_tails() const;
+    int follower();  // one of them, in turn
 
     void black_hole(int index);  // both directions of the gate; its connections stay open and silent
     void pass(int index);

@@ -209,13 +209,13 @@ TEST_F(ZklockTerminalTest, AReaderInTheBackgroundIsStoppedAsInAnyJob) {
 }
 
 TEST_F(ZklockTerminalTest, AHoldInTheBackgroundIsNotStoppedByWhatIsTyped) {
-    const std::string done = scratch_ / "done";
+    const std::string done = scratch_ / "done", held = scratch_ / "held";
     OnTerminal shell({"bash", "--norc", "--noprofile", "-i"});
     ASSERT_TRUE(shell.shows("PROMPT> "));
     std::string line = command_line({lock()});
     line.insert(line.find(' '), " hold");
-    shell.type("stty -echo; " + line + " &\n");
-    ASSERT_TRUE(await([&] { return queue_length() == 1; }));
+    shell.type("stty -echo; " + line + " >" + held + " &\n");
+    ASSERT_TRUE(await([&] { return !read_file(held).empty(); }));
     shell.type("echo lo''op; until test -e " + done + "; do sleep 0.05; done; kill -TERM $!; wait $!; echo code=$?\n");
     ASSERT_TRUE(shell.shows("loop"));
     shell.type("true\n");  // stays unread until the loop has ended

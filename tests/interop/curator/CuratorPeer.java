@@ -356,6 +356,7 @@ public final class CuratorPeer {
                     return true;
                 }
                 latch.close();
+                awaitRequests(curator);
                 return false;
             }
 
@@ -378,7 +379,6 @@ public final class CuratorPeer {
 
     private static Election selector(CuratorFramework curator, String path) {
         return new Election() {
-            private LeaderSelector selector;
             private CountDownLatch resigned;
 
             @Override
@@ -386,14 +386,18 @@ public final class CuratorPeer {
                 CountDownLatch leads = new CountDownLatch(1);
                 CountDownLatch resigns = new CountDownLatch(1);
                 resigned = resigns;
-                selector = make(new LeaderSelectorListenerAdapter() {
+                // So that the end of the attempt can be awaited: close() only interrupts it.
+                ExecutorService thread = Executors.newSingleThreadExecutor(CuratorPeer::daemon);
+                LeaderSelector selector = new LeaderSelector(curator, path, thread, new LeaderSelectorListenerAdapter() {
                     @Override
                     public void takeLeadership(CuratorFramework client) throws Exception {
                         leads.countDown();
                         resigns.await();
                     }
                 });
+                selector.setId(ID);
                 selector.start();
+                thread.shutdown();
                 if (millis < 0) {
                     leads.await();
                     return true;
@@ -402,6 +406,10 @@ public final class CuratorPeer {
                     return true;
                 }
                 selector.close();
+                if (!thread.awaitTermination(1, TimeUnit.MINUTES)) {
+                    throw new IllegalStateException("the attempt of a closed LeaderSelector does not end");
+                }
+                awaitRequests(curator);
                 return false;
             }
 
@@ -417,18 +425,17 @@ public final class CuratorPeer {
 
             @Override
             public Collection<Participant> candidates() throws Exception {
-                return make(new LeaderSelectorListenerAdapter() {
+                return new LeaderSelector(curator, path, new LeaderSelectorListenerAdapter() {
                     @Override
                     public void takeLeadership(CuratorFramework client) {}
                 }).getParticipants();
             }
-
-            private LeaderSelector make(LeaderSelectorListenerAdapter listener) {
-                LeaderSelector made = new LeaderSelector(curator, path, listener);
-                made.setId(ID);
-                return made;
-            }
         };
+    }
+
+    /** The servers have executed what was sent before: a node that an attempt makes is there, or gone again. */
+    private static void awaitRequests(CuratorFramework curator) throws Exception {
+        curator.checkExists().forPath("/");
     }
 
     private static boolean acquire(InterProcessLock lock, long millis) throws Exception {
