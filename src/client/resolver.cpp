@@ -80,10 +80,9 @@ bool needs_lookup(const std::vector<HostPort>& servers) {
 
 std::vector<std::string> in_odd_number(std::vector<std::string> addresses, std::size_t before, std::uint64_t random) {
     const std::size_t count = addresses.size();
+    if (count == 0 || count % 2 == 1) return addresses;
     const std::size_t wanted = count + 1 == before ? count + 3 : count + 1;
-    for (std::size_t i = random % 1024; count % 2 == 0 && addresses.size() < wanted; ++i) {
-        addresses.push_back(addresses[i % count]);
-    }
+    for (std::size_t i = random % count; addresses.size() < wanted; ++i) addresses.push_back(addresses[i % count]);
     return addresses;
 }
 

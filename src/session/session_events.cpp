@@ -127,7 +127,7 @@ void SessionCore::on_suspended() {
     suspensions.add();
     tell_of_short_connections();
     expect_nothing();
-    search_.suspended();
+    search_.restore_servers();
     settings_.stop();
     LeaseKeeper::on_suspended();
     observers_.each([](SessionObserver& observer) { observer.on_suspended(); });
@@ -182,13 +182,14 @@ void SessionCore::on_closed(Errc errc, const std::string& detail) {
     lose_all(LossReason::closed, "the session was closed");
     end_lease();
     check_waiting();  // they are told, and let go of
-    search_.closing();
+    search_.stop();
     settings_.stop();
     wake_connect_waiters();
     observers_.each([this](SessionObserver& observer) {
         observers_.remove(observer);
         observer.on_closed(*closed_because());
     });
+    search_.restore_servers();  // last: it may throw
 }
 
 // ---- time ----------------------------------------------------------------------------------------------------------

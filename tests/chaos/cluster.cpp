@@ -54,6 +54,7 @@ std::string Cluster::servers_except(int index) const {
 }
 
 std::string Cluster::log_tails() const { return state_->ensemble.log_tails(); }
+
 int Cluster::wait_whole() { return state_->ensemble.wait_quorum(std::chrono::seconds(90)); }
 
 int Cluster::follower() {

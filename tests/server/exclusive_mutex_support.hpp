@@ -30,6 +30,7 @@
 
 #include "session/session_core.hpp"
 #include "support/await.hpp"
+#include "support/error_of.hpp"
 #include "support/round_trips.hpp"
 #include "support/secure_server.hpp"
 #include "support/zk_server_test.hpp"
@@ -52,18 +53,6 @@ inline Session connected_session(const std::string& hosts, std::chrono::millisec
     Session session(session_options(hosts, timeout));
     EXPECT_TRUE(session.wait_connected(kMaxWait));
     return session;
-}
-
-/// Fails where an Error with another code, or none, is thrown.
-template <class Call>
-Error error_of(Call call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        return error;
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return Error(Errc::protocol, "nothing was thrown", "");
 }
 
 /// Mutex tests on the shared server: an observer beside it, and a gate before it for those that ask.

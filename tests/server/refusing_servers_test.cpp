@@ -20,6 +20,7 @@
 #include <zkrecipes/testenv/zk_server.hpp>
 
 #include "support/await.hpp"
+#include "support/error_of.hpp"
 #include "support/secure_server.hpp"
 #include "support/zk_server_test.hpp"
 
@@ -48,16 +49,6 @@ protected:
     }
     bool says(const std::string& text) {
         return await([&] { return ::testing::Value(lines(), Contains(HasSubstr(text))); });
-    }
-    template <class Call>
-    static Error error_of(const Call& call) {
-        try {
-            call();
-        } catch (const Error& error) {
-            return error;
-        }
-        ADD_FAILURE() << "no error";
-        return {Errc::protocol, "", ""};
     }
 
     static testenv::ServerOptions demanding(const std::string& scheme) {

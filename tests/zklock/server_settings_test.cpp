@@ -15,6 +15,7 @@
 #include <zkrecipes/session.hpp>
 #include <zkrecipes/testenv/zk_ensemble.hpp>
 
+#include "support/error_of.hpp"
 #include "support/secure_server.hpp"
 #include "zklock/zklock_test.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using zkrecipes::test::error_of;
 using zkrecipes::test::kMaxWait;
 
 /// The servers of a row; destroyed in the opposite order.
@@ -145,15 +147,6 @@ protected:
         if (GetParam().digest) added.insert(added.end(), {"--auth-file", scratch_ / "auth", "--acl", "creator"});
         command.insert(command.begin() + 1, added.begin(), added.end());
         return command;
-    }
-    template <class Call>
-    static Error error_of(const Call& call) {
-        try {
-            call();
-        } catch (const Error& error) {
-            return error;
-        }
-        return {Errc::protocol, "", "", "there was no error"};
     }
 
     const Scratch scratch_;

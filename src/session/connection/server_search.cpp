@@ -126,11 +126,6 @@ void ServerSearch::connected() {
     forget();
 }
 
-void ServerSearch::closing() {
-    stop();
-    restore_servers();
-}
-
 void ServerSearch::stop() {
     at_ = Instant::max();
     ++round_;  // what is still being probed came too late

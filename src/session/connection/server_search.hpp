@@ -28,10 +28,9 @@ public:
     void on_time(Instant now);
     /// The client has found a server.
     void connected();
-    void suspended() { restore_servers(); }
     void stop();
-    /// No search from now on. What is still to be deleted may go through any server.
-    void closing();
+    /// Any server will do again: before the next search, and for what is still to be deleted while closing.
+    void restore_servers();
 
 private:
     void forget();
@@ -40,7 +39,6 @@ private:
     void on_probed(std::uint64_t round, const ServerProbe::Found& found);
     void tell_that_none_serves(bool all_cut);
     void prefer(const std::vector<std::string>& addresses);
-    void restore_servers();
 
     SessionLock& lock_;
     Connection& connection_;
