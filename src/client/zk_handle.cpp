@@ -154,6 +154,7 @@ void ZkHandle::ended(ClientState state, Rc rc) {
     // The C client's completion thread is this one, so none of these is forgotten meanwhile.
     for (ZkRequest* request : sent) answer([&] { request->fail(rc); });
     for (ZkRequest& request : waiting) answer([&] { request.fail(rc); });
+    answer_refused();  // those that had waited for these
     answer_auths(rc);
 }
 

@@ -73,7 +73,9 @@ private:
     void send_locked(ZkRequest& request);
     void send_waiting_locked();
     void refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc);
+    ZkRequest::List due_refused_locked();
     void answer_refused();
+    void give_refused(ZkRequest::List& due);
     void connected(_zhandle* zh);
     void disconnected();
     void ended(ClientState state, Rc rc);
@@ -128,7 +130,9 @@ private:
     std::size_t sent_weight_ = 0;      // of all of these together
     std::size_t usual_children_ = 0;   // how many children directories had that were asked about lately
     ZkRequest::List waiting_;          // not yet sent: too many are
-    ZkRequest::List refused_;          // never sent; to be answered on the protocol lane
+    ZkRequest::List refused_;          // never sent; to be answered when it is their turn
+    bool refused_posted_ = false;      // the protocol lane will look for those whose turn it is
+    std::uint64_t requests_ = 0;       // so far
     ZkRequest::List answered_;         // by us, and kept until the C client can name them no more
     std::vector<std::unique_ptr<PendingAuth>> auths_;
     std::vector<HostPort> servers_;       // as wanted

@@ -20,6 +20,8 @@ constexpr std::size_t kMaxInFlight = 4000;
 constexpr std::size_t kWindow = 1000;
 constexpr std::size_t kNamesPerWeight = 32;
 
+bool in_order(const ZkRequest& request) { return !request.urgent; }
+
 ZkRequest& make(ZkRequest::List& list, ZkRequest::Kind kind, std::string path, ZkRequest::Done done) {
     ZkRequest& request = list.emplace_back(kind, std::move(path), std::move(done));
     request.self = list.begin();
@@ -107,6 +109,7 @@ void ZkHandle::submit(ZkRequest::List made) {
     request.handle = this;
     const bool too_large = request.wire_bytes() > kMaxRequestBytes;
     const std::lock_guard lock(mutex_);
+    request.number = ++requests_;
     if (life_ != Life::open) {
         refuse_locked(request, made, Rc::closed);
     } else if (final_rc_ != Rc::ok) {
@@ -117,7 +120,6 @@ void ZkHandle::submit(ZkRequest::List made) {
         // The C client would keep it, and may say later that the connection was lost although it was never sent.
         refuse_locked(request, made, Rc::not_connected);
     } else {
-        const auto in_order = [](const ZkRequest& other) { return !other.urgent; };
         waiting_.splice(request.urgent ? std::ranges::find_if(waiting_, in_order) : waiting_.end(), made);
         send_waiting_locked();
     }
@@ -151,38 +153,71 @@ void ZkHandle::send_locked(ZkRequest& request) {
 
 void ZkHandle::refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc) {
     request.fate = rc;
-    const bool first = refused_.empty();
     refused_.splice(refused_.end(), from, request.self);
-    if (first) runtime_->post(Lane::protocol, [self = shared_from_this()] { self->answer_refused(); });
+    if (std::exchange(refused_posted_, true)) return;
+    runtime_->post(Lane::protocol, [self = shared_from_this()] { self->answer_refused(); });
+}
+
+/// Those that nothing is in front of any more. A request that the C client was given between a break and the news of it
+/// is sent on the next connection. Those behind it, which were refused, wait for its answer: whoever sends two together
+/// counts on the order of the answers.
+ZkRequest::List ZkHandle::due_refused_locked() {
+    ZkRequest::List due;
+    if (refused_.empty()) return due;
+    std::uint64_t first = requests_ + 1;  // of those that are on their way
+    for (const ZkRequest::List* list : {&sent_, &waiting_}) {
+        const auto next = std::ranges::find_if(*list, in_order);
+        if (next != list->end()) first = std::min(first, next->number);
+    }
+    for (auto next = refused_.begin(); next != refused_.end();) {
+        const auto request = next++;
+        if (!request->urgent && request->number > first) continue;
+        request->answered = true;
+        due.splice(due.end(), refused_, request);
+    }
+    due.sort([](const ZkRequest& one, const ZkRequest& other) { return one.number < other.number; });
+    return due;
 }
 
 void ZkHandle::answer_refused() {
-    ZkRequest::List refused;
+    ZkRequest::List due;
+    const std::lock_guard delivery(delivery_);
     {
         const std::lock_guard lock(mutex_);
-        refused.splice(refused.end(), refused_);
-        for (ZkRequest& request : refused) request.answered = true;
+        refused_posted_ = false;
+        due = due_refused_locked();
     }
-    for (ZkRequest& request : refused) answer([&] { request.fail(request.fate); });
+    give_refused(due);
+}
+
+/// delivery_ is held, since these became due.
+void ZkHandle::give_refused(ZkRequest::List& due) {
+    if (due.empty()) return;
+    for (ZkRequest& request : due) request.fail(request.fate);
     const std::lock_guard lock(mutex_);
-    for (auto next = refused.begin(); next != refused.end();) {
+    for (auto next = due.begin(); next != due.end();) {
         const auto request = next++;
-        if (request->keep) answered_.splice(answered_.end(), refused, request);
+        if (request->keep) answered_.splice(answered_.end(), due, request);
     }
 }
 
 void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>& give) noexcept {
-    ZkRequest::List finished;
+    ZkRequest::List before, finished, after;
+    const std::lock_guard delivery(delivery_);
     {
         const std::lock_guard lock(mutex_);
         if (request.fate != Rc::ok || request.answered) return;  // refused after all, or answered by ended()
+        before = due_refused_locked();
         finished.splice(finished.end(), sent_, request.self);
         sent_weight_ -= request.weight;
         usual_children_ = std::max(request.children, usual_children_ - usual_children_ / 64);
+        after = due_refused_locked();
         send_waiting_locked();
         if (life_ == Life::draining && sent_.empty()) drained_.notify_all();
     }
-    answer([&] { give(request); });
+    give_refused(before);
+    give(request);
+    give_refused(after);
 }
 
 }  // namespace zkrecipes::internal

@@ -177,18 +177,18 @@ void SimClient::fail_all(Rc rc) {
     auto failed = std::exchange(sent_, {});
     for (auto& pending : std::exchange(queued_, {})) failed.push_back(std::move(pending));
     bool first = true;
-    for (auto& pending : std::exchange(waiting_, {})) {
-        Reply reply;
-        reply.op = pending.request.op;
-        reply.rc = rc == Rc::connection_loss || rc == Rc::operation_timeout ? Rc::not_connected : rc;
-        deliver([done = std::move(pending.done), reply] { done(reply); });
-    }
     for (auto& pending : failed) {
         Reply reply;
         reply.op = pending.request.op;
         // Now and then the C client takes a late reply for another request's, and says -2 instead of -4.
         reply.rc = first && !plain_ && rc == Rc::connection_loss && rng_.one_in(20) ? Rc::runtime_inconsistency : rc;
         first = false;
+        deliver([done = std::move(pending.done), reply] { done(reply); });
+    }
+    for (auto& pending : std::exchange(waiting_, {})) {
+        Reply reply;
+        reply.op = pending.request.op;
+        reply.rc = rc == Rc::connection_loss || rc == Rc::operation_timeout ? Rc::not_connected : rc;
         deliver([done = std::move(pending.done), reply] { done(reply); });
     }
 }

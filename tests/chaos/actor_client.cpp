@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <zkrecipes/exclusive_mutex.hpp>
+#include <zkrecipes/inspect.hpp>
 #include <zkrecipes/session.hpp>
 
 #include "chaos/actor_roles.hpp"
@@ -59,6 +60,8 @@ public:
             } else if (command == "freeze") {
                 holds_.stop_process();
                 reply_.say("resumed");
+            } else if (command == "show") {
+                show();
             } else {
                 reply_.say("error unknown command " + command);
             }
@@ -104,6 +107,23 @@ private:
         const auto node = last_component(grant.node());
         holds_.add(lock, now, token, node, belief_in(std::move(grant)));
         reply_.say("granted " + std::to_string(lock));
+    }
+
+    /// For a call that hangs: what is waited for, and what the servers know of it.
+    void show() {
+        const SessionStats stats = session_.stats();
+        reply_.say("stalled replies: " + std::to_string(stats.stalled_replies));
+        for (const auto& wait : session_.waits()) {
+            std::string queue;
+            try {
+                const auto view = inspect_lock(session_, wait.path, std::chrono::seconds(5));
+                for (const auto& each : view.participants) queue += " " + each.node;
+            } catch (const std::exception& exception) {
+                queue = std::string(" ") + exception.what();
+            }
+            reply_.say(wait.path + ": " + std::to_string(wait.in_front) + " in front; its queue:" + queue);
+        }
+        reply_.say("shown");
     }
 
     void failed(int lock, const std::exception_ptr& error) {

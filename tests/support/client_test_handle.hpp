@@ -25,8 +25,11 @@ inline void PrintTo(Rc rc, std::ostream* out) { *out << to_string(rc); }
 class RecordedEvents final : public ClientEvents {
 public:
     void on_status(const ClientStatus& status) override {
-        const Entered entered(*this);
-        statuses_.push_back(status);
+        {
+            const Entered entered(*this);
+            statuses_.push_back(status);
+        }
+        if (then) then(status);
     }
     void on_watch(WatchEventType type, const std::string& path) override {
         const Entered entered(*this);
@@ -46,6 +49,8 @@ public:
         return count;
     }
     void expect_none_from_now_on() { over_ = true; }
+
+    std::function<void(const ClientStatus&)> then;  ///< called by the thread that tells it; set while it tells nothing
 
 private:
     class Entered {
