@@ -136,6 +136,7 @@ void ZkHandle::ended(ClientState state, Rc rc) {
         const std::lock_guard lock(mutex_);
         if (final_rc_ != Rc::ok) return;
         final_rc_ = rc;
+        ending_ = true;
         status_.state = state;
         status_.server.clear();
         status = status_;
@@ -151,11 +152,14 @@ void ZkHandle::ended(ClientState state, Rc rc) {
         drained_.notify_all();
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
-    // The C client's completion thread is this one, so none of these is forgotten meanwhile.
+    // Until ending_ is false again, none of these is forgotten.
     for (ZkRequest* request : sent) answer([&] { request->fail(rc); });
     for (ZkRequest& request : waiting) answer([&] { request.fail(rc); });
     answer_refused();  // those that had waited for these
     answer_auths(rc);
+    const std::lock_guard lock(mutex_);
+    ending_ = false;
+    drained_.notify_all();
 }
 
 void ZkHandle::on_node_event(int type, const char* path) noexcept {
@@ -347,7 +351,8 @@ void ZkHandle::do_close() {
     ZkRequest::List left;
     std::vector<std::function<void()>> done;
     {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        drained_.wait(lock, [this] { return !ending_; });  // by the timer of SASL
         zh_ = nullptr;
         life_ = Life::closed;
         if (final_rc_ == Rc::ok) final_rc_ = Rc::closed;

@@ -73,7 +73,8 @@ private:
     void send_locked(ZkRequest& request);
     void send_waiting_locked();
     void refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc);
-    ZkRequest::List due_refused_locked();
+    void post_refused_locked();
+    bool take_refused_locked(ZkRequest::List& due, std::uint64_t before);
     void answer_refused();
     void give_refused(ZkRequest::List& due);
     void connected(_zhandle* zh);
@@ -126,11 +127,12 @@ private:
     enum class Life { open, draining, closing, closed } life_ = Life::open;
     std::vector<std::function<void()>> close_done_;
     std::condition_variable drained_;  // while closing: nothing is on its way any more, or never will be
+    bool ending_ = false;              // ended() answers what is on answered_
     ZkRequest::List sent_;             // in the C client's books
     std::size_t sent_weight_ = 0;      // of all of these together
     std::size_t usual_children_ = 0;   // how many children directories had that were asked about lately
     ZkRequest::List waiting_;          // not yet sent: too many are
-    ZkRequest::List refused_;          // never sent; to be answered when it is their turn
+    ZkRequest::List refused_;          // never sent; by number, to be answered when it is their turn
     bool refused_posted_ = false;      // the protocol lane will look for those whose turn it is
     std::uint64_t requests_ = 0;       // so far
     ZkRequest::List answered_;         // by us, and kept until the C client can name them no more

@@ -2,6 +2,7 @@
 // when a handle is closed, and never answers what slips in while a session expires.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "client/wire_size.hpp"
@@ -109,7 +110,7 @@ void ZkHandle::submit(ZkRequest::List made) {
     request.handle = this;
     const bool too_large = request.wire_bytes() > kMaxRequestBytes;
     const std::lock_guard lock(mutex_);
-    request.number = ++requests_;
+    if (!request.urgent) request.number = ++requests_;
     if (life_ != Life::open) {
         refuse_locked(request, made, Rc::closed);
     } else if (final_rc_ != Rc::ok) {
@@ -153,47 +154,50 @@ void ZkHandle::send_locked(ZkRequest& request) {
 
 void ZkHandle::refuse_locked(ZkRequest& request, ZkRequest::List& from, Rc rc) {
     request.fate = rc;
-    refused_.splice(refused_.end(), from, request.self);
+    auto behind = refused_.end();
+    while (behind != refused_.begin() && std::prev(behind)->number > request.number) --behind;
+    refused_.splice(behind, from, request.self);
+    post_refused_locked();
+}
+
+void ZkHandle::post_refused_locked() {
     if (std::exchange(refused_posted_, true)) return;
     runtime_->post(Lane::protocol, [self = shared_from_this()] { self->answer_refused(); });
 }
 
-/// Those that nothing is in front of any more. A request that the C client was given between a break and the news of it
-/// is sent on the next connection. Those behind it, which were refused, wait for its answer: whoever sends two together
-/// counts on the order of the answers.
-ZkRequest::List ZkHandle::due_refused_locked() {
-    ZkRequest::List due;
-    if (refused_.empty()) return due;
-    std::uint64_t first = requests_ + 1;  // of those that are on their way
+/// The first one, if its number is less and nothing is in front of it any more. A request that the C client was given
+/// between a break and the news of it is sent on the next connection. Those behind it, which were refused, wait for its
+/// answer: whoever sends two together counts on the order of the answers.
+bool ZkHandle::take_refused_locked(ZkRequest::List& due, std::uint64_t before) {
+    if (refused_.empty()) return false;
     for (const ZkRequest::List* list : {&sent_, &waiting_}) {
         const auto next = std::ranges::find_if(*list, in_order);
-        if (next != list->end()) first = std::min(first, next->number);
+        if (next != list->end()) before = std::min(before, next->number);
     }
-    for (auto next = refused_.begin(); next != refused_.end();) {
-        const auto request = next++;
-        if (!request->urgent && request->number > first) continue;
-        request->answered = true;
-        due.splice(due.end(), refused_, request);
-    }
-    due.sort([](const ZkRequest& one, const ZkRequest& other) { return one.number < other.number; });
-    return due;
+    ZkRequest& first = refused_.front();
+    if (first.number >= before) return false;
+    first.answered = true;
+    due.splice(due.end(), refused_, first.self);
+    return true;
 }
 
 void ZkHandle::answer_refused() {
-    ZkRequest::List due;
-    const std::lock_guard delivery(delivery_);
-    {
-        const std::lock_guard lock(mutex_);
-        refused_posted_ = false;
-        due = due_refused_locked();
+    for (;;) {
+        ZkRequest::List due;
+        const std::lock_guard delivery(delivery_);
+        {
+            const std::lock_guard lock(mutex_);
+            refused_posted_ = take_refused_locked(due, requests_ + 1);
+            if (!refused_posted_) return;
+        }
+        give_refused(due);
     }
-    give_refused(due);
 }
 
 /// delivery_ is held, since these became due.
 void ZkHandle::give_refused(ZkRequest::List& due) {
-    if (due.empty()) return;
     for (ZkRequest& request : due) request.fail(request.fate);
+    if (std::ranges::none_of(due, &ZkRequest::keep)) return;
     const std::lock_guard lock(mutex_);
     for (auto next = due.begin(); next != due.end();) {
         const auto request = next++;
@@ -202,22 +206,22 @@ void ZkHandle::give_refused(ZkRequest::List& due) {
 }
 
 void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>& give) noexcept {
-    ZkRequest::List before, finished, after;
+    ZkRequest::List before, finished;
     const std::lock_guard delivery(delivery_);
     {
         const std::lock_guard lock(mutex_);
         if (request.fate != Rc::ok || request.answered) return;  // refused after all, or answered by ended()
-        before = due_refused_locked();
+        while (take_refused_locked(before, request.number)) {
+        }
         finished.splice(finished.end(), sent_, request.self);
         sent_weight_ -= request.weight;
         usual_children_ = std::max(request.children, usual_children_ - usual_children_ / 64);
-        after = due_refused_locked();
         send_waiting_locked();
+        if (!refused_.empty()) post_refused_locked();
         if (life_ == Life::draining && sent_.empty()) drained_.notify_all();
     }
     give_refused(before);
     give(request);
-    give_refused(after);
 }
 
 }  // namespace zkrecipes::internal

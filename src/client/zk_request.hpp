@@ -44,7 +44,7 @@ struct ZkRequest {
     std::vector<MultiOp> ops;   // multi
     std::unique_ptr<ZkMultiBuffers> buffers;
 
-    std::uint64_t number = 0;  // in the order of the calls
+    std::uint64_t number = 0;  // in the order of the calls; 0: urgent
     bool urgent = false;       // overtakes those that wait and are not
     std::size_t weight = 1;    // while it is sent: how much of the window it takes
     std::size_t children = 0;  // once answered: how many children its node has

@@ -281,6 +281,31 @@ TEST_F(SemaphoreTest, AsynchronousAcquiresAreServedInTheSameQueue) {
     EXPECT_TRUE(got.held());
 }
 
+/// Of so many lists of one directory some wait for others, and what is sent behind them overtakes them.
+TEST_F(SemaphoreTest, ManyTriesOfOneSessionAtOnceAreAllAnswered) {
+    auto s = session();
+    Semaphore semaphore(s, lock_path(), 100);
+    std::atomic<int> granted = 0, answered = 0;
+    for (int round = 1; round <= 10; ++round) {
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 40; ++i) {
+            threads.emplace_back([&] {
+                try {
+                    const Grant grant = semaphore.try_acquire();
+                    granted += grant ? 1 : 0;
+                    ++answered;
+                } catch (const Error&) {  // closed, below
+                }
+            });
+        }
+        const bool all = await([&] { return answered == 40 * round; });
+        if (!all) s.close();
+        for (auto& thread : threads) thread.join();
+        ASSERT_TRUE(all) << answered;
+    }
+    EXPECT_GT(granted, 0);
+}
+
 TEST_F(SemaphoreTest, FibersOfOneThreadShareTheLeases) {
     auto s = session();
     Semaphore semaphore(s, lock_path(), 2);

@@ -98,6 +98,7 @@ void AcquireFsm::send_create() {
     // ClickHouse Keeper does not change a directory's pzxid when a child is deleted, as on_parent() takes for granted.
     const bool names = !port_.zookeeper_serves() || (spec_.fast_handover && !once() && port_.met_queue());
     read_behind_ = names ? ReadBehind::names : ReadBehind::stat;
+    read_first_ = false;
     send_create_request(prefix);
 }
 
@@ -141,7 +142,9 @@ void AcquireFsm::take_node(std::string_view path, const NodeStat& stat, Instant 
         return attempt_failed();
     }
     port_.lease_committed(sent_at);
-    if (check_number()) step_ = read_behind_ == ReadBehind::names ? Step::listing : Step::checking_parent;
+    if (!check_number()) return;
+    if (read_first_) return send_list();
+    step_ = read_behind_ == ReadBehind::names ? Step::listing : Step::checking_parent;
 }
 
 /// False: this was the end.
@@ -156,6 +159,7 @@ bool AcquireFsm::check_number() {
 }
 
 void AcquireFsm::on_parent(Ticket ticket, Rc rc, const NodeStat& stat) {
+    if (current(ticket, Step::creating)) read_first_ = true;
     if (!current(ticket, Step::checking_parent)) return;
     if (meaning(rc) == Meaning::done) {
         // The directory has one child, and its last change was our create: the child is our node, the queue has no
@@ -255,6 +259,7 @@ void AcquireFsm::send_list() {
 void AcquireFsm::on_children(Ticket ticket, Rc rc, const std::vector<std::string>& names) {
     if (ticket != ticket_) return;
     const Step step = step_;
+    if (step == Step::creating) read_first_ = true;
     if (step != Step::looking && step != Step::searching && step != Step::listing) return;
     if (rc == Rc::ok) {
         if (step == Step::searching) return search(names);

@@ -208,6 +208,7 @@ private:
     void is_next(Ahead by);
 
     Ahead ahead_ = Ahead::none;
+    bool read_first_ = false;        // the read behind the create was answered before it, and so shows nothing
     bool only_predecessor_ = false;  // the watched node was the only one before us
     std::string second_;             // whoever is before it; "": not of interest
     bool behind_event_ = false;      // the names that are on their way show that the predecessor is gone

@@ -48,8 +48,11 @@ void SemaphoreFsm::send_first_look() {
 
 void SemaphoreFsm::on_first_look(bool free, bool directory) {
     if (!free) return leave(Ended::busy);
-    first_looked_ = true;  // the answer of the other half follows
+    first_looked_ = true;
     queue_exists_ = directory;
+    if (look_ticket_ == ticket_) return;  // the answer of the other half follows
+    look_ticket_ = ticket_;
+    lease_port_.look(ticket_);
 }
 
 void SemaphoreFsm::go_on() {
@@ -108,6 +111,7 @@ void SemaphoreFsm::send_look() {
 
 void SemaphoreFsm::on_look(Ticket ticket, Rc rc, std::string_view data, const NodeStat& stat) {
     if (step_ == Step::finished || step_ == Step::leaving) return;
+    if (ticket == look_ticket_) look_ticket_ = 0;
     if (at(ticket, Head::confirming)) return on_confirmed(rc, stat);
     // Also while still in the queue: a call that does not agree must not wait to learn it.
     if (rc == Rc::ok && !agree(data, stat)) return;

@@ -143,7 +143,7 @@ private:
     bool doubtful_ = false;       // a transaction whose outcome was unknown was not found to have happened
     bool first_looked_ = false;   // try: the queue was empty …
     bool queue_exists_ = false;   // … or not even there
-    Ticket look_ticket_ = 0;      // of the last look that was sent
+    Ticket look_ticket_ = 0;      // of the look that is on its way; it may overtake a list (Requests::list)
     std::int32_t version_ = 0;    // of the terms, by the last look …
     std::int64_t directory_ = 0;  // … and of the directory that they stand in
     bool unwritten_ = false;      // … where nobody has written any yet

@@ -49,6 +49,13 @@ const Scenario kScenarios[] = {
          w.script = {[&w, a] { w.remove(a); }, [&w, b] { w.remove(b); }};
      }},
     {"MetAQueueFree", Patience::wait, [](AcquireWorld& w) { w.spec.fast_handover = w.met = true; }},
+    {"ReadRefused", Patience::wait, [](AcquireWorld& w) { w.read_refused = true; }},
+    {"ListRefused", Patience::wait,
+     [](AcquireWorld& w) {
+         w.spec.fast_handover = w.met = w.read_refused = true;
+         const auto a = enter(w, 'a');
+         w.script = {[&w, a] { w.remove(a); }};
+     }},
     {"MetAQueueCold", Patience::wait,
      [](AcquireWorld& w) {
          w.spec.fast_handover = w.met = true;

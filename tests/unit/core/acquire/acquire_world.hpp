@@ -151,7 +151,7 @@ public:
         });
         if (read == ReadBehind::names) return list(t);
         trace.push_back("exists");
-        send([this, t](bool, Rc rc) {
+        send_read([this, t](bool, Rc rc) {
             NodeStat stat;
             stat.num_children = static_cast<std::int32_t>(children.size());
             stat.pzxid = pzxid;
@@ -172,7 +172,7 @@ public:
     }
     void list(Ticket t) override {
         trace.push_back("list");
-        send([this, t](bool, Rc rc) {
+        send_list([this, t](bool, Rc rc) {
             std::vector<std::string> names;
             for (const auto& [name, node] : children) names.push_back(name);
             if (rc == Rc::ok && list_answer) rc = *list_answer;

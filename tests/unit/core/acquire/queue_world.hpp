@@ -64,6 +64,7 @@ public:
     // ---- running ----
     /// One event: a request, else the reconnect, else the timer, else what the test does next. False: nothing left.
     bool pump() {
+        if (pending.empty() && waiting_list) send(std::exchange(waiting_list, nullptr));
         if (!pending.empty()) {
             const int index = executed++;
             const Fault fault = fault_at(plans, index);
@@ -103,6 +104,8 @@ public:
     // ---- state, open to the tests ----
     std::int64_t zxid = 100;
     bool suspended_first = true;  // what comes first when the connection breaks: the news, or the answers
+    bool lists_wait = false;      // each is sent behind the request that follows it: Requests::list
+    bool read_refused = false;    // once: a read is not sent, and answered before what was sent in front of it
     bool lingering = false;       // nodes of an expired session stay for a while
     bool room = true, watch_room = true, slow_lease = false, lease_fresh = false;
     int reap_directory = 0;
@@ -127,7 +130,17 @@ protected:
     virtual void flush_reaper() = 0;
     virtual bool clean_between() { return false; }  // false: there was nothing to do
 
-    void send(Request request) { pending.push_back(std::move(request)); }
+    void send(Request request) {
+        pending.push_back(std::move(request));
+        if (waiting_list) pending.push_back(std::exchange(waiting_list, nullptr));
+    }
+    void send_read(Request request) {
+        if (!std::exchange(read_refused, false)) return send(std::move(request));
+        pending.push_front([request](bool, Rc rc) { request(false, rc == Rc::ok ? Rc::not_connected : rc); });
+    }
+    void send_list(Request request) {
+        read_refused || !lists_wait ? send_read(std::move(request)) : void(waiting_list = std::move(request));
+    }
 
 private:
     void lose() {
@@ -156,12 +169,14 @@ private:
         with_session ? expire() : suspend();
     }
     void drop_pending(Rc rc) {
+        if (waiting_list) send(std::exchange(waiting_list, nullptr));
         auto dropped = std::move(pending);
         pending.clear();
         for (auto& request : dropped) request(false, rc);
     }
 
     std::deque<Request> pending;
+    Request waiting_list;
 };
 
 }  // namespace zkrecipes::internal

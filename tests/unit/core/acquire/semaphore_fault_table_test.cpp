@@ -47,6 +47,14 @@ const Scenario kScenarios[] = {
          const auto a = enter(w, 'a'), b = enter(w, 'b');
          w.script = {[&w, a] { w.other_takes(a); }, [&w, b] { w.other_takes(b); }};
      }},
+    {"BehindTwoListsWait", Patience::wait, 5, 3,
+     [](SemaphoreWorld& w) {
+         w.lists_wait = true;
+         const auto a = enter(w, 'a'), b = enter(w, 'b');
+         w.script = {[&w, a] { w.other_takes(a); }, [&w, b] { w.other_takes(b); }};
+     }},
+    {"NamesBehindListsWait", Patience::wait, 2, 1, [](SemaphoreWorld& w) { w.keeper = w.lists_wait = true; }},
+    {"ReadRefused", Patience::wait, 2, 1, [](SemaphoreWorld& w) { w.read_refused = true; }},
     {"NumberRaised", Patience::wait, 1, 1,
      [](SemaphoreWorld& w) {
          w.terms.directory = w.directory;
@@ -92,6 +100,7 @@ const Scenario kScenarios[] = {
      }},
     {"OldLease", Patience::wait, 2, 2, [](SemaphoreWorld& w) { w.slow_lease = true; }},
     {"TryFree", Patience::try_once, 2, 2, [](SemaphoreWorld&) {}},
+    {"TryFreeListWaits", Patience::try_once, 2, 2, [](SemaphoreWorld& w) { w.lists_wait = true; }},
     {"TryCold", Patience::try_once, 2, 2, [](SemaphoreWorld& w) { w.exists = w.leases_exist = false; }},
     {"TryTooFewBusy", Patience::try_once, 2, 2, [](SemaphoreWorld& w) { w.other_holds(); }},
     {"TryQueueBusy", Patience::try_once, 2, 1, [](SemaphoreWorld& w) { enter(w, 'a'); }},
