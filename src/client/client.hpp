@@ -84,10 +84,10 @@ public:
 ///
 /// Asynchronous: no function blocks. Each request is answered exactly once, on the client's thread (or the protocol
 /// lane when it cannot be sent), never from inside the call, also after expiry and on close (`closed`). Requests
-/// of one handle are executed, and answered, in the order of the calls, except heartbeat() and nudge(); answers and
-/// watch events arrive in ZooKeeper's order. A read with `watch` registers for one event on that path, of the kinds
-/// that this read can see, if it was answered with ok (exists: also with no_node). All paths are complete server paths
-/// and must have been validated.
+/// of one handle are executed and, until it ends, answered in the order of the calls, except heartbeat() and nudge();
+/// answers and watch events arrive in ZooKeeper's order. A read with `watch` registers for one event on that path, of
+/// the kinds that this read can see, if it was answered with ok (exists: also with no_node). All paths are complete
+/// server paths and must have been validated.
 class Client {
 public:
     virtual ~Client() = default;  // after close() has completed, or when nothing was ever started

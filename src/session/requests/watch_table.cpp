@@ -209,7 +209,8 @@ void WatchTable::on_removed(std::uint64_t ticket, Rc rc) {
         facet.arming = std::exchange(facet.queued, {});
         start_read(path, entry, of_children);
     }
-    if (entry.armed()) return;
+    // Refused at a break, and told so only on the next connection, whose on_connected() is over: again.
+    if (entry.armed() && rc != Rc::not_connected) return;
     settle(found);
 }
 

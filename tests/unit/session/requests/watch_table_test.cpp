@@ -258,6 +258,17 @@ TEST_F(WatchTableTest, LeavingWhileDisconnectedTakesTheWatchOffAfterwards) {
     EXPECT_THAT(sent, ElementsAre("get /n", "remove /n"));
 }
 
+TEST_F(WatchTableTest, ARemovalThatWasNotSentAndIsAnsweredOnTheNextConnectionIsRepeated) {
+    const WatchId a = watch("a");
+    read();
+    table.remove(a);
+    table.on_connected();
+    removed(Rc::not_connected);
+    EXPECT_THAT(sent, ElementsAre("get /n", "remove /n", "remove /n"));
+    removed();
+    EXPECT_EQ(table.paths(), 0u);
+}
+
 TEST_F(WatchTableTest, WatchesThatAreStillWantedSurviveAReconnectWithoutARequest) {
     watch("a");
     read();
