@@ -5,6 +5,7 @@
 #include <future>
 #include <iostream>
 #include <optional>
+#include <thread>
 #include <zkrecipes/testenv/raw_client.hpp>
 #include <zkrecipes/testenv/sessions.hpp>
 
@@ -230,13 +231,17 @@ TEST_F(GateTest, DelaysEachMessageByTheSameTime) {
     auto client = connect();
     gate().delay(Direction::to_client, 5ms);
     auto pause = 800us;
+    int on_time = 0;  // this thread, where the first message was not
     const auto first_is_on_time = [&] {
         gate().reset_trace();
+        const auto begin = std::chrono::steady_clock::now();
         auto first = client.send(Opcode::exists, look("a"));
         const auto until = std::chrono::steady_clock::now() + pause;
         while (std::chrono::steady_clock::now() < until) {
         }
         auto second = client.send(Opcode::exists, look("a"));
+        std::this_thread::sleep_until(begin + 5ms);
+        const bool punctual = std::chrono::steady_clock::now() < begin + 5'150us;
         EXPECT_EQ(error_of(first), testenv::zk_error::no_node);
         EXPECT_EQ(error_of(second), testenv::zk_error::no_node);
         auto trace = gate().trace();
@@ -246,9 +251,15 @@ TEST_F(GateTest, DelaysEachMessageByTheSameTime) {
         EXPECT_GE(delay, 5ms);
         if (gap >= 950us && pause > 50us) pause -= 50us;  // sending takes its time, too
         if (gap <= 750us) pause += 50us;
-        return gap > 750us && gap < 950us && delay < gap + 4'950us;
+        if (gap <= 750us || gap >= 950us) return false;
+        if (delay < gap + 4'950us) return true;
+        on_time += punctual ? 1 : 0;
+        return false;
     };
-    EXPECT_TRUE(await(first_is_on_time));  // a busy machine may need several attempts
+    bool done = false;
+    await([&] { return on_time == 50 || (done = first_is_on_time()); });
+    if (!done && on_time < 50) GTEST_SKIP() << "this machine was too busy to tell: " << on_time;
+    EXPECT_TRUE(done) << "this thread was woken on time as often";
 }
 
 TEST_F(GateTest, CountsRoundTrips) {

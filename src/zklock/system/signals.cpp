@@ -56,12 +56,17 @@ Signals::Signals() {
 }
 
 std::optional<int> Signals::next() noexcept {
-    signalfd_siginfo info{};
-    do {
-        if (::read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
-    } while (info.ssi_signo == SIGCONT && info.ssi_code == SI_USER &&
-             info.ssi_pid == static_cast<unsigned>(::getpid()));
-    return static_cast<int>(info.ssi_signo);
+    if (taken_ == 0) {
+        const ssize_t size = ::read(fd_.get(), batch_.data(), sizeof batch_);
+        in_batch_ = size > 0 ? static_cast<std::size_t>(size) / sizeof batch_[0] : 0;
+    }
+    while (taken_ < in_batch_) {
+        const signalfd_siginfo& info = batch_[taken_++];
+        const bool own = info.ssi_code == SI_USER && info.ssi_pid == static_cast<unsigned>(::getpid());
+        if (info.ssi_signo != SIGCONT || !own) return static_cast<int>(info.ssi_signo);
+    }
+    taken_ = 0;
+    return std::nullopt;
 }
 
 std::optional<int> Signals::next_after_stops() noexcept {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/signalfd.h>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 #include "zklock/system/unique_fd.hpp"
@@ -15,7 +18,9 @@ public:
     Signals();
 
     int fd() const noexcept { return fd_.get(); }
-    /// The next pending signal; empty: none. Does not block. Skips the SIGCONT that zklock sends to its own group.
+    /// The next pending signal; empty: none, or so many that something else has its turn before the rest: those that
+    /// come without end keep nobody from looking at the lease. Does not block. Skips the SIGCONT that zklock sends to
+    /// its own group.
     std::optional<int> next() noexcept;
     /// The same while there is no command: a TSTP stops zklock, and the call returns after it has been continued.
     std::optional<int> next_after_stops() noexcept;
@@ -37,6 +42,9 @@ public:
 private:
     sigset_t ignored_{};
     UniqueFd fd_;
+    std::array<signalfd_siginfo, 16> batch_{};
+    std::size_t in_batch_ = 0;
+    std::size_t taken_ = 0;
 };
 
 /// Thrown before the command starts: clean up, then die of this signal.
