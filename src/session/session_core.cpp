@@ -77,7 +77,7 @@ SessionCore::SessionCore(SessionOptions options, CheckedOptions checked, Environ
     : SessionLock(std::move(environment.runtime), std::move(logger)),
       SessionMeter(shared_runtime(), options, std::move(events)),
       Connection(*this, *this, std::move(options), std::move(checked.hosts), std::move(environment.clients)),
-      Requests(*this, *this, *this, *this),
+      Requests(*this, *this, *this, *this, environment.lists_at_once),
       Watches(*this, *this),
       NodeDeletion(*this, *this, *this),
       LeaseKeeper(*this, *this, *this, *this, *this, *this),

@@ -69,6 +69,7 @@ public:
         std::shared_ptr<ClientFactory> clients;
         std::shared_ptr<ServerProbe> probe;         // null: none
         std::shared_ptr<SettingsProbe> settings{};  // null: none
+        std::size_t lists_at_once = 8;              // Requests::list
     };
     static Environment real_environment();
     /// The threads of a session. Throws Error out_of_resources.

@@ -61,6 +61,12 @@ std::int64_t rate_of(const Plan& plan, int number) {
     return rng.one_in(2) ? rng.between(-kWorst, kWorst) : rng.one_in(2) ? kWorst : -kWorst;
 }
 
+/// The real number is larger. With a small one a list is held back far more often than in a real crowd.
+std::size_t lists_of(const Plan& plan, int number) {
+    Rng rng = Rng(plan.seed).fork("lists " + std::to_string(number));
+    return rng.one_in(2) ? 1 + rng.below(2) : 8;
+}
+
 RuntimeShape shape_of(const Plan& plan) {
     RuntimeShape shape;
     if (plan.has(Fault::slow_listeners)) shape.slow_notifier_one_in = 4;
@@ -87,6 +93,7 @@ ClientProcess::ClientProcess(SimEnsemble& ensemble, const Plan& plan, int number
     environment.runtime = runtime_;
     environment.clients = clients_;
     if (plan.probe) environment.probe = std::make_shared<SimProbe>(ensemble, actor_);
+    environment.lists_at_once = lists_of(plan, number);
     auto core = internal::SessionCore::open(std::move(options), std::move(environment));
     core_ = core;
     session_ = std::make_unique<Session>(internal::SessionAccess::make(std::move(core)));

@@ -136,7 +136,7 @@ void Requests::children(const std::string& path, Done<std::vector<std::string>, 
 
 void Requests::list(const std::string& path, ListDone done) {
     Lists& lists = lists_[path];
-    if (lists.on_the_way >= kListsAtOnce) return lists.waiting.push_back(std::move(done));
+    if (lists.on_the_way >= lists_at_once_) return lists.waiting.push_back(std::move(done));
     send_list(path, {std::move(done)});
 }
 

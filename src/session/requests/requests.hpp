@@ -31,8 +31,8 @@ public:
         /// A server refused a request of the session on this handle because it demands credentials.
         virtual bool on_credentials_demanded(std::uint64_t handle) = 0;  // false: the session goes on
     };
-    Requests(SessionLock& lock, Connection& connection, SessionMeter& meter, Port& port)
-        : lock_(lock), connection_(connection), meter_(meter), port_(port) {}
+    Requests(SessionLock& lock, Connection& connection, SessionMeter& meter, Port& port, std::size_t lists_at_once)
+        : lock_(lock), connection_(connection), meter_(meter), port_(port), lists_at_once_(lists_at_once) {}
 
     // While not connected they are answered Rc::not_connected (never sent). `sent_at` was read before the request went
     // out: a committed write proves that the session lived then.
@@ -45,8 +45,8 @@ public:
     void get(const std::string& path, Done<std::string, const NodeStat&> done, bool watch = false);
     void set(const std::string& path, const std::string& data, std::int32_t version, Done<const NodeStat&> done);
     void children(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done, bool watch = false);
-    /// As children. But if kListsAtOnce of this path are on the way, whoever asks is answered by the next one, which is
-    /// sent when one of those is answered: so it shows all that each of them had sent before it asked.
+    /// As children. But if `lists_at_once` of this path are on the way, whoever asks is answered by the next one, which
+    /// is sent when one of those is answered: so it shows all that each of them had sent before it asked.
     void list(const std::string& path, Done<std::vector<std::string>, const NodeStat&> done);
     void multi(std::vector<MultiOp> ops, Done<std::vector<MultiResult>> done);
     void sync(const std::string& path, Done<> done);
@@ -103,7 +103,6 @@ private:
         std::size_t on_the_way = 0;
         std::vector<ListDone> waiting;
     };
-    static constexpr std::size_t kListsAtOnce = 8;
     void send_list(const std::string& path, std::vector<ListDone> done);
     Rc on_answer(const Sent& sent, Rc rc);
     void nudge();
@@ -117,6 +116,7 @@ private:
     Connection& connection_;
     SessionMeter& meter_;
     Port& port_;
+    const std::size_t lists_at_once_;
     StalledReplyProbe stalled_reply_probe_;
     Budget ephemerals_;
     Instant before_connect_ = Instant::min();
