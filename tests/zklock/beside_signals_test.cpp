@@ -52,5 +52,20 @@ TEST_F(BesideSignalsTest, ASignalIsNotForgottenIfTheWorkFails) {
     EXPECT_THROW(std::rethrow_exception(ended.failure), std::runtime_error);
 }
 
+/// Whoever reads them does something with each, and meanwhile the next one comes.
+TEST_F(BesideSignalsTest, SignalsThatComeWithoutEndLetOtherWorkHaveItsTurn) {
+    for (int round = 0; round < 3; ++round) {
+        ::kill(::getpid(), SIGUSR1);
+        int taken = 0;
+        while (taken < 100 && signals_->next()) {
+            ++taken;
+            ::kill(::getpid(), SIGUSR1);
+        }
+        EXPECT_EQ(taken, 1);
+    }
+    EXPECT_EQ(signals_->next(), SIGUSR1);  // the last of them
+    EXPECT_EQ(signals_->next(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock

@@ -1,9 +1,6 @@
 // What signals do to a zklock that waits, holds or runs a command.
 #include <csignal>
 #include <fstream>
-#include <stop_token>
-#include <thread>
-#include <vector>
 
 #include "zklock/zklock_test.hpp"
 
@@ -38,24 +35,6 @@ TEST_F(ZklockSignalsTest, SignalsGoToTheCommandAndTheLockIsKeptUntilItEnds) {
     std::ofstream(scratch_ / "go") << "";
     EXPECT_EQ(holder->wait(), 7);
     EXPECT_EQ(queue_length(), 0u);
-}
-
-/// Each of them costs zklock something, and the next ones come meanwhile.
-TEST_F(ZklockSignalsTest, SignalsThatComeWithoutEndCostNoLock) {
-    session_timeout_ = "2s";
-    const auto holder = start(
-        {lock(), "-c", "trap '' USR1; touch " + (scratch_ / "held") + "; sleep 4; touch " + (scratch_ / "ended")});
-    ASSERT_TRUE(await([&] { return exists(scratch_ / "held"); }));
-    {
-        std::vector<std::jthread> floods;
-        for (int i = 0; i < 4; ++i) {
-            floods.emplace_back([&](const std::stop_token& stop) {
-                while (!stop.stop_requested()) holder->signal(SIGUSR1);
-            });
-        }
-        EXPECT_TRUE(await([&] { return exists(scratch_ / "ended"); })) << holder->err();
-    }
-    EXPECT_EQ(holder->wait(), 0) << holder->err();
 }
 
 TEST_F(ZklockSignalsTest, ASignalThatIsNotPassedOnEndsTheCommandFirstAndThenZklock) {
