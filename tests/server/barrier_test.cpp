@@ -277,6 +277,24 @@ TEST_F(DoubleBarrierTest, WhoGivesUpLeavesNothingAndMayComeAgain) {  // H6, H51
     EXPECT_TRUE(await_watches(0)) << server().four_letter("wchp");
 }
 
+TEST_F(DoubleBarrierTest, WhoComesAgainCountsOnce) {
+    auto s = gated_session(60s);
+    observer().make_path(barrier_path());
+    const auto a = member(s, 2);
+    const auto held = gate().hold_reply(Match::op(Opcode::create2).path(barrier_path()));
+    std::stop_source stop;
+    Later first, again;
+    a->enter_async(Deadline::never(), stop.get_token(), first.writer());
+    ASSERT_TRUE(held.wait_reached());
+    stop.request_stop();
+    EXPECT_FALSE(first.passed());  // its node is there, and it cannot know that yet
+    a->enter_async(Deadline::passed(), {}, again.writer());
+    EXPECT_TRUE(await([&] { return gate().counts()[Opcode::create2] == 2; }));
+    held.release();
+    ASSERT_FALSE(again.passed());
+    EXPECT_TRUE(await_inside(0));
+}
+
 TEST_F(DoubleBarrierTest, EveryAnswerMayBeLostBeforeOrAfterTheExecution) {  // H1
     observer().make_path(barrier_path());
     struct Row {

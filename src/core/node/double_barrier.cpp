@@ -63,7 +63,7 @@ void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember
         surely_made ? core.delete_node(join_path(place.path, member.name), std::move(given_back))
                     : core.delete_by_identity(place.path, member.name, std::move(given_back));
     }
-    member.name.clear();
+    if (!member.name.empty()) member.former.push_back(std::exchange(member.name, {}));
     member.reserved = 0;  // the room of a former session has ended with it
 }
 
@@ -148,6 +148,7 @@ public:
 private:
     std::string own_name() override {
         if (of_this_session(core(), *member_)) return member_->name;
+        if (!member_->name.empty()) member_->former.push_back(member_->name);
         member_->name = random_uuid(core().runtime());
         member_->incarnation = core().incarnation().number;
         member_->reserved = own_path().size();
@@ -171,9 +172,15 @@ private:
         DoubleBarrierOp::unwatch();
     }
     void create(Ticket ticket) override {
+        // What we have left behind would count as a further member. On one connection, the servers take the requests in
+        // this order.
+        for (const std::string& name : member_->former) {
+            core().remove(path_of(name), -1, executed("delete", user_path_, [](Rc, Instant) {}));
+        }
         core().create(
             own_path(), "", place_->acl, CreateMode::ephemeral,
             executed("create", user_path_, [this, ticket](Rc rc, const std::string&, const NodeStat&, Instant) {
+                member_->former.clear();
                 barrier_.on_created(ticket, rc);
             }));
     }

@@ -38,9 +38,10 @@ void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std
 struct BarrierMember {
     enum class Where { outside, entering, inside, leaving };
     Where where = Where::outside;
-    std::string name;               // of our node, a UUID; "": none
-    std::uint64_t incarnation = 0;  // in which it was made
-    std::size_t reserved = 0;       // bytes of the session's budget
+    std::string name;                 // of our node, a UUID; "": none
+    std::vector<std::string> former;  // names of earlier nodes of ours that may still be there
+    std::uint64_t incarnation = 0;    // in which it was made
+    std::size_t reserved = 0;         // bytes of the session's budget
 };
 
 /// The operation of enter(). `where` must be `entering`; it is `inside` when this is done, `outside` otherwise.
