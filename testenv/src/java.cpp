@@ -123,7 +123,7 @@ Java find_java() {
 
 std::vector<std::string> quick_start_flags() {
     return {"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1", "-XX:-UsePerfData", "-Xmx96m",
-            "-Xss256k", "-Djava.net.preferIPv4Stack=true", "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=64",
+            "-Xss512k", "-Djava.net.preferIPv4Stack=true", "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=64",
             // The log has times, but no lines or stack traces for each client connection and request.
             "-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
             "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error"};

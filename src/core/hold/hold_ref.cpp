@@ -16,8 +16,12 @@ HoldRef::HoldRef(std::shared_ptr<SessionCore> core, std::shared_ptr<Hold> hold, 
 
 std::stop_token HoldRef::revocation() {
     throw_if_inherited("revocation");
-    if (!watches_revocation_.exchange(true, std::memory_order_relaxed)) {
-        core_->run_locked([this] { core_->watch_revocation(hold_); });
+    if (!watches_revocation_.load(std::memory_order_relaxed)) {
+        core_->run_locked([this] {
+            if (watches_revocation_.load(std::memory_order_relaxed)) return;
+            core_->watch_revocation(hold_);
+            watches_revocation_.store(true, std::memory_order_relaxed);
+        });
     }
     return hold_->revocation();
 }

@@ -112,7 +112,7 @@ private:
     const std::int64_t token_;
     const std::uint64_t handovers_;  // of the node, before this hold
     std::atomic<int> inside_{1};
-    std::atomic<bool> watches_revocation_{false};
+    std::atomic<bool> watches_revocation_{false};  // set under the session lock
     // Under the session lock.
     NodeIs node_ = NodeIs::own;
     TimerId limit_ = 0;

@@ -80,8 +80,10 @@ void take_another_name(pid_t zklock) noexcept {
     if (timer < 0) ::_exit(1);
     board.ready.store(1);
     for (;;) {
+        // The clock first: if this process is held up between the two, a renewal of that time still counts.
+        const std::int64_t now = BootClock::now().time_since_epoch().count();
         const std::int64_t deadline = board.deadline_ns.load();
-        if (!board.fired.load() && BootClock::now().time_since_epoch().count() >= deadline) {
+        if (!board.fired.load() && now >= deadline) {
             kill_target(board, zklock, whole_tree, table);
         }
         itimerspec when{};

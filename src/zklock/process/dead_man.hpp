@@ -33,7 +33,8 @@ struct SwitchBoard {
         return BootClock::now() < deadline() && target.compare_exchange_strong(nobody, group);
     }
 };
-static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared between processes");
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "shared between processes");
 
 /// A second, minimal process that kills the command at the deadline. So the command cannot outlive the lock even if
 /// zklock is stopped, swapped out or traced. It also kills the command's whole group if zklock dies.
