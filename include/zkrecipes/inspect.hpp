@@ -28,7 +28,7 @@ struct LockView {
 
 /// Reads one lock of any kind: mutex, read-write lock or semaphore, also those of Curator and kazoo. With `up_to_date`,
 /// the connected server first catches up with the leader. Blocks. Throws Error (unreachable: the deadline passed first;
-/// no_permission, closed, bad_path).
+/// no_permission, closed; bad_path, also for a path of an ephemeral node, as each contender has one).
 ZKRECIPES_API LockView inspect_lock(Session& session, const std::string& path, Deadline deadline,
                                     bool up_to_date = true);
 

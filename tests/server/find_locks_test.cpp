@@ -1,10 +1,15 @@
 // Locks found by what is known of those who hold them or wait for them.
+#include <zkrecipes/group_member.hpp>
+#include <zkrecipes/leader_election.hpp>
+
 #include "server/exclusive_mutex_support.hpp"
+#include "support/error_of.hpp"
 
 namespace zkrecipes::test {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -89,6 +94,42 @@ TEST_F(FindLocksTest, ForeignNodesMatchByStandingAlone) {
     EXPECT_THAT(find_locks(s, root(), filter, kMaxWait), SizeIs(1));
     filter.id = "10.0.0.1";
     EXPECT_THAT(find_locks(s, root(), filter, kMaxWait), IsEmpty());
+}
+
+TEST_F(FindLocksTest, TheNodeOfAContenderIsNoLock) {
+    auto s = session();
+    ExclusiveMutex mutex(s, lock_path());
+    const Grant grant = mutex.acquire();
+    const std::string node = grant.nodes().front();
+    ExclusiveMutex below(s, node);
+    LeaderElection election(s, node);
+    const std::vector<std::function<void()>> calls = {
+        [&] { (void)inspect_lock(s, node, kMaxWait); },
+        [&] { (void)wait_until_free(s, node, kMaxWait); },
+        [&] { (void)below.participants(); },
+        [&] { (void)below.try_acquire(); },
+        [&] { (void)election.leader(); },
+        [&] { (void)election.candidates(); },
+        [&] { (void)Group(s, node).members(); },
+    };
+    for (const auto& call : calls) {
+        const Error error = error_of(call);
+        EXPECT_EQ(error.errc(), Errc::bad_path) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr("it is the ephemeral node of a contender or member, or below one"));
+    }
+    EXPECT_THAT(find_locks(s, node, kMaxWait), IsEmpty());
+    EXPECT_TRUE(list_lock(s, node, kMaxWait).exists);
+}
+
+TEST_F(FindLocksTest, EphemeralNodesOfOthersHideNoLock) {
+    auto s = session();
+    ExclusiveMutex mutex(s, path("a/lock"));
+    const Grant grant = mutex.acquire();
+    observer().make_path(path("members"));
+    for (const std::string& other : {path("web1"), path("members/web2")}) {
+        observer().create(other, "python", testenv::CreateMode::ephemeral);
+    }
+    EXPECT_THAT(find_locks(s, root(), kMaxWait), SizeIs(1));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(DescribeTest, SaysWhatIsNotReadableAndWhatNoSessionEnds) {
     EXPECT_EQ(Json(to_json(left, kNow))["ephemeral"], true);
     EXPECT_EQ(Json(to_json(left, kNow))["readable"], true);
     left.session_id = 0;
-    const std::string note = " (not ephemeral: no session ends it; remove it with zklock break)";
+    const std::string note = " (not ephemeral: no session ends it; remove it with zklock break --node)";
     EXPECT_EQ(describe(left, kNow), "web1 pid 4711 \"deploy.sh\" (ops) for 3m12s" + note);
     EXPECT_EQ(Json(to_json(left, kNow))["ephemeral"], false);
     left.children = 2;

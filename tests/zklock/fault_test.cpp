@@ -193,6 +193,19 @@ TEST_P(ZklockFaultTest, BreakStopsTheCommandAndLetsTheNextOneIn) {
     EXPECT_EQ(queue_length(), 0u);
 }
 
+TEST_P(ZklockFaultTest, ABreakWithoutAnAnswerSaysThatTheNodeMayBeGone) {
+    session_timeout_ = "20s";
+    const auto holder = hold_with_command();
+    const testenv::Fault fault = gate_->hold_reply(testenv::Match::op(testenv::Opcode::remove));
+    ZklockProcess breaking({"break", "--holder", "--yes", "--connect", gate_->connect_string(), lock()});
+    ASSERT_TRUE(fault.wait_reached());
+    gate_->refuse();
+    fault.drop();
+    EXPECT_EQ(breaking.wait(), 69);
+    EXPECT_THAT(breaking.err(), HasSubstr("no ZooKeeper server said whether it was removed"));
+    EXPECT_TRUE(await([&] { return queue_length() == 0; }));
+}
+
 TEST_P(ZklockFaultTest, AWaiterKeepsItsPlaceThroughABrokenConnection) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();

@@ -46,8 +46,10 @@ public:
     }
     /// As when the window is closed: the kernel sends HUP to whom the terminal belongs.
     void close() { ::close(std::exchange(master_, -1)); }
+    /// shows() looks for what comes after this.
+    void mark() { mark_ = seen_.size(); }
     void type(const std::string& text) {
-        mark_ = seen_.size();
+        mark();
         ASSERT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     }
     /// Waits until this appears after what was typed last.

@@ -236,5 +236,38 @@ TEST_F(ZklockTerminalTest, WhenTheTerminalGoesAwayTheCommandGetsHup) {
     EXPECT_EQ(queue_length(), 0u);
 }
 
+TEST_F(ZklockTerminalTest, WhoWaitsForServersIsToldWhatIsWrong) {
+    const std::vector<std::string> words = {"--connect", "127.0.0.1:1", "--connect-timeout", "0", lock(), "true"};
+    ZklockProcess unseen(words);
+    std::vector<std::string> seen = words;
+    seen.insert(seen.begin(), ZKLOCK_BINARY);
+    OnTerminal terminal(seen);
+    EXPECT_TRUE(terminal.shows("zklock: no ZooKeeper server answers"));
+    const std::string warning = "zklock: warning: no ZooKeeper server answers";
+    EXPECT_TRUE(await([&] { return unseen.err().find(warning) != std::string::npos; }));
+    EXPECT_THAT(unseen.err(), HasSubstr("; zklock goes on trying"));
+    EXPECT_TRUE(terminal.shows(warning));
+    terminal.type("\x03");
+    EXPECT_EQ(terminal.wait(), -SIGINT);
+}
+
+TEST_F(ZklockTerminalTest, AWaiterIsToldThatNoServerAnswers) {
+    ZKRECIPES_NEEDS_OWN_SERVER();
+    session_timeout_ = "60s";
+    const auto holder = hold_with_command();
+    testenv::Gate gate(server().endpoint());
+    std::vector<std::string> words = with({lock(), "true"}, gate.connect_string());
+    words.insert(words.begin(), ZKLOCK_BINARY);
+    OnTerminal terminal(words);
+    const std::string waiting = "zklock: waiting for " + lock() + " – ";
+    ASSERT_TRUE(terminal.shows(waiting + "position 2 of 2"));
+    gate.refuse();
+    gate.reset_all();
+    EXPECT_TRUE(terminal.shows(waiting + "no ZooKeeper server answers"));
+    terminal.mark();
+    gate.pass();
+    EXPECT_TRUE(terminal.shows(waiting + "position 2 of 2"));
+}
+
 }  // namespace
 }  // namespace zkrecipes::zklock::test

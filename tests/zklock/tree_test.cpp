@@ -89,7 +89,7 @@ TEST_F(ZklockTreeTest, ALockNodeThatNoSessionEndsIsNamedAsSuch) {
     client.make_path(lock());
     client.create(lock() + node(0), "backup");
     const std::string note = "\"backup\" for ";
-    const std::string remedy = " (not ephemeral: no session ends it; remove it with zklock break)";
+    const std::string remedy = " (not ephemeral: no session ends it; remove it with zklock break --node)";
     for (const std::string& about : {lock(), path("limit")}) {
         for (const std::string command : {"status", "ls", "leader"}) {
             if (command == "leader" && about != lock()) continue;
@@ -134,6 +134,38 @@ TEST_F(ZklockTreeTest, WhatHasChildrenIsNoLockNodeAndStays) {
     EXPECT_EQ(broken.code, 65);
     EXPECT_THAT(broken.err, HasSubstr("has nodes below it, so it is no lock node of a client"));
     EXPECT_TRUE(client.exists(lock() + node(0)));
+}
+
+TEST_F(ZklockTreeTest, TheNodeOfAContenderIsNoLock) {
+    const auto holder = hold_with_command();
+    const std::string node = lock() + "/" + contenders().front();
+    const std::vector<std::vector<std::string>> looks = {
+        {"status"}, {"leader"}, {"wait"}, {"break", "--holder", "--yes"}, {"leases"}};
+    for (std::vector<std::string> words : looks) {
+        words.push_back(node);
+        const Outcome outcome = tool(words);
+        EXPECT_EQ(outcome.code, 64) << words.front();
+        EXPECT_THAT(outcome.err, HasSubstr("it is the ephemeral node of a contender or member, or below one"));
+    }
+    EXPECT_EQ(run({"-n", node, "true"}).code, 64);
+    EXPECT_EQ(queue_length(), 1u);
+}
+
+TEST_F(ZklockTreeTest, EphemeralNodesOfOtherSoftwareHideNoLock) {
+    const auto holder = hold_with_command();
+    RawClient client(connect_string());
+    client.make_path(path("ids"));
+    for (const std::string& other : {path("web1"), path("ids/0")}) {
+        client.create(other, "python", testenv::CreateMode::ephemeral);
+    }
+    for (const std::vector<std::string>& look : {std::vector<std::string>{"ls"}, {"top", "--once"}, {"ls", "--json"}}) {
+        std::vector<std::string> words = look;
+        words.push_back(root());
+        const Outcome outcome = tool(words);
+        EXPECT_EQ(outcome.code, 0) << outcome.err;
+        EXPECT_THAT(outcome.out, HasSubstr(lock().substr(root().size())));
+        EXPECT_EQ(outcome.err, "");
+    }
 }
 
 TEST_F(ZklockTreeTest, NodesOfOtherSoftwareAreNoLocks) {

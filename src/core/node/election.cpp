@@ -23,13 +23,12 @@ public:
 
 private:
     void begin() override {
-        core().children(
-            directory_,
-            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                const auto queue = sorted_queue(names, lock_patterns());
-                if (queue.empty()) return done();
-                read(std::string(queue.front().name));
-            }));
+        core().children(directory_,
+                        listed(directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                            const auto queue = sorted_queue(names, lock_patterns());
+                            if (queue.empty()) return done();
+                            read(std::string(queue.front().name));
+                        }));
     }
 
     void read(const std::string& name) {

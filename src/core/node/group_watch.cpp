@@ -100,12 +100,11 @@ private:
         members.clear();
         names_.clear();
         next_ = open_ = 0;
-        core().children(
-            directory_,
-            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                names_ = names;
-                read_more();
-            }));
+        core().children(directory_,
+                        listed(directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                            names_ = names;
+                            read_more();
+                        }));
     }
     void read_more() {
         for (; next_ < names_.size() && open_ < kInFlight; ++next_) {

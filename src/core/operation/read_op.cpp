@@ -1,8 +1,14 @@
 #include "core/operation/read_op.hpp"
 
+#include <limits>
+
 #include "core/operation/wait.hpp"
 
 namespace zkrecipes::internal {
+
+bool is_ephemeral(const NodeStat& stat) noexcept {
+    return stat.ephemeral_owner != 0 && stat.ephemeral_owner != std::numeric_limits<std::int64_t>::min();
+}
 
 bool ReadFsm::usable(Rc rc, const char* request, const std::string& path) {
     const Meaning what = meaning(rc);
@@ -40,6 +46,13 @@ void ReadOp::must_be_done(Outcome outcome) const {
     throw Error(Errc::unreachable, operation_, user_path_,
                 outcome == Outcome::stopped ? "it was stopped before a server answered"
                                             : "the deadline passed before a server answered");
+}
+
+bool ReadOp::can_be_directory(const NodeStat& stat) {
+    if (!is_ephemeral(stat)) return true;
+    constexpr Rc kWhy = Rc::no_children_for_ephemerals;
+    fail(error_of(kWhy), answer_in_words("list", kWhy));
+    return false;
 }
 
 void ReadOp::answer(Ended how, Errc error, std::string detail) {

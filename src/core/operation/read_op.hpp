@@ -28,6 +28,9 @@ public:
     virtual void answer(Ended how, Errc error, std::string detail) = 0;
 };
 
+/// Whether the node is that of a session. ClickHouse Keeper marks a container by the least number.
+bool is_ephemeral(const NodeStat& stat) noexcept;
+
 enum class ReadStep : std::uint8_t { idle, awaiting_session, backing_off, leaving, finished, reading };
 
 /// Begins again whenever the connection breaks.
@@ -109,6 +112,18 @@ protected:
             if (usable(rc, request, path)) answer(rc, std::forward<decltype(values)>(values)...);
         });
     }
+
+    /// As executed(), for a list of the directory that the caller has named. Fails if that is an ephemeral node: it has
+    /// no children, and the caller would take that for an empty queue.
+    template <class Answer>
+    auto listed(std::string path, Answer answer) {
+        return executed("list", std::move(path),
+                        [this, answer = std::move(answer)](Rc rc, const std::vector<std::string>& names,
+                                                           const NodeStat& stat, Instant sent) {
+                            if (can_be_directory(stat)) answer(rc, names, stat, sent);
+                        });
+    }
+    bool can_be_directory(const NodeStat& stat);
 
     const std::string user_path_;
 

@@ -107,14 +107,13 @@ public:
 
 private:
     void begin() override {
-        core().children(
-            directory_,
-            executed("list", directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                const auto first = holder_among(names, leases_);
-                if (first.empty()) return done();
-                if (once()) return timed_out();
-                watch(join_path(directory_, first));
-            }));
+        core().children(directory_,
+                        listed(directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
+                            const auto first = holder_among(names, leases_);
+                            if (first.empty()) return done();
+                            if (once()) return timed_out();
+                            watch(join_path(directory_, first));
+                        }));
     }
 
     void watch(const std::string& path) {

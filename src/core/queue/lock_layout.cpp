@@ -118,7 +118,7 @@ bool is_lease_name(std::string_view name) {
 }
 
 bool may_be_semaphore(std::span<const std::string> children, const NodeStat& stat) {
-    if (has_lock_nodes(children)) return false;
+    if (has_lock_nodes(children) || is_ephemeral(stat)) return false;
     if (contains(children, kSemaphoreLeases)) return true;
     constexpr std::int32_t most_digits = 10;
     const bool may_hold_number = stat.data_length > 0 && stat.data_length <= most_digits;

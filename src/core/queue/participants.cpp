@@ -73,23 +73,21 @@ private:
     }
 
     void list() {
-        core().children(directory_,
-                        executed("list", directory_,
-                                 [this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
-                                     view.path = user_path_;
-                                     view.exists = rc == Rc::ok;
-                                     may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
-                                     view.participants.clear();
-                                     if (content_ == Content::leases) {
-                                         names_ = names;  // each child counts
-                                     } else {
-                                         for (const auto& n : sorted_queue(names, lock_patterns()))
-                                             names_.emplace_back(n.name);
-                                     }
-                                     found_.resize(names_.size());
-                                     if (names_.empty()) return done();
-                                     while (next_ < names_.size() && next_ < kInFlight) read_next();
-                                 }));
+        core().children(directory_, listed(directory_, [this](Rc rc, const std::vector<std::string>& names,
+                                                              const NodeStat& stat, Instant) {
+                            view.path = user_path_;
+                            view.exists = rc == Rc::ok;
+                            may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
+                            view.participants.clear();
+                            if (content_ == Content::leases) {
+                                names_ = names;  // each child counts
+                            } else {
+                                for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
+                            }
+                            found_.resize(names_.size());
+                            if (names_.empty()) return done();
+                            while (next_ < names_.size() && next_ < kInFlight) read_next();
+                        }));
     }
 
     void read_next() {

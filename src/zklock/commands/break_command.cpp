@@ -64,6 +64,17 @@ std::string removal(const Options& options, const Participant& victim, bool remo
     return (removed ? "removed " : "already gone: ") + printable(node_path(victim)) + "\n";
 }
 
+bool remove(Session& session, const Participant& victim) {
+    try {
+        return remove_participant(session, victim, ReadOnlySession::answer_by());
+    } catch (const Error& error) {
+        if (error.errc() != Errc::unreachable) throw;
+        throw Failure(kUnavailable,
+                      node_path(victim) + ": no ZooKeeper server said whether it was removed: look at zklock status",
+                      "unavailable");
+    }
+}
+
 bool can_ask() { return ::isatty(STDIN_FILENO) && ::isatty(STDERR_FILENO); }
 
 bool confirmed(const std::string& text, std::size_t count) {
@@ -111,7 +122,7 @@ int break_command(const Options& options, Console& console) {
     std::ranges::reverse(victims);
     for (const Participant& victim : victims) {
         // Removes exactly the node that was shown, not the present holder.
-        const bool removed = remove_participant(servers.session(), victim, ReadOnlySession::answer_by());
+        const bool removed = remove(servers.session(), victim);
         if (!options.quiet) print(removal(options, victim, removed));
     }
     return kOk;

@@ -67,6 +67,12 @@ void warn_of_other_servers(const Options& options, Console& console) {
                   "; name the servers by --connect"));
 }
 
+/// For who goes on waiting: it does not block, as why_not_connected() may for a second.
+std::string silence(const Session& session) {
+    const std::string problem = session.info().problem;
+    return "no ZooKeeper server answers" + (problem.empty() ? "" : ": " + printable(problem));
+}
+
 }  // namespace
 
 Session open_session(const Options& options, Console& console, RetryPolicy retry,
@@ -186,10 +192,20 @@ void LockSession::connect() {
         const Instant limit = started_at_ + *options_.wait_limit;
         until = until ? std::min(*until, limit) : limit;
     }
+    const Instant show_at = started_at_ + std::chrono::seconds(1);
+    std::optional<Instant> warn_at = started_at_ + std::chrono::seconds(10);
     while (state_ != SessionState::connected) {
-        if (until && BootClock::now() >= *until) throw not_connected_within(*until - started_at_, *session_, options_);
-        await(until);
+        const Instant now = BootClock::now();
+        if (until && now >= *until) throw not_connected_within(*until - started_at_, *session_, options_);
+        if (now >= show_at) console_.progress("zklock: " + silence(*session_));
+        if (warn_at && now >= *warn_at) {
+            console_.warning(silence(*session_) + "; zklock goes on trying, and zklock ping says more");
+            warn_at.reset();
+        }
+        const Instant next = now + std::chrono::seconds(1);
+        await(until ? std::min(*until, next) : next);
     }
+    console_.progress("");
     const SessionInfo info = session_->info();
     events_.write(
         "connected",
@@ -415,7 +431,8 @@ void LockSession::watch_queue() {
             try {
                 QueueView queue = look_at_queues();
                 if (queue.position > 0) event_queue->post_queue(std::move(queue));
-            } catch (const Error&) {  // shown again when a server answers
+            } catch (const Error& error) {  // shown again when a server answers
+                if (error.errc() == Errc::unreachable) event_queue->post_queue({});
             }
         }
     });
@@ -447,7 +464,12 @@ QueueView LockSession::look_at_queues() {
 }
 
 void LockSession::show_queue(const QueueView& view) {
-    std::string line = "zklock: waiting for " + options_.lock + " – ";
+    const std::string waiting_for = "zklock: waiting for " + options_.lock + " – ";
+    if (view.position == 0) {  // no answer
+        if (state_ != SessionState::connected) console_.progress(waiting_for + silence(*session_));
+        return;
+    }
+    std::string line = waiting_for;
     if (!view.path.empty()) line += view.path + ": ";
     line += "position " + std::to_string(view.position) + " of " + std::to_string(view.total);
     if (!view.holder.empty()) line += " – held by " + view.holder;

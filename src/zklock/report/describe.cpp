@@ -62,7 +62,7 @@ std::string describe(const Participant& participant, WallTime now) {
     // Only this command deletes a node together with its children.
     return text + (participant.children > 0
                        ? " (not ephemeral, with nodes below it: no session ends it; remove it with zkCli.sh deleteall)"
-                       : " (not ephemeral: no session ends it; remove it with zklock break)");
+                       : " (not ephemeral: no session ends it; remove it with zklock break --node)");
 }
 
 std::string block(const Participant& participant, const std::string& title, std::chrono::system_clock::time_point now) {
