@@ -7,8 +7,8 @@
 //                   the last one to leave
 //
 // Enter:
-//   1. Watch `ready`, whether it exists or not; delete earlier nodes of ours that may still be there, which would count
-//      as further members; create the own node. All are sent without waiting for the answers. Then list.
+//   1. Watch `ready`, whether it exists or not; create the own node; list. If an earlier node of this member may still
+//      be there, which would count as a further member, delete it first, and wait for the answer.
 //   2. If `ready` exists, and a member that was inside when it was made still is: we are inside. If there is none,
 //      `ready` was left behind by members whose sessions have ended: delete it and go back to 1. (Curator does not
 //      look.)
@@ -49,7 +49,7 @@ public:
     DoubleBarrierImpl& operator=(const DoubleBarrierImpl&) = delete;
     ~DoubleBarrierImpl() {
         core->run_locked_or_post([session = core, where = place, ours = member] {
-            if (ours->where == Where::inside) abandon_barrier(*session, *where, *ours, true);
+            if (ours->where == Where::inside) abandon_barrier(*session, *where, ours);
         });
     }
 

@@ -56,15 +56,22 @@ void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std
     });
 }
 
-void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember& member, bool surely_made) {
-    member.where = BarrierMember::Where::outside;
-    if (of_this_session(core, member)) {
-        auto given_back = room_given_back(core, member);
-        surely_made ? core.delete_node(join_path(place.path, member.name), std::move(given_back))
-                    : core.delete_by_identity(place.path, member.name, std::move(given_back));
+void abandon_barrier(SessionCore& core, const BarrierPlace& place, const std::shared_ptr<BarrierMember>& member) {
+    member->where = BarrierMember::Where::outside;
+    const std::string name = std::exchange(member->name, {});
+    if (name.empty()) return;
+    member->former.push_back(name);
+    if (member->incarnation != core.incarnation().number) {
+        member->reserved = 0;  // the room of a former session has ended with it
+        return;
     }
-    if (!member.name.empty()) member.former.push_back(std::exchange(member.name, {}));
-    member.reserved = 0;  // the room of a former session has ended with it
+    // If the create is not answered yet: the servers take this request after it.
+    core.delete_node(join_path(place.path, name),
+                     [given_back = room_given_back(core, *member), name, weak = std::weak_ptr(member)](bool gone) {
+                         given_back(gone);
+                         const auto ours = weak.lock();
+                         if (gone && ours) std::erase(ours->former, name);
+                     });
 }
 
 namespace {
@@ -172,15 +179,22 @@ private:
         DoubleBarrierOp::unwatch();
     }
     void create(Ticket ticket) override {
-        // What we have left behind would count as a further member. On one connection, the servers take the requests in
-        // this order.
-        for (const std::string& name : member_->former) {
-            core().remove(path_of(name), -1, executed("delete", user_path_, [](Rc, Instant) {}));
-        }
+        creating_ = ticket;
+        remove_former(ticket);
+    }
+    /// What we have left behind would count as a further member, so it must be gone before our new node is there.
+    void remove_former(Ticket ticket) {
+        if (member_->former.empty()) return create_own(ticket);
+        const std::string name = member_->former.back();
+        core().remove(path_of(name), -1, executed("delete", user_path_, [this, ticket, name](Rc, Instant) {
+                          std::erase(member_->former, name);
+                          if (ticket == creating_) remove_former(ticket);
+                      }));
+    }
+    void create_own(Ticket ticket) {
         core().create(
             own_path(), "", place_->acl, CreateMode::ephemeral,
             executed("create", user_path_, [this, ticket](Rc rc, const std::string&, const NodeStat&, Instant) {
-                member_->former.clear();
                 barrier_.on_created(ticket, rc);
             }));
     }
@@ -207,11 +221,12 @@ private:
         if (barrier_.entered()) {
             member_->where = BarrierMember::Where::inside;
         } else {
-            abandon_barrier(core(), *place_, *member_, barrier_.created());
+            abandon_barrier(core(), *place_, member_);
         }
     }
 
     SessionCore::WatchId ready_watch_ = 0;
+    Ticket creating_ = 0;
 };
 
 class BarrierExit final : public DoubleBarrierOp<BarrierExitFsm, BarrierExitPort> {
@@ -242,7 +257,7 @@ private:
             room_given_back(core(), *member_)(true);
             member_->name.clear();
         }
-        abandon_barrier(core(), *place_, *member_, true);
+        abandon_barrier(core(), *place_, member_);
     }
 };
 

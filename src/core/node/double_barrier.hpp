@@ -53,6 +53,6 @@ std::shared_ptr<ReadOp> make_barrier_exit(const std::shared_ptr<SessionCore>& co
                                           std::shared_ptr<const BarrierPlace> place,
                                           std::shared_ptr<BarrierMember> member);
 /// *Lock held*: deletes our node without waiting for other members.
-void abandon_barrier(SessionCore& core, const BarrierPlace& place, BarrierMember& member, bool surely_made);
+void abandon_barrier(SessionCore& core, const BarrierPlace& place, const std::shared_ptr<BarrierMember>& member);
 
 }  // namespace zkrecipes::internal

@@ -42,7 +42,7 @@ void BarrierEntryFsm::begin() {
     port_.unwatch();
     const std::string name = port_.own_name();
     if (name.empty()) return port_.fail(Errc::budget_exceeded, kNoRoom);
-    if (std::exchange(own_, name) != name) created_ = false;
+    own_ = name;
     ready_known_ = listed_ = false;
     ready_.reset();
     checked_ = 0;
@@ -70,7 +70,6 @@ void BarrierEntryFsm::on_created(Ticket ticket, Rc rc) {
     if (!current(ticket)) return;
     if (rc == Rc::no_node) return make_directory();
     if (rc != Rc::ok && rc != Rc::node_exists) return port_.fail(error_of(rc), answer_in_words("create", rc));
-    created_ = true;
     directories_made_ = 0;
     port_.list(ticket);
 }

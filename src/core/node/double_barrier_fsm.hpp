@@ -105,7 +105,6 @@ public:
     void on_fired(Ticket ticket, WatchEventType type);
 
     bool entered() const noexcept { return entered_; }
-    bool created() const noexcept { return created_; }  // our node; false: perhaps
 
 private:
     void make_directory();
@@ -119,7 +118,6 @@ private:
     const bool create_parents_;
     int directories_made_ = 0;  // in a row
     std::string own_;
-    bool created_ = false;
     bool entered_ = false;
     // Since begin(), to which all answers with the present ticket belong:
     bool ready_known_ = false;
