@@ -163,7 +163,7 @@ TEST_F(ClientRequestsTest, MoreRequestsThanTheClientSurvivesAtOnceWaitAndKeepThe
             ++answered;
         });
     }
-    EXPECT_TRUE(test::await([&] { return answered == 30'000; }));
+    EXPECT_TRUE(await_count(answered, 30'000));
     EXPECT_TRUE(in_order);
     EXPECT_EQ(h().events->times(ClientState::connecting), 0U);
 }
@@ -187,7 +187,7 @@ TEST_F(ClientRequestsTest, AHeartbeatOvertakesWhatWaitsToBeSent) {
     ASSERT_TRUE(held.wait_reached());
     EXPECT_EQ(answered, 0);
     held.release();
-    EXPECT_TRUE(test::await([&] { return answered == 10'000; }));
+    EXPECT_TRUE(await_count(answered, 10'000));
     EXPECT_EQ(rc, Rc::ok);
     EXPECT_EQ(before_heartbeat, 1'000) << "as many may be under way";
     EXPECT_EQ(before_nudge, 1'000);
@@ -208,7 +208,7 @@ TEST_F(ClientRequestsTest, FewListsOfALargeDirectoryAreUnderWayAtATime) {
                                   [&](Rc, const std::vector<MultiResult>&) { before_heartbeat = answered.load(); });
         });
     }
-    EXPECT_TRUE(test::await([&] { return answered == kLists && before_heartbeat >= 0; }));
+    EXPECT_TRUE(await_count(answered, kLists) && await_count(before_heartbeat, 0));
     EXPECT_LE(before_heartbeat, 1 + 1000 / (1 + kNodes / 32));
 }
 

@@ -165,7 +165,7 @@ TEST_F(ClientWatchesTest, TenThousandWatchesAreToldOfABreakOnce) {
             ++answered;
         });
     }
-    ASSERT_TRUE(test::await([&] { return answered == 10'000; }));
+    ASSERT_TRUE(await_count(answered, 10'000));
     EXPECT_EQ(server().watch_count(), 10'000);
     gate_->reset_all();
     ASSERT_TRUE(test::await([&] { return h().events->times(ClientState::connected) == 2; }));

@@ -256,10 +256,9 @@ TEST_F(GateTest, DelaysEachMessageByTheSameTime) {
         on_time += punctual ? 1 : 0;
         return false;
     };
-    bool done = false;
-    const bool told = await([&] { return on_time == 50 || (done = first_is_on_time()); });
-    if (!told) GTEST_SKIP() << "this machine was too busy to tell: " << on_time;
-    EXPECT_TRUE(done) << "this thread was woken on time as often";
+    const bool done = await(first_is_on_time);
+    if (!done && on_time < 50) GTEST_SKIP() << "this machine was too busy to tell: " << on_time;
+    EXPECT_TRUE(done) << "this thread was woken on time as often as " << on_time << " times";
 }
 
 TEST_F(GateTest, CountsRoundTrips) {

@@ -7,6 +7,7 @@
 #include <future>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <vector>
 #include <zkrecipes/testenv/available.hpp>
 #include <zkrecipes/testenv/raw_client.hpp>
@@ -212,9 +213,9 @@ TEST_F(TestenvServerTest, LauncherIsPutBeforeJava) {
 int processes_with(const std::string& text) {
     int found = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-        std::ifstream file(entry.path() / "cmdline");
-        const std::string line{std::istreambuf_iterator<char>(file), {}};
-        found += line.find(text) != std::string::npos ? 1 : 0;
+        std::ostringstream line;  // a process that ends meanwhile is none of them, and no exception
+        line << std::ifstream(entry.path() / "cmdline").rdbuf();
+        found += line.str().find(text) != std::string::npos ? 1 : 0;
     }
     return found;
 }

@@ -21,6 +21,15 @@ namespace zkrecipes::internal {
 
 inline void PrintTo(Rc rc, std::ostream* out) { *out << to_string(rc); }
 
+/// Waits until so many have been counted; false when the count stands still for kMaxWait before.
+[[nodiscard]] inline bool await_count(const std::atomic<int>& count, int wanted) {
+    while (count < wanted) {
+        const int before = count;
+        if (!test::await([&] { return count != before; })) return false;
+    }
+    return true;
+}
+
 /// Writes down what a handle tells, and whether it keeps to its rules.
 class RecordedEvents final : public ClientEvents {
 public:

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -158,8 +159,9 @@ TEST(DeadManTest, ItHoldsNothingOpen) {
 }
 
 std::string proc_file(pid_t pid, const char* name) {
-    std::ifstream stream("/proc/" + std::to_string(pid) + "/" + name);
-    std::string text{std::istreambuf_iterator<char>(stream), {}};
+    std::ostringstream read;  // no exception if the process ends meanwhile
+    read << std::ifstream("/proc/" + std::to_string(pid) + "/" + name).rdbuf();
+    std::string text = read.str();
     std::replace(text.begin(), text.end(), '\0', ' ');
     return text;
 }

@@ -100,8 +100,9 @@ Outcome zklock(std::vector<std::string> arguments, ZklockProcess::Setup setup) {
 
 bool exists(const std::string& file) { return std::filesystem::exists(file); }
 std::string read_file(const std::string& file) {
-    std::ifstream stream(file);
-    return {std::istreambuf_iterator<char>(stream), {}};
+    std::ostringstream text;  // no exception if it is a file of /proc whose process ends meanwhile
+    text << std::ifstream(file).rdbuf();
+    return text.str();
 }
 std::vector<Json> read_events(const std::string& file) {
     std::vector<Json> result;
