@@ -59,7 +59,9 @@ void run_barrier_later(const std::shared_ptr<ReadOp>& op, Deadline deadline, std
 void abandon_barrier(SessionCore& core, const BarrierPlace& place, const std::shared_ptr<BarrierMember>& member) {
     member->where = BarrierMember::Where::outside;
     const std::string name = std::exchange(member->name, {});
+    const bool perhaps_made = std::exchange(member->creates, 0) != 0;
     if (name.empty()) return;
+    if (!perhaps_made) return room_given_back(core, *member)(true);  // it was never there
     member->former.push_back(name);
     if (member->incarnation != core.incarnation().number) {
         member->reserved = 0;  // the room of a former session has ended with it
@@ -155,7 +157,7 @@ public:
 private:
     std::string own_name() override {
         if (of_this_session(core(), *member_)) return member_->name;
-        if (!member_->name.empty()) member_->former.push_back(member_->name);
+        if (std::exchange(member_->creates, 0) != 0) member_->former.push_back(member_->name);
         member_->name = random_uuid(core().runtime());
         member_->incarnation = core().incarnation().number;
         member_->reserved = own_path().size();
@@ -192,11 +194,12 @@ private:
                       }));
     }
     void create_own(Ticket ticket) {
-        core().create(
-            own_path(), "", place_->acl, CreateMode::ephemeral,
-            executed("create", user_path_, [this, ticket](Rc rc, const std::string&, const NodeStat&, Instant) {
-                barrier_.on_created(ticket, rc);
-            }));
+        ++member_->creates;
+        core().create(own_path(), "", place_->acl, CreateMode::ephemeral,
+                      guard([this, ticket](Rc rc, const std::string&, const NodeStat&, Instant) {
+                          if (said_by_server(rc) && rc != Rc::ok && rc != Rc::node_exists) --member_->creates;
+                          if (usable(rc, "create", user_path_)) barrier_.on_created(ticket, rc);
+                      }));
     }
     void make_directory(Ticket ticket) override {
         core().make_directory(place_->path, place_->acl,

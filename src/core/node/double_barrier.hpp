@@ -42,6 +42,7 @@ struct BarrierMember {
     std::vector<std::string> former;  // names of earlier nodes of ours that may still be there
     std::uint64_t incarnation = 0;    // in which it was made
     std::size_t reserved = 0;         // bytes of the session's budget
+    int creates = 0;                  // requests that have made it or may have
 };
 
 /// The operation of enter(). `where` must be `entering`; it is `inside` when this is done, `outside` otherwise.
