@@ -129,7 +129,11 @@ TEST_F(FindLocksTest, EphemeralNodesOfOthersHideNoLock) {
     for (const std::string& other : {path("web1"), path("members/web2")}) {
         observer().create(other, "python", testenv::CreateMode::ephemeral);
     }
+    // As if they were a semaphore's.
+    observer().create(path("members/leases"), R"({"leases":3})", testenv::CreateMode::ephemeral);
+    observer().create(path("members/locks"), "", testenv::CreateMode::ephemeral);
     EXPECT_THAT(find_locks(s, root(), kMaxWait), SizeIs(1));
+    EXPECT_TRUE(inspect_lock(s, path("members"), kMaxWait).participants.empty());
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ void ReadOp::must_be_done(Outcome outcome) const {
                                             : "the deadline passed before a server answered");
 }
 
-bool ReadOp::can_be_directory(const std::string& path, const NodeStat& stat) {
-    if (!is_ephemeral(stat) || core().user_path(path) != user_path_) return true;
+bool ReadOp::can_be_directory(const NodeStat& stat) {
+    if (!is_ephemeral(stat)) return true;
     constexpr Rc kWhy = Rc::no_children_for_ephemerals;
     fail(error_of(kWhy), answer_in_words("list", kWhy));
     return false;

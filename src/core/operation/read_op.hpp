@@ -113,17 +113,17 @@ protected:
         });
     }
 
-    /// As executed(), for a list. Fails if the caller has named this directory and it is an ephemeral node: it has no
-    /// children, and the caller would take that for an empty queue.
+    /// As executed(), for a list of the directory that the caller has named. Fails if that is an ephemeral node: it has
+    /// no children, and the caller would take that for an empty queue.
     template <class Answer>
     auto listed(std::string path, Answer answer) {
-        return executed("list", path,
-                        [this, path, answer = std::move(answer)](Rc rc, const std::vector<std::string>& names,
-                                                                 const NodeStat& stat, Instant sent) {
-                            if (can_be_directory(path, stat)) answer(rc, names, stat, sent);
+        return executed("list", std::move(path),
+                        [this, answer = std::move(answer)](Rc rc, const std::vector<std::string>& names,
+                                                           const NodeStat& stat, Instant sent) {
+                            if (can_be_directory(stat)) answer(rc, names, stat, sent);
                         });
     }
-    bool can_be_directory(const std::string& path, const NodeStat& stat);
+    bool can_be_directory(const NodeStat& stat);
 
     const std::string user_path_;
 

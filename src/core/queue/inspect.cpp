@@ -108,12 +108,14 @@ public:
 private:
     void begin() override {
         core().children(directory_,
-                        listed(directory_, [this](Rc, const std::vector<std::string>& names, const NodeStat&, Instant) {
-                            const auto first = holder_among(names, leases_);
-                            if (first.empty()) return done();
-                            if (once()) return timed_out();
-                            watch(join_path(directory_, first));
-                        }));
+                        executed("list", directory_,
+                                 [this](Rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+                                     if (!leases_ && !can_be_directory(stat)) return;
+                                     const auto first = holder_among(names, leases_);
+                                     if (first.empty()) return done();
+                                     if (once()) return timed_out();
+                                     watch(join_path(directory_, first));
+                                 }));
     }
 
     void watch(const std::string& path) {

@@ -51,10 +51,11 @@ void mark_leases(std::vector<Participant>& leases) {
 
 class QueueReader final : public ReadOp {
 public:
-    enum class Content { queue, leases };
+    /// A queue that the caller has named must not be that of an ephemeral node.
+    enum class Content { named_queue, queue, leases };
 
     QueueReader(std::shared_ptr<SessionCore> core, const char* operation, std::string user_path, std::string directory,
-                bool sync_first, Content content = Content::queue)
+                bool sync_first, Content content)
         : ReadOp(std::move(core), operation, std::move(user_path)),
           directory_(std::move(directory)),
           sync_first_(sync_first),
@@ -73,21 +74,24 @@ private:
     }
 
     void list() {
-        core().children(directory_, listed(directory_, [this](Rc rc, const std::vector<std::string>& names,
-                                                              const NodeStat& stat, Instant) {
-                            view.path = user_path_;
-                            view.exists = rc == Rc::ok;
-                            may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
-                            view.participants.clear();
-                            if (content_ == Content::leases) {
-                                names_ = names;  // each child counts
-                            } else {
-                                for (const auto& n : sorted_queue(names, lock_patterns())) names_.emplace_back(n.name);
-                            }
-                            found_.resize(names_.size());
-                            if (names_.empty()) return done();
-                            while (next_ < names_.size() && next_ < kInFlight) read_next();
-                        }));
+        core().children(directory_,
+                        executed("list", directory_,
+                                 [this](Rc rc, const std::vector<std::string>& names, const NodeStat& stat, Instant) {
+                                     if (content_ == Content::named_queue && !can_be_directory(stat)) return;
+                                     view.path = user_path_;
+                                     view.exists = rc == Rc::ok;
+                                     may_be_semaphore = view.exists && internal::may_be_semaphore(names, stat);
+                                     view.participants.clear();
+                                     if (content_ == Content::leases) {
+                                         names_ = names;  // each child counts
+                                     } else {
+                                         for (const auto& n : sorted_queue(names, lock_patterns()))
+                                             names_.emplace_back(n.name);
+                                     }
+                                     found_.resize(names_.size());
+                                     if (names_.empty()) return done();
+                                     while (next_ < names_.size() && next_ < kInFlight) read_next();
+                                 }));
     }
 
     void read_next() {
@@ -208,14 +212,17 @@ std::span<const std::string> lock_patterns() {
 
 Steps<LockView> read_queue(const std::shared_ptr<SessionCore>& core, const char* operation,
                            const std::string& user_path, const std::string& directory, bool sync_first) {
-    return found_by(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first),
-                    &QueueReader::view);
+    return found_by(
+        std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first, QueueReader::Content::queue),
+        &QueueReader::view);
 }
 
 Steps<std::vector<Participant>> read_participants(std::shared_ptr<SessionCore> core, const char* operation,
                                                   std::string user_path, std::string directory) {
-    auto view = co_await read_queue(core, operation, user_path, directory, false);
-    co_return std::move(view.participants);
+    const auto reader =
+        std::make_shared<QueueReader>(core, operation, user_path, directory, false, QueueReader::Content::named_queue);
+    co_await reader;
+    co_return std::move(reader->view.participants);
 }
 
 Steps<LockView> read_leases(const std::shared_ptr<SessionCore>& core, const char* operation,
@@ -273,8 +280,9 @@ Steps<LockView> read_any(std::shared_ptr<QueueReader> reader, std::shared_ptr<Se
 
 Steps<LockView> read_lock(const std::shared_ptr<SessionCore>& core, const char* operation, const std::string& user_path,
                           const std::string& directory, bool sync_first) {
-    return read_any(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first), core, operation,
-                    user_path, directory);
+    return read_any(std::make_shared<QueueReader>(core, operation, user_path, directory, sync_first,
+                                                  QueueReader::Content::named_queue),
+                    core, operation, user_path, directory);
 }
 
 }  // namespace zkrecipes::internal
