@@ -35,7 +35,7 @@ TEST_F(LockDelayTest, AfterAReleaseNobodyWaits) {
         Grant grant = a.try_acquire_until(kMaxWait);
         ASSERT_TRUE(grant.held());
         EXPECT_EQ(mark(), mark_of(grant, true));
-        Acquiring waits([&] { return b.try_acquire_until(kMaxWait); });
+        Acquiring waits([&] { return b.try_acquire_until(kMaxWait / 2); });
         ASSERT_TRUE(await_nodes(2));
         grant.release();
         Grant next = waits.get();
