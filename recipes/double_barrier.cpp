@@ -7,8 +7,8 @@
 //                   the last one to leave
 //
 // Enter:
-//   1. Watch `ready`, whether it exists or not; create the own node; list. If an earlier node of this member may still
-//      be there, which would count as a further member, delete it first, and wait for the answer.
+//   1. Watch `ready`, whether it exists or not. Delete an earlier node of this member that may still be there, since it
+//      would count as a further member, and wait for the answer. Create the own node; list.
 //   2. If `ready` exists, and a member that was inside when it was made still is: we are inside. If there is none,
 //      `ready` was left behind by members whose sessions have ended: delete it and go back to 1. (Curator does not
 //      look.)

@@ -107,7 +107,6 @@ public:
         return out;
     }
     void make(const std::string& name, std::int64_t owner) {
-        made.insert(name);
         nodes[name] = {owner, ++zxid, 0};
         changed(name, WatchEventType::created);
     }
@@ -200,7 +199,6 @@ public:
     bool room = true, watch_room = true;
     Rc rc_of_create = Rc::ok;
     std::map<std::string, Node> nodes;
-    std::set<std::string> made;  // also those that have gone
     std::map<int, Watch> watches;
     std::set<std::int64_t> ended;  // sessions of which the nodes are still there
     int most_since_empty = 0;
