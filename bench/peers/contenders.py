@@ -25,10 +25,10 @@ def read_line(process, log):
 class Processes:
     """Each contender is a process with a connection of its own."""
 
-    def __init__(self, argv, log):
+    def __init__(self, argv, log, count):
         self.log = log
         self.processes = [servers.spawn(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                          for _ in range(CONTENDERS)]
+                          for _ in range(count)]
         for process in self.processes:
             read_line(process, log)
 
@@ -46,7 +46,7 @@ class Processes:
 class Curator:
     """Each contender is a thread with a session of its own: eight new Java programs would mostly compile themselves."""
 
-    def __init__(self, address, log):
+    def __init__(self, address, log, count):
         self.log = log
         java = servers.ZooKeeper.JARS
         jars = f"{BUILT}/classes:{java}/curator-recipes.jar:{java}/slf4j-nop.jar"
@@ -54,7 +54,7 @@ class Curator:
         argv = ["java", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx2g", "-Djava.net.preferIPv4Stack=true", "-cp", jars,
                 "CuratorBench"]
         self.process = servers.spawn(argv, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ask("open", CONTENDERS, address)
+        self.ask("open", count, address)
 
     def ask(self, *words):
         self.process.stdin.write("\t".join(["1", "peers", *map(str, words)]) + "\n")
@@ -92,7 +92,7 @@ def curator_classes():
 
 
 class Peer:
-    """`needs` raises Missing; `begin` starts the contenders; `packages` are those whose versions matter."""
+    """`needs` raises Missing; `begin` starts so many contenders; `packages` are those whose versions matter."""
 
     def __init__(self, name, server, packages, needs, begin):
         self.name, self.server, self.packages, self.needs, self.begin = name, server, packages, needs, begin
@@ -109,7 +109,7 @@ class Peer:
 
 def programs(*argv_of):
     """The contenders are processes with these arguments; functions of the server make them."""
-    return lambda server, log: Processes([each(server) if callable(each) else each for each in argv_of], log)
+    return lambda server, log, count: Processes([each(server) if callable(each) else each for each in argv_of], log, count)
 
 
 def zkrecipes():
@@ -129,13 +129,13 @@ def postgres():
 
 
 def with_postgres(kind):
-    def begin(server, log):
+    def begin(server, log, count):
         if not (server.folder / "table").exists():  # the first of the two
             words = [postgres(), server.host, server.ports[0], server.user, "setup"]
             if servers.spawn(words, log).wait() != 0:
                 raise Failed(f"PostgreSQL:\n{servers.tail(log)}")
             (server.folder / "table").touch()
-        return Processes([postgres(), server.host, server.ports[0], server.user, kind], log)
+        return Processes([postgres(), server.host, server.ports[0], server.user, kind], log, count)
     return begin
 
 
@@ -157,7 +157,7 @@ PEERS = [
     Peer("zkrecipes", servers.ZooKeeper, ["libzookeeper-java", "libzookeeper-mt2"], zkrecipes,
          programs(lambda _: zkrecipes(), address, "/zkrecipes")),
     Peer("curator", servers.ZooKeeper, ["libzookeeper-java", "libcurator-recipes-java"], curator_classes,
-         lambda server, log: Curator(server.address, log)),
+         lambda server, log, count: Curator(server.address, log, count)),
     Peer("kazoo", servers.ZooKeeper, ["libzookeeper-java", "python3-kazoo"], python_with_kazoo,
          programs(lambda _: python_with_kazoo(), KAZOO, address, "/kazoo")),
     Peer("etcd", servers.Etcd, ["etcd-server", "golang-etcd-server-dev"], etcd,

@@ -20,13 +20,15 @@ import contenders  # noqa: E402
 import summary  # noqa: E402
 from contenders import CONTENDERS, PEERS  # noqa: E402
 from kept import run_kept  # noqa: E402
-from servers import Failed  # noqa: E402
+from servers import Failed, Far  # noqa: E402
 
 HELD_NS = 500_000
+FAR_MS = 4  # a round trip on a network
 TITLES = {"zkrecipes": "zkrecipes", "curator": "Curator", "kazoo": "kazoo", "etcd": "etcd", "redis": "Redis",
           "postgres_advisory": "PostgreSQL, advisory lock", "postgres_row": "PostgreSQL, row lock"}
 # Names in the CSV file, in its order: the heading in tables, and the name of the number in summary.py.
 COLUMNS = {"free_p50_us": "free lock, median [µs]", "free_p99_us": "free lock, 99th percentile [µs]",
+           "far_p50_ms": f"free lock, median at {FAR_MS} ms of network delay [ms]",
            "hand_overs_per_s": "hand-overs a second", "holds_per_s": "holds a second",
            "wait_p50_ms": "median wait [ms]", "wait_longest_ms": "longest wait [ms]",
            "longest_to_median": "longest / median wait"}
@@ -71,24 +73,28 @@ def check_exclusion(running, seconds):
             raise Failed(f"{TITLES[name]}: two contenders held the lock at the same time: {overlap}")
 
 
-def one_round(running, free_seconds, contended_seconds):
+def one_round(running, far, free_seconds, contended_seconds):
     """Each peer, in random order."""
     found = {}
     for name in random.sample(list(running), len(running)):
-        answer_within(60 + math.ceil(free_seconds + contended_seconds))
+        answer_within(60 + math.ceil(2 * free_seconds + contended_seconds))
+        distant, _, _ = contenders.measure(far[name], 1, free_seconds)
         alone, _, _ = contenders.measure(running[name], 1, free_seconds)
         holds, begin, end = contenders.measure(running[name], CONTENDERS, contended_seconds)
-        found[name] = {**summary.free(alone), **summary.contended(holds, begin, end)}
+        found[name] = {**summary.free(alone), **summary.far(distant), **summary.contended(holds, begin, end)}
     return found
 
 
 def start(peers, folder):
-    """The servers of all peers, and then their contenders."""
-    started = {}
+    """The servers of all peers, and then their contenders: those beside them, and one far away."""
+    near, far = {}, {}
     for server in dict.fromkeys(peer.server for peer in peers):
-        started[server] = server(folder)
-        started[server].start()
-    return {peer.name: peer.begin(started[peer.server], folder / f"{peer.name}.log") for peer in peers}
+        near[server] = server(folder)
+        near[server].start()
+        far[server] = Far(near[server], FAR_MS / 2)
+        far[server].start()
+    return [{peer.name: peer.begin(where[peer.server], folder / f"{peer.name}.log", count) for peer in peers}
+            for where, count in ((near, CONTENDERS), (far, 1))]
 
 
 def report(peers, options, skipped, rounds):
@@ -116,14 +122,14 @@ def answer_within(seconds):
 def run(peers, options, skipped, folder):
     try:
         answer_within(120)
-        running = start(peers, folder)
+        running, far = start(peers, folder)
         check_exclusion(running, options.free_seconds)
         # Until the JIT compilers have seen it all.
         for _ in range(options.warm_up):
-            one_round(running, options.warm_seconds, options.warm_seconds)
+            one_round(running, far, options.warm_seconds, options.warm_seconds)
         rounds = []
         for number in range(options.runs):
-            rounds.append(one_round(running, options.free_seconds, options.contended_seconds))
+            rounds.append(one_round(running, far, options.free_seconds, options.contended_seconds))
             print(f"round {number + 1} of {options.runs}", file=sys.stderr)
     except Failed as failed:
         print(failed, file=sys.stderr)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 from kept import end_with_parent
@@ -91,6 +92,9 @@ class Server:
 
     def start(self):
         self.process = self.run()
+        self.await_start()
+
+    def await_start(self):
         give_up = time.monotonic() + STARTS_WITHIN
         while True:
             if self.process.poll() is not None or time.monotonic() > give_up:
@@ -100,6 +104,21 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.02)
+
+
+class Far(Server):
+    """Another server, to which each message takes so many milliseconds longer, and each answer as well."""
+    NAME = "far"
+
+    def __init__(self, server, milliseconds):
+        # What else the contenders ask of a server is as it is there.
+        vars(self).update(vars(server))
+        self.host, self.ports = free_address(1)
+        self.command = [sys.executable, pathlib.Path(__file__).with_name("far.py"), self.host, self.ports[0], server.host,
+                        server.ports[0], milliseconds]
+
+    def run(self):
+        return spawn_server(self.command, self.log)
 
 
 class ZooKeeper(Server):

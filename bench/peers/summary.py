@@ -21,10 +21,20 @@ def two_holders(holds):
     return None
 
 
+def cycles_us(holds):
+    """From each call of acquire to the answer to the release."""
+    return [(hold[4] - hold[1]) / 1000 for hold in holds]
+
+
 def free(holds):
     """One contender alone."""
-    cycles = [(hold[4] - hold[1]) / 1000 for hold in holds]
+    cycles = cycles_us(holds)
     return {"free_p50_us": statistics.median(cycles), "free_p99_us": percentile(cycles, 99)}
+
+
+def far(holds):
+    """One contender alone, far from the server."""
+    return {"far_p50_ms": statistics.median(cycles_us(holds)) / 1000}
 
 
 def contended(holds, begin, end):
@@ -61,6 +71,7 @@ def self_test():
     expect("overlap", two_holders([*fair, (2, 0, 59, 61, 62)]), (fair[2], (2, 0, 59, 61, 62)))
     expect("free", free([(0, 0, 4000, 5000, 6000), (0, 6000, 7000, 8000, 8000), (0, 0, 1, 2, 10000)]),
            {"free_p50_us": 6.0, "free_p99_us": 10.0})
+    expect("far", far([(0, 0, 4000, 5000, 6000), (0, 6000, 7000, 8000, 8000), (0, 0, 1, 2, 10000)]), {"far_p50_ms": 0.006})
     ms = 10**6
     turns = [(i % 2, i * ms, (i + 2) * ms, (i + 2) * ms, (i + 2) * ms) for i in range(100)]
     expect("in turn", contended(turns, 0, 100 * ms),
