@@ -20,7 +20,17 @@ set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/packaging/debian/finish.cmake
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# The packages of one release do not fit another. Debian sid has no number.
+file(STRINGS /etc/os-release _debian REGEX "^VERSION_ID=")
+string(REGEX REPLACE "[^0-9]" "" _debian "${_debian}")
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+if(_debian)
+  string(APPEND CPACK_DEBIAN_PACKAGE_RELEASE "~deb${_debian}")
+endif()
+if(CMAKE_CROSSCOMPILING)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)  # cmake/arm64.cmake
+endif()
+set(CPACK_ZKRECIPES_STRIP "${CMAKE_STRIP}")  # for finish.cmake
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 

@@ -42,7 +42,7 @@ foreach(group library development test_support tool)
 
   file(GLOB_RECURSE archives "${root}/lib/*.a")
   foreach(archive IN LISTS archives)
-    execute_process(COMMAND strip --strip-debug --remove-section=.comment --enable-deterministic-archives "${archive}"
+    execute_process(COMMAND "${CPACK_ZKRECIPES_STRIP}" --strip-debug --remove-section=.comment --enable-deterministic-archives "${archive}"
                             COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
 
