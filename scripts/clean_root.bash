@@ -16,13 +16,14 @@ debian_sources() { # RELEASE
     printf '%s\n' "$lines"
 }
 
-# The directories NAME.PID that runs which were killed have left.
+# The directories NAME.PID that runs which were killed have left. A new process may have the number of one of them.
 remove_old_roots() { # NAME
-    local old
+    local old pid
     for old in "$1".*/; do
-        [ -d "$old" ] && ! kill -0 "$(basename "${old##*.}")" 2>/dev/null && rm -rf "$old"
+        pid=$(basename "${old##*.}")
+        [[ $pid =~ ^[0-9]+$ ]] || continue
+        if [ "$pid" = $$ ] || ! kill -0 "$pid" 2>/dev/null; then rm -rf "$old"; fi
     done
-    true
 }
 
 # A Debian with nothing in it. What is fetched for that stays in CACHE for the next time.
@@ -31,8 +32,11 @@ make_root() { # LOG CACHE RELEASE ROOT
     sources=$(debian_sources "$release") || return 1
     mkdir -p "$new" "$cache/archives/partial" "$cache/ccache"
     if [ ! -e "$cache/clean-root.tar" ]; then
-        logged "$log" "Making a clean Debian ($release)" unshare --mount --pid --fork --kill-child debootstrap --variant=minbase \
-            --include=ca-certificates "$release" "$new" "$(awk -v release="$release" '$3 == release { print $2; exit }' <<<"$sources")" || return 1
+        # In the background, as below.
+        logged "$log" "Making a clean Debian ($release)" setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child \
+            debootstrap --variant=minbase --include=ca-certificates "$release" "$new" \
+            "$(awk -v release="$release" '$3 == release { print $2; exit }' <<<"$sources")" &
+        wait $! || return 1
         rm -f "$new"/var/cache/apt/archives/*.deb
         tar -C "$new" -cf "$cache/clean-root.tar.part" . && mv "$cache/clean-root.tar.part" "$cache/clean-root.tar" || return 1
     else

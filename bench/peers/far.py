@@ -62,8 +62,8 @@ def self_test():
     for message in (b"a", bytes(range(256)) * 1000):
         begin, found = time.monotonic(), b""
         threading.Thread(target=client.sendall, args=(message,), daemon=True).start()
-        while len(found) < len(message):
-            found += client.recv(1 << 16)
+        while len(found) < len(message) and (part := client.recv(1 << 16)):
+            found += part
         if found != message:
             failures.append(f"{len(message)} bytes changed")
         if time.monotonic() - begin < 2 * seconds:
