@@ -62,7 +62,11 @@ in_root() { # CACHE ROOT PROJECT COMMAND...
         mount -t proc proc "$2/proc"
         mount -t sysfs sysfs "$2/sys"
         mount --rbind /dev "$2/dev"
-        exec chroot "$2" /usr/bin/env -i HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        cd "$2"
+        pivot_root . mnt  # not chroot: with that, programs see paths of the outer root in mount namespaces of their own
+        umount -l /mnt
+        cd /
+        exec /usr/bin/env -i HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             LC_ALL=C.UTF-8 CCACHE_DIR=/ccache DEBIAN_FRONTEND=noninteractive "${@:4}"' bash "$@" </dev/null &
     wait $!
 }
