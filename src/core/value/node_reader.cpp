@@ -50,20 +50,18 @@ private:
         if (got_) done();
     }
     void on_got(Rc rc, const std::string& data, const NodeStat& stat) {
+        content.reset();
         if (rc == Rc::ok) {
-            NodeContent got;
-            got.path = user_path_;
-            got.data = data;
-            got.version = stat.version;
-            got.children = stat.num_children;
-            got.created = stat.czxid;
-            got.created_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
-            got.changed = stat.mzxid;
-            got.changed_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.mtime_ms));
-            got.session_id = stat.ephemeral_owner;
-            content = std::move(got);
-        } else {
-            content.reset();
+            content.emplace();
+            content->path = user_path_;
+            content->data = data;
+            content->version = stat.version;
+            content->children = stat.num_children;
+            content->created = stat.czxid;
+            content->created_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.ctime_ms));
+            content->changed = stat.mzxid;
+            content->changed_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(stat.mtime_ms));
+            content->session_id = stat.ephemeral_owner;
         }
         got_ = true;
         if (first_done_) done();
