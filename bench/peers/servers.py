@@ -92,9 +92,6 @@ class Server:
 
     def start(self):
         self.process = self.run()
-        self.await_start()
-
-    def await_start(self):
         give_up = time.monotonic() + STARTS_WITHIN
         while True:
             if self.process.poll() is not None or time.monotonic() > give_up:
