@@ -198,6 +198,8 @@ void ZkServer::restart() {
     start();
 }
 
+void ZkServer::set_max_session_timeout(milliseconds timeout) { state_->options.max_session_timeout = timeout; }
+
 void ZkServer::wipe_data() {
     if (running()) {
         throw Error("the data of a running server cannot be wiped: stop() or kill() it first");

@@ -268,6 +268,14 @@ TEST_P(ZklockFaultTest, ATryThatLosesContactIs69AndNot75) {
     EXPECT_EQ(trying.wait(), 69) << trying.err();
 }
 
+TEST_P(ZklockFaultTest, AWaitForAFreeLockThatNoServerAnswersIs69AndNot75) {
+    const auto held = gate_->hold_reply(testenv::Match::any().path(lock()));
+    const Outcome outcome =
+        zklock({"wait", "-w", "1s", "--connect", gate_->connect_string(), "--session-timeout", "60", lock()});
+    EXPECT_EQ(outcome.code, 69) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("did not answer in time"));
+}
+
 TEST_P(ZklockFaultTest, ATermWhileWaitingDisconnectedEndsItSoon) {
     session_timeout_ = "20s";
     const auto holder = hold_with_command();

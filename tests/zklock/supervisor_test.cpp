@@ -84,6 +84,41 @@ TEST_F(SupervisorTest, RideStopsTheCommandAtDMinusKAndKillsItAtD) {
     EXPECT_TRUE(supervisor.finished());
 }
 
+TEST_F(SupervisorTest, ALeaseThatBecomesShorterCountsAtOnce) {
+    Supervisor supervisor = make();
+    EXPECT_THAT(supervisor.lease_until(at(1s), at(5s)), IsEmpty());
+    EXPECT_EQ(supervisor.dead_by(), at(5s));
+    EXPECT_THAT(supervisor.tick(at(3s)), ElementsAre(lost(kUnconfirmed), stopping(SIGTERM), to_group(SIGTERM)));
+    EXPECT_THAT(supervisor.lease_until(at(3s), at(4s)), IsEmpty()) << "also after the loss";
+    EXPECT_EQ(supervisor.dead_by(), at(4s));
+    EXPECT_THAT(supervisor.lease_until(at(3s), at(9s)), IsEmpty());
+    EXPECT_EQ(supervisor.dead_by(), at(4s));
+    EXPECT_THAT(supervisor.tick(at(4s)), ElementsAre(kKill));
+}
+
+TEST_F(SupervisorTest, ALeaseThatEndsBecauseItBecameShorterLeavesNoTimeToStop) {
+    Supervisor supervisor = make();
+    EXPECT_THAT(supervisor.lease_until(at(1s), at(1s)), ElementsAre(lost(kUnconfirmed), stopping(SIGKILL), kKill));
+}
+
+TEST_F(SupervisorTest, AShorterTimeoutMakesKShorterAndALongerOneDoesNotMakeItLonger) {
+    Supervisor supervisor = make();
+    supervisor.negotiated(kT / 4, kK / 4);
+    EXPECT_THAT(supervisor.lease_until(at(1s), at(1s + kLease / 4)), IsEmpty());
+    EXPECT_EQ(supervisor.next(), at(1s + kLease / 4 - kK / 4));
+    supervisor.negotiated(kT, kK);
+    EXPECT_THAT(supervisor.lease_until(at(2s), at(2s + kLease)), IsEmpty());
+    EXPECT_EQ(supervisor.next(), at(2s + kLease - kK / 4));
+}
+
+TEST_F(SupervisorTest, APausedCommandGoesOnAfterTheFirstCheckUnderAShorterTimeout) {
+    Supervisor supervisor = make(OnSuspend::pause);
+    EXPECT_THAT(supervisor.disconnected(at(1s)), ElementsAre(kSuspended, to_group(SIGSTOP)));
+    EXPECT_THAT(supervisor.reconnected(at(2s)), IsEmpty());
+    supervisor.negotiated(kT / 4, kK / 4);
+    EXPECT_THAT(supervisor.lease_until(at(2s), at(2s + kLease / 4)), ElementsAre(kResumed, to_group(SIGCONT)));
+}
+
 TEST_F(SupervisorTest, SigkillIsRepeatedUntilTheGroupIsGone) {
     Supervisor supervisor = make();
     supervisor.tick(at(6s));

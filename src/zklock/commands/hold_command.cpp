@@ -82,7 +82,7 @@ public:
             verify_after_ = change.at;
         } else if (!std::exchange(suspended_, true)) {
             const Nanoseconds left = std::max(Nanoseconds(0), lock_.lease_until() - BootClock::now());
-            events_.write("suspended", {{"lease_left_ms", left.count() / 1'000'000}});
+            events_.write("suspended", {{"lease_left_ms", in_ms(left)}});
         }
     }
     void look() {

@@ -97,6 +97,13 @@ std::string why_not_connected(const Session& session, const Options& options) {
     return printable(text);
 }
 
+std::string why_no_answer_came(const Session& session, const Options& options) {
+    if (session.state() == SessionState::connected) {
+        return "the ZooKeeper servers did not answer in time: try zklock ping";
+    }
+    return "no ZooKeeper server answers: " + why_not_connected(session, options);
+}
+
 Failure not_connected_within(Nanoseconds limit, const Session& session, const Options& options) {
     const std::string why = why_not_connected(session, options);
     std::string time = format_duration(limit);
@@ -142,7 +149,7 @@ void LockSession::acquire() {
     grant_session_ = grant_.session_id();
     on_lost_.emplace(grant_.lost(), [event_queue = event_queue_] { event_queue->post_lost(); });
     stop_watching();
-    const std::int64_t wait_ms = std::chrono::duration_cast<milliseconds>(waited()).count();
+    const std::int64_t wait_ms = in_ms(waited());
     boost::json::object acquired = {{"token", token_}, {"wait_ms", wait_ms}};
     merge(acquired, lock_fields(options_, nodes_));
     events_.write("acquired", acquired);
@@ -174,11 +181,15 @@ EventQueue::Batch LockSession::await(std::optional<Instant> until) {
 
 void LockSession::note_states(const EventQueue::Batch& batch) {
     for (const StateChange& change : batch.states) {
-        if (change.state == SessionState::lost) {
-            console_.warning("the session was lost while waiting for " + options_.lock +
+        state_ = change.state;
+        if (state_ != SessionState::connected) continue;
+        // A session that was lost by our own clock may go on, and with it the place in the queue.
+        const std::int64_t session = session_->info().session_id;
+        if (waits_in_ != 0 && session != waits_in_) {
+            console_.warning("the session ended while waiting for " + options_.lock +
                              ": zklock waits again, at the tail of the queue");
         }
-        state_ = change.state;
+        waits_in_ = session;
     }
     if (state_ != SessionState::closed) return;
     session_->wait_connected(Deadline::passed());  // throws what closed it
@@ -266,12 +277,7 @@ void LockSession::wait_for_grant() {
 void LockSession::give_up() {
     stop_watching();
     if (grant_.missed() == Missed::unreachable) {
-        const bool slow = state_ == SessionState::connected;
-        throw Failure(kUnavailable,
-                      not_acquired() + ", and " +
-                          (slow ? "the ZooKeeper servers did not answer in time: try zklock ping"
-                                : "no ZooKeeper server answers: " + why_not_connected(*session_, options_)),
-                      "unavailable");
+        throw Failure(kUnavailable, not_acquired() + ", and " + why_no_answer_came(*session_, options_), "unavailable");
     }
     const std::string after = options_.nonblock ? "" : " after " + format_duration(*options_.wait_limit);
     throw Failure(options_.conflict_exit_code, not_acquired() + after + holder_in_words(), "busy");
@@ -379,7 +385,7 @@ std::string LockSession::unconfirmed_reason() const {
 std::string LockSession::loss_reason() {
     const bool slept = pause_ > Nanoseconds(0) && lease_after_pause_ == Instant() && lease_seen_ <= BootClock::now();
     if (slept) return unconfirmed_reason();
-    switch (loss_log_->reason_of(token_).value_or(LossReason::lease_ended)) {
+    switch (why_lost()) {
         case LossReason::node_gone:
             return (nodes_.size() == 1 ? "its node " : "one of its nodes ") + joined(nodes_) + " is gone";
         case LossReason::session_ended: return "the session expired";

@@ -31,7 +31,9 @@ Session open_session(const Options& options, Console& console, RetryPolicy retry
 /// Why no server has accepted a session that is not connected: what the session knows, or what a connection to each
 /// server shows.
 std::string why_not_connected(const Session& session, const Options& options);
-/// The same, for a session that was given this time to connect.
+/// Why a call ended without an answer.
+std::string why_no_answer_came(const Session& session, const Options& options);
+/// As why_not_connected, for a session that was given this time to connect.
 Failure not_connected_within(Nanoseconds limit, const Session& session, const Options& options);
 
 /// The session and the lock, from the connection to the release: the common part of `run` and `hold`. Main thread only.
@@ -73,6 +75,8 @@ public:
     std::string unconfirmed_reason() const;
     /// The reason of a loss.
     std::string loss_reason();
+    /// Whether that is the end of the lease.
+    bool lease_has_ended() const { return why_lost() == LossReason::lease_ended; }
 
     /// Releases the lock and waits a moment for the confirmation of the servers. Warns if there is none.
     void release();
@@ -89,6 +93,7 @@ private:
     std::string holder_in_words();
     std::string not_acquired() const;
     std::string why_closed();
+    LossReason why_lost() const { return loss_log_->reason_of(token_).value_or(LossReason::lease_ended); }
     [[noreturn]] void explain(const Error& error);
     QueueView look_at_queues();
     [[noreturn]] void give_up();
@@ -115,6 +120,7 @@ private:
     FencingToken token_ = 0;
     std::vector<std::string> nodes_;
     Instant acquired_at_{};
+    std::int64_t waits_in_ = 0;  // the session of the last connection before the lock was acquired
     std::int64_t grant_session_ = 0;
     Nanoseconds timeout_{0};       // of the session when the lock was acquired
     Instant lease_seen_{};         // the last lease_until() while the lock was held

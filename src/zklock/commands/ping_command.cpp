@@ -2,6 +2,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value_from.hpp>
 #include <cstdio>
+#include <optional>
 #include <vector>
 #include <zkrecipes/inspect.hpp>
 #include <zkrecipes/read_node.hpp>
@@ -70,15 +71,18 @@ std::string in_words(const RoundTrips& trips) {
     return text;
 }
 
-/// For the message; empty: not known.
-std::string holder_in_words(Session& session, const std::string& path) {
+/// After a wait that was in vain: the lock was held, or the servers are slow. Null: it is free now.
+std::optional<Failure> why_in_vain(Session& session, const Options& options) {
+    std::string by;
     try {
         const std::vector<Participant> held =
-            holders(inspect_lock(session, path, Deadline(std::chrono::seconds(1)), false));
-        if (!held.empty()) return " by " + describe(held.front(), std::chrono::system_clock::now());
-    } catch (const Error&) {  // only a courtesy
+            holders(inspect_lock(session, options.lock, Deadline(std::chrono::seconds(1)), false));
+        if (held.empty()) return {};
+        if (!options.quiet) by = " by " + describe(held.front(), std::chrono::system_clock::now());
+    } catch (const Error& error) {
+        if (error.errc() == Errc::unreachable) return Failure(kUnavailable, why_no_answer_came(session, options));
     }
-    return {};
+    return Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit) + by);
 }
 
 }  // namespace
@@ -115,12 +119,8 @@ int wait_command(const Options& options, Console& console) {
     Session session = open_session(options, console);
     await_connection(session, options);
     if (wait_until_free(session, options.lock, deadline)) return kOk;
-    const bool connected = session.state() == SessionState::connected;
-    if (!connected) {
-        throw Failure(kUnavailable, "no ZooKeeper server answers: " + why_not_connected(session, options));
-    }
-    throw Failure(kBusy, options.lock + " was still held after " + format_duration(*options.wait_limit) +
-                             (options.quiet ? "" : holder_in_words(session, options.lock)));
+    if (const auto failure = why_in_vain(session, options)) throw *failure;
+    return kOk;
 }
 
 }  // namespace zkrecipes::zklock

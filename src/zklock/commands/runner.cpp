@@ -34,13 +34,6 @@ SupervisorOptions supervisor_options(const Options& options, Nanoseconds session
 
 constexpr const char* kSwitchActed = "the dead man's switch acted because zklock was too slow";
 
-std::string signal_name(int number) {
-    const char* name = ::sigabbrev_np(number);
-    return name ? name : std::to_string(number);
-}
-
-std::int64_t in_ms(Nanoseconds duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
-
 }  // namespace
 
 Runner::Runner(const Options& options, Console& console, EventLog& events, Signals& signals, LockSession& lock,
@@ -160,6 +153,7 @@ void Runner::read_lease() {
     lock_.look();
     supervisor_.unconfirmed_because(lock_.unconfirmed_reason());
     const Instant until = lock_.lease_until();
+    follow_the_session_timeout();  // after the lease, which a shorter timeout has shortened
     const Instant now = BootClock::now();
     if (until > now) {
         perform(supervisor_.lease_until(now, until));
@@ -169,6 +163,16 @@ void Runner::read_lease() {
     if (child_->gone()) return;
     if (dead_man_.fired()) perform(supervisor_.lost(now, kSwitchActed));
     dead_man_.feed(supervisor_.dead_by());
+}
+
+/// A server on which the session goes on may grant another one.
+void Runner::follow_the_session_timeout() {
+    const Nanoseconds timeout = lock_.info().timeout;
+    if (timeout == session_timeout_ || timeout == Nanoseconds(0)) return;
+    console_.warning("the servers changed the session timeout from " + format_duration(session_timeout_) + " to " +
+                     format_duration(timeout) + ": give all of them the same minSessionTimeout and maxSessionTimeout");
+    session_timeout_ = timeout;
+    supervisor_.negotiated(timeout, kill_delay(options_.kill_after, timeout));
 }
 
 /// A signal that ended the command before it executed its program would look like a run, which --once-per counts.
@@ -186,7 +190,10 @@ void Runner::read_event_queue() {
         }
     }
     if (batch.confirmed) perform(supervisor_.confirmed(BootClock::now(), *batch.confirmed));
-    if (batch.lost) perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
+    if (!batch.lost) return;
+    // A lease that has become shorter may have ended before it was read.
+    if (lock_.lease_has_ended()) perform(supervisor_.lease_until(BootClock::now(), BootClock::now()));
+    perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
 }
 
 void Runner::read_signals() {
@@ -317,7 +324,7 @@ void Runner::stop_with_the_job(int signal) {
         lock_.warn_of_stop("the command");
         Signals::stop(true);
     } else if (wants_terminal && !std::exchange(told_of_stop_, true)) {
-        console_.warning("the command was stopped by SIG" + signal_name(signal) +
+        console_.warning("the command was stopped by SIG" + Signals::name(signal) +
                          ": it needs the terminal, which belongs to another process group");
     }
     go_on_after_stop();
@@ -376,7 +383,7 @@ void Runner::perform(const Actions& actions) {
                 if (child_->gone()) break;  // the switch was faster
                 not_stopped_.clear();
                 events_.write("stopping", {{"signal", action.signal}});
-                console_.info("stopping the command with SIG" + signal_name(action.signal));
+                console_.info("stopping the command with SIG" + Signals::name(action.signal));
                 break;
         }
     }
@@ -416,84 +423,9 @@ void Runner::report_out_of_reach(int refused_signal) {
         if (refused_signal == 0) {
             console_.warning(who + ": zklock cannot stop it if the lock is lost");
         } else {
-            console_.error(who + ": zklock cannot send it SIG" + signal_name(refused_signal) +
+            console_.error(who + ": zklock cannot send it SIG" + Signals::name(refused_signal) +
                            ". It keeps the lock until the process or the session ends");
         }
-    }
-}
-
-/// Describes how a command ended that zklock had to stop.
-std::string Runner::stopped() const {
-    if (not_stopped_.empty()) return "the command was stopped";
-    return "the command could not be stopped and ended by itself";
-}
-
-int Runner::exit_code() const {
-    if (start_failure_) return *start_failure_;
-    switch (supervisor_.end()) {
-        case Supervisor::End::lost: return options_.lost_exit_code;
-        case Supervisor::End::max_run: return kMaxRun;
-        case Supervisor::End::command:
-        case Supervisor::End::interrupted: break;
-    }
-    if (const int signal = death().signal) return kSignalBase + signal;
-    return child_->exited()->code();
-}
-
-/// After Ctrl-C, a shell ends its script only if it got SIGINT itself and the program that it waited for *died* of
-/// SIGINT. While the command had the terminal, only its group got SIGINT: so zklock's own group gets it now.
-Death Runner::death() const {
-    const Supervisor::End end = supervisor_.end();
-    if (start_failure_ || end == Supervisor::End::lost || end == Supervisor::End::max_run) return {};
-    if (supervisor_.ended_by() != 0) return {supervisor_.ended_by(), false};
-    const ExitStatus& status = *child_->exited();
-    if (!status.signalled) return {};
-    for (const int signal : {SIGINT, SIGQUIT}) {
-        if (signals_.ignores(signal)) continue;
-        if (status.number == signal && supervisor_.interrupts(signal) > 0) return {signal, false};
-        if (status.number == signal && had_terminal_) return {signal, true};
-    }
-    // A second Ctrl-C killed a command that had ignored the first.
-    if (status.number == SIGKILL && supervisor_.interrupts(SIGINT) > 1) return {SIGINT, false};
-    return {};
-}
-
-const char* Runner::outcome() const {
-    if (start_failure_) return too_late_ ? "lost" : "not_started";
-    switch (supervisor_.end()) {
-        case Supervisor::End::lost: return "lost";
-        case Supervisor::End::max_run: return "max_run";
-        case Supervisor::End::interrupted: return "interrupted";
-        case Supervisor::End::command: break;
-    }
-    return child_->exited()->signalled ? "signalled" : "exited";
-}
-
-boost::json::object Runner::details() const {
-    boost::json::object object = {{"token", lock_.token()},
-                                  {"wait_ms", in_ms(lock_.waited())},
-                                  {"held_ms", in_ms(held_.value_or(Nanoseconds(0)))},
-                                  {"confirmed", lock_.release_confirmed()}};
-    merge(object, lock_fields(options_, lock_.nodes()));
-    if (start_failure_) object["message"] = start_problem_;
-    if (!start_failure_ && child_ && child_->exited()) {
-        const ExitStatus& status = *child_->exited();
-        object["child"] = boost::json::object{{status.signalled ? "signal" : "code", status.number}};
-    }
-    if (supervisor_.ended_by() != 0) object["signal"] = supervisor_.ended_by();
-    if (!supervisor_.lost_reason().empty()) object["reason"] = supervisor_.lost_reason();
-    return object;
-}
-
-void Runner::tell_the_end() {
-    if (start_failure_) return;
-    if (supervisor_.end() == Supervisor::End::lost) {
-        console_.error("lost " + options_.lock + " while the command ran: " + supervisor_.lost_reason() + "; " +
-                       stopped());
-    } else if (supervisor_.end() == Supervisor::End::max_run) {
-        console_.error("the command ran longer than " + format_duration(*options_.max_run) + "; " + stopped());
-    } else if (supervisor_.end() == Supervisor::End::interrupted) {
-        console_.error("zklock received SIG" + signal_name(supervisor_.ended_by()) + "; " + stopped());
     }
 }
 

@@ -54,6 +54,7 @@ private:
     void loop();
     void wait(Instant until);
     void read_lease();
+    void follow_the_session_timeout();
     void read_event_queue();
     void read_signals();
     bool not_yet() const;

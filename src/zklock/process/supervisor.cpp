@@ -30,14 +30,21 @@ Actions Supervisor::tick(Instant now) {
 
 Actions Supervisor::lease_until(Instant now, Instant until) {
     Actions actions;
-    // After a loss, a late reading must not give the command more time.
-    if (!lost_) dead_by_ = lease_until_ = std::max(lease_until_, until);
+    // A reading may be earlier than the one before: the lease becomes shorter if the servers shorten the session
+    // timeout, for example. After a loss, a later one must not give the command more time.
+    lease_until_ = lost_ ? std::min(lease_until_, until) : until;
+    dead_by_ = lost_ ? std::min(dead_by_, until) : until;
     check(now, actions);
     // The lease lasts two thirds of T from the send time of the last committed check of the node. If that is after the
     // reconnect, the node still existed then, in the same session.
     const bool verified = verify_after_ && lease_until_ - options_.session_timeout * 2 / 3 >= *verify_after_;
     if (suspended_ && verified && !lost_) resume(actions);
     return actions;
+}
+
+void Supervisor::negotiated(Nanoseconds session_timeout, Nanoseconds kill_after) noexcept {
+    options_.session_timeout = session_timeout;
+    options_.kill_after = std::min(options_.kill_after, kill_after);
 }
 
 Actions Supervisor::confirmed(Instant now, Instant asked) {

@@ -67,8 +67,11 @@ public:
 
     // The caller calls one of these at every event, and at the latest at next().
     Actions tick(Instant now);
-    /// A new reading of the time until which the lock is guaranteed.
+    /// A new reading of the time until which the lock is guaranteed; `now`: no longer.
     Actions lease_until(Instant now, Instant until);
+    /// A server granted another session timeout T, to which this K belongs. K only becomes shorter: right after T has
+    /// become longer, the lease is still that of the shorter one.
+    void negotiated(Nanoseconds session_timeout, Nanoseconds kill_after) noexcept;
     /// Sets the reason that is reported if the lease ends.
     void unconfirmed_because(std::string reason) { unconfirmed_reason_ = std::move(reason); }
     /// The servers confirmed that the node existed at the time `asked`. This does not extend the lease.
@@ -117,7 +120,7 @@ private:
     void mark_lost(Instant now, std::string reason, Actions& actions);
     void kill_by(Instant when);
 
-    const SupervisorOptions options_;
+    SupervisorOptions options_;
     const Instant acquired_at_;
     Phase phase_ = Phase::running;
     End end_ = End::command;

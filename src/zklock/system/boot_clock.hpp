@@ -25,4 +25,8 @@ struct BootClock {
 };
 using Instant = BootClock::time_point;
 
+inline std::int64_t in_ms(Nanoseconds duration) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
 }  // namespace zkrecipes::zklock

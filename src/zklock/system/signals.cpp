@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <system_error>
 
@@ -94,6 +95,11 @@ void Signals::stop(bool whole_group) noexcept {
 
 bool Signals::ends(int signal) noexcept {
     return (passed_on(signal) && signal != SIGCONT && signal != SIGWINCH) || is_fatal(signal);
+}
+
+std::string Signals::name(int signal) {
+    const char* const name = ::sigabbrev_np(signal);
+    return name ? name : std::to_string(signal);
 }
 
 bool Signals::passed_on(int signal) noexcept { return contains(kPassedOn, signal); }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "zklock/system/unique_fd.hpp"
 
@@ -33,6 +34,8 @@ public:
     /// Whether zklock passes the signal on to the command: TERM, INT, HUP, QUIT, USR1, USR2, CONT, WINCH. Other signals
     /// that end a process concern zklock itself.
     static bool passed_on(int signal) noexcept;
+    /// "TERM"; the number of a signal without a name.
+    static std::string name(int signal);
     /// Whether it was ignored when zklock was started.
     bool ignores(int signal) const noexcept { return ::sigismember(&ignored_, signal) == 1; }
     /// Ends this process by the signal, so that its parent sees the signal (WIFSIGNALED). `whole_group`: also sends it

@@ -64,6 +64,8 @@ public:
     void freeze();   ///< SIGSTOP; all its threads are stopped on return. Its connections stay open.
     void thaw();     ///< SIGCONT
     void restart();  ///< kill(), then start().
+    /// Grants no longer session timeout from the next start on.
+    void set_max_session_timeout(std::chrono::milliseconds timeout);
     /// Deletes all nodes and sessions. The server must not be running.
     void wipe_data();
 
