@@ -17,9 +17,9 @@
 #include "zklock/command_line/options.hpp"
 #include "zklock/commands/acquire_fn.hpp"
 #include "zklock/commands/event_queue.hpp"
-#include "zklock/commands/loss_log.hpp"
 #include "zklock/report/console.hpp"
 #include "zklock/report/events.hpp"
+#include "zklock/report/loss_log.hpp"
 #include "zklock/system/boot_clock.hpp"
 #include "zklock/system/signals.hpp"
 

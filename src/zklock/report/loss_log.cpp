@@ -1,4 +1,4 @@
-#include "zklock/commands/loss_log.hpp"
+#include "zklock/report/loss_log.hpp"
 
 #include "zklock/report/explain.hpp"
 
