@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -33,6 +34,7 @@ struct Place {
     std::string connect;
     std::shared_ptr<testenv::ZkServer> server{};
     std::shared_ptr<testenv::ZkEnsemble> ensemble{};
+    std::shared_ptr<std::deque<testenv::ZkServer>> others{};
     std::shared_ptr<testenv::RawClient> guest{};
 };
 
@@ -66,6 +68,23 @@ Place demanding_digest() {
 }
 
 enum class Works { all, reading, nothing };
+/// A server without a vote, beside two that have one and that nobody else talks to.
+Place an_observer() {
+    const auto servers = std::make_shared<std::deque<testenv::ZkServer>>();
+    std::vector<std::string> lines;
+    for (int id = 1; id <= 3; ++id) {
+        testenv::ServerOptions options;
+        options.deferred = true;
+        if (id == 3) options.config_lines = {"peerType=observer"};
+        const testenv::Endpoint at = servers->emplace_back(options).endpoint();
+        lines.push_back("server." + std::to_string(id) + "=" + at.address + ":" + std::to_string(at.port + 1) + ":" +
+                        std::to_string(at.port + 2) + (id == 3 ? ":observer" : ""));
+    }
+    for (int id = 1; id <= 3; ++id) (*servers)[static_cast<std::size_t>(id - 1)].set_quorum(id, lines);
+    for (testenv::ZkServer& server : *servers) server.launch();
+    servers->back().wait_ready();
+    return {.connect = servers->back().connect_string(), .others = servers};
+}
 
 struct Row {
     const char* name;
@@ -118,6 +137,7 @@ const std::vector<Row> kRows = {
          options.min_session_timeout = 500ms;
          return one_server(options);
      }},
+    {"OnlyAnObserver", [](const Scratch&) { return an_observer(); }},
     {"ContainersAreNotRemoved",
      [](const Scratch&) { return with_property("znode.container.checkIntervalMs", "2000000000"); }},
     {"ReadOnlyWithoutTheOthers",
