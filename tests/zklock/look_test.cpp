@@ -100,6 +100,7 @@ TEST_F(ZklockLookTest, LsSaysWhatItMayNotRead) {
     outcome = zklock({"ls", "--json", "--connect", connect_string(), root()});
     EXPECT_EQ(outcome.code, 77);
     EXPECT_EQ(Json::parse(outcome.out)["unreadable"], boost::json::array{path("secret")});
+    EXPECT_EQ(Json::parse(outcome.out)["complete"], false);
     outcome = zklock({"ls", "--connect", connect_string(), "--auth-file", credentials, root()});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr(path("secret/lock")));

@@ -107,7 +107,8 @@ std::string why_no_answer_came(const Session& session, const Options& options) {
 Failure not_connected_within(Nanoseconds limit, const Session& session, const Options& options) {
     const std::string why = why_not_connected(session, options);
     std::string time = format_duration(limit);
-    if (limit < std::chrono::seconds(1) && why.find(kAccepted) != std::string::npos) {
+    // A silent server that was tried first may have taken a second.
+    if (limit < std::chrono::seconds(3) && why.find(kAccepted) != std::string::npos) {
         time +=
             std::string(", which may be too short (") + (limit == options.wait_limit ? "-w)" : "--connect-timeout)");
     }

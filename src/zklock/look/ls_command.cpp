@@ -40,7 +40,7 @@ std::string as_json(const Options& options, const WalkedLocks& found) {
     }
     return dump({{"v", 1},
                  {"prefix", options.lock},
-                 {"complete", !found.cut},
+                 {"complete", !found.cut && found.unreadable.empty()},
                  {"locks", std::move(list)},
                  {"unreadable", boost::json::value_from(found.unreadable)}}) +
            "\n";
