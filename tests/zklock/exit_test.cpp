@@ -230,9 +230,9 @@ TEST_F(ZklockExitTest, AServerThatSaysNothingIs69) {
     Gate gate(server().endpoint());
     gate.blackhole();
     const Outcome outcome =
-        zklock(with({"--connect-timeout", "1s", lock(), "touch", scratch_ / "ran"}, gate.connect_string()));
+        zklock(with({"--connect-timeout", "3s", lock(), "touch", scratch_ / "ran"}, gate.connect_string()));
     EXPECT_EQ(outcome.code, 69);
-    EXPECT_THAT(outcome.err, HasSubstr("within 1.0s: "));
+    EXPECT_THAT(outcome.err, HasSubstr("within 3.0s: "));
     EXPECT_THAT(outcome.err, HasSubstr(gate.connect_string() + ": accepts connections but gives no session"));
     EXPECT_FALSE(exists(scratch_ / "ran"));
     const Outcome hasty = zklock(with({"-w", "0.0001", lock(), "true"}, gate.connect_string()));
