@@ -21,7 +21,14 @@ LeaseKeeper::LeaseKeeper(SessionLock& lock, Connection& connection, Requests& re
 
 void LeaseKeeper::on_connected(Instant since, Instant now) {
     const bool had_passed = clock_.passed(now);
-    clock_.connected(connection_.incarnation().timeout, since, now);
+    const auto granted = connection_.incarnation().timeout;
+    if (const Nanoseconds former = clock_.timeout(); former != Nanoseconds::zero() && former != granted) {
+        lock_.log().warn(
+            "session {:#x}: the servers changed the session timeout from {} ms to {} ms; give all of them the same "
+            "minSessionTimeout and maxSessionTimeout",
+            connection_.printable_id(), former / std::chrono::milliseconds(1), granted.count());
+    }
+    clock_.connected(granted, since, now);
     if (!holds_.empty() && clock_.passed(now)) {
         lose_all(LossReason::lease_ended, had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
     }

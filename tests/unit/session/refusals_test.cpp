@@ -263,6 +263,7 @@ TEST_F(SessionRefusalTest, AShorterTimeoutThatEndsALeaseIsReported) {
     client().connect(1, 2000ms);
     EXPECT_FALSE(held->held());
     EXPECT_THAT(log.str(), HasSubstr("shorter session timeout"));
+    EXPECT_THAT(log.str(), HasSubstr("ms to 2000 ms; give all"));
 }
 
 TEST_F(SessionRefusalTest, ACloseThatHasEndedDoesNotSayLaterThatItGaveUp) {
