@@ -1,8 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
+
+#include "bench/hand_over_meter.hpp"
 
 namespace zkrecipes::bench {
 
@@ -10,11 +11,6 @@ namespace zkrecipes::bench {
 struct Contender {
     std::function<void()> acquire;  ///< blocks until it is held
     std::function<void()> release;  ///< does not wait for the answer
-};
-
-struct HandOvers {
-    double microseconds = 0;  ///< from a release to the return of the next acquire, median
-    double a_second = 0;
 };
 
 /// All contenders acquire and release, each on a thread of its own, without a pause. Measures `count` hand-overs, after
