@@ -30,13 +30,14 @@ struct NoMoreMemory {
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT: its name
 #endif
 
-void* operator new(std::size_t size) {
+// Not inlined: g++ would take an inlined free() for one of memory that the usual operator new has made.
+[[gnu::noinline]] void* operator new(std::size_t size) {
     if (allocations_left >= 0 && allocations_left-- == 0) throw std::bad_alloc();
     if (void* const memory = std::malloc(size != 0 ? size : 1)) return memory;
     throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace zkrecipes::testing {
 namespace {
