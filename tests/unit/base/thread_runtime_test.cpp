@@ -370,6 +370,23 @@ TEST(ThreadRuntimeTest, TwoLanesAndAStrangerMayStopItAtOnce) {
     EXPECT_TRUE(await([] { return our_threads().empty(); }));
 }
 
+TEST(ThreadRuntimeTest, ASecondStopReturnsWhenTheFirstOneHasStoppedIt) {
+    const auto runtime = make_thread_runtime();
+    Latch release;
+    runtime->post(Lane::blocking, [&] { release.wait(); });
+    std::thread first([&] { runtime->stop(); });
+    ASSERT_TRUE(await([&] { return runtime->at(Instant::max(), [] {}) == 0; })) << "it is stopping";
+    std::atomic<bool> stopped = false;
+    std::thread second([&] {
+        runtime->stop();
+        stopped = true;
+    });
+    release.down();
+    first.join();
+    EXPECT_TRUE(await([&] { return stopped.load(); }));
+    second.join();
+}
+
 TEST(ThreadRuntimeTest, AThousandRuntimesLeaveNoThreadAndNoDescriptor) {
     make_thread_runtime()->post(Lane::protocol, [] {});
     ASSERT_TRUE(await([] { return our_threads().empty(); }));

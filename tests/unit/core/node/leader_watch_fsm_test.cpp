@@ -28,7 +28,7 @@ protected:
         if (room) ask("watch directory", t);
         return room;
     }
-    void unwatch() override {}
+    void unwatch() override { ++unwatched; }
     void start_timer(std::chrono::milliseconds delay) override {
         timer = true;
         delays.push_back(static_cast<int>(delay.count()));
@@ -71,6 +71,7 @@ protected:
     bool up = true;
     bool room = true;
     bool timer = false;
+    int unwatched = 0;
     Ticket ticket = 0;
     std::vector<std::string> asked, told, complaints;
     std::vector<int> delays;
@@ -149,9 +150,11 @@ TEST_F(LeaderWatchFsmTest, AReconnectOfTheSameSessionCostsNothing) {
 
 TEST_F(LeaderWatchFsmTest, ANewSessionBeginsWithASyncSoThatNothingOldIsTold) {  // H56
     follow_first();
+    unwatched = 0;
     suspend();
     fsm.on_session_lost();
     connect(false);
+    EXPECT_GT(unwatched, 0) << "the watch of the former session would keep its room";
     EXPECT_THAT(asked, ElementsAre("sync"));
     fsm.on_synced(ticket, Rc::ok);
     listed({kFirst, kSecond});

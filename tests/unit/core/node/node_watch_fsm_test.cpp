@@ -20,7 +20,7 @@ protected:
         if (room) ask("watch", t);
         return room;
     }
-    void unwatch() override {}
+    void unwatch() override { ++unwatched; }
     void start_timer(std::chrono::milliseconds delay) override {
         timer = true;
         delays.push_back(static_cast<int>(delay.count()));
@@ -52,6 +52,7 @@ protected:
     bool up = true;
     bool room = true;
     bool timer = false;
+    int unwatched = 0;
     Ticket ticket = 0;
     std::vector<std::string> asked, told, complaints;
     std::vector<int> delays;
@@ -99,9 +100,11 @@ TEST_F(NodeWatchFsmTest, AReconnectOfTheSameSessionCostsNothing) {
 TEST_F(NodeWatchFsmTest, ANewSessionBeginsWithASyncWhichIsOwedUntilItWasAnswered) {  // H56
     fsm.start();
     read("one", 5, 5);
+    unwatched = 0;
     suspend();
     fsm.on_session_lost();
     connect(false);
+    EXPECT_GT(unwatched, 0) << "the watch of the former session would keep its room";
     fsm.on_synced(ticket, Rc::connection_loss);
     suspend();
     connect(true);
