@@ -6,6 +6,7 @@
 namespace zkrecipes::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -357,6 +358,28 @@ TEST_F(DoubleBarrierUnitTest, WhatTheServersRefuseIsAnErrorAndLeavesNothing) {
     EXPECT_THAT(children("/d"), IsEmpty());
     enter(hidden);
     EXPECT_EQ(told.back(), "yes");
+}
+
+TEST_F(DoubleBarrierUnitTest, TheNodeOfAnEnterThatGaveUpIsDeletedBeforeTheNextOneIsMade) {
+    DoubleBarrier one(*session, "/d", 2);
+    enter(one, in(1s));
+    const std::string former = "/d/" + children("/d").front();
+    refusals = {{"remove " + former, Rc::no_auth}};
+    runtime->advance(2s);
+    serve();
+    ASSERT_THAT(told, ElementsAre("no"));
+    enter(one);
+    EXPECT_EQ(told.back(), error(Errc::no_permission)) << "others would count both";
+    EXPECT_THAT(children("/d"), ElementsAre(former.substr(3)));
+    refusals.clear();
+    enter(one, in(1s));
+    EXPECT_EQ(told.size(), 2u) << "it waits";
+    EXPECT_THAT(children("/d"), Not(Contains(former.substr(3))));
+    EXPECT_EQ(children("/d").size(), 1u);
+    runtime->advance(2s);
+    serve();
+    EXPECT_EQ(told.back(), "no");
+    EXPECT_THAT(children("/d"), IsEmpty());
 }
 
 TEST_F(DoubleBarrierUnitTest, EachAnswerMayBeLost) {
