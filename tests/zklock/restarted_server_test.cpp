@@ -24,7 +24,8 @@ protected:
         auto holder = hold({}, Kind::with_stubborn_grandchild);
         server_->set_max_session_timeout(4s);
         server_->restart();
-        EXPECT_TRUE(await([&] { return holder->err().find("from 20s to 4.0s") != std::string::npos; })) << holder->err();
+        EXPECT_TRUE(await([&] { return holder->err().find("from 20s to 4.0s") != std::string::npos; }))
+            << holder->err();
         // Two heartbeats later it has looked at its lease again.
         const std::int64_t session = gate_->sessions().back();
         gate_->reset_trace();
