@@ -262,6 +262,7 @@ TEST(ExplainTest, WarningsAboutTheAssumptionsAreShownWithoutVerboseInTheWordsOfT
         "session 0x1: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two ticks. Set "
         "SessionOptions::server_tick to 10000 ms, or SessionOptions::timeout to 20000 ms or more");
     console.logger()->warn("session 0x1: the servers seem not to be ZooKeeper");
+    console.logger()->warn("session 0x1: the servers changed the session timeout from 9 ms to 8 ms");
     console.logger()->warn("session 0x1: connection lost");
     options.command = Command::top;
     Console looking(options);
@@ -269,7 +270,8 @@ TEST(ExplainTest, WarningsAboutTheAssumptionsAreShownWithoutVerboseInTheWordsOfT
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "zklock: warning: zk1:2181 has a tickTime of 10000 ms: a session timeout of 3000 ms is less than two "
               "ticks. Set --server-tick to 10000 ms, or --session-timeout to 20000 ms or more\n"
-              "zklock: warning: the servers seem not to be ZooKeeper\n");
+              "zklock: warning: the servers seem not to be ZooKeeper\n"
+              "zklock: warning: the servers changed the session timeout from 9 ms to 8 ms\n");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ protected:
         return holder;
     }
     static bool warned(const ZklockProcess& holder) {
-        return holder.err().find("from 30s to 6.0s") != std::string::npos;
+        return holder.err().find("from 30000 ms to 6000 ms") != std::string::npos;
     }
     /// False: the holder has ended.
     bool heartbeats(std::uint64_t count, ZklockProcess& holder) {

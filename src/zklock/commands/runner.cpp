@@ -18,7 +18,6 @@
 #include "zklock/command_line/duration.hpp"
 #include "zklock/commands/once_per.hpp"
 #include "zklock/report/describe.hpp"
-#include "zklock/report/json.hpp"
 #include "zklock/report/result.hpp"
 #include "zklock/system/beside_signals.hpp"
 
@@ -169,8 +168,6 @@ void Runner::read_lease() {
 void Runner::follow_the_session_timeout() {
     const Nanoseconds timeout = lock_.info().timeout;
     if (timeout == session_timeout_ || timeout == Nanoseconds(0)) return;
-    console_.warning("the servers changed the session timeout from " + format_duration(session_timeout_) + " to " +
-                     format_duration(timeout) + ": give all of them the same minSessionTimeout and maxSessionTimeout");
     session_timeout_ = timeout;
     supervisor_.negotiated(timeout, kill_delay(options_.kill_after, timeout));
 }
@@ -192,8 +189,9 @@ void Runner::read_event_queue() {
     if (batch.confirmed) perform(supervisor_.confirmed(BootClock::now(), *batch.confirmed));
     if (!batch.lost) return;
     // A lease that has become shorter may have ended before it was read.
-    if (lock_.lease_has_ended()) perform(supervisor_.lease_until(BootClock::now(), BootClock::now()));
-    perform(supervisor_.lost(BootClock::now(), lock_.loss_reason()));
+    const Instant now = BootClock::now();
+    if (lock_.lease_has_ended()) perform(supervisor_.lease_until(now, now));
+    perform(supervisor_.lost(now, lock_.loss_reason()));
 }
 
 void Runner::read_signals() {

@@ -164,7 +164,8 @@ void Console::library_line(bool warning, bool serious, const std::string& text) 
     }
     // The guarantee of the lock rests on it.
     const auto tells_of = [&text](const char* what) { return text.find(what) != std::string::npos; };
-    if (warning && holds_ && (tells_of("tickTime") || tells_of("seem not to be ZooKeeper"))) {
+    if (warning && holds_ &&
+        (tells_of("tickTime") || tells_of("seem not to be ZooKeeper") || tells_of("changed the session timeout"))) {
         return this->warning(in_words(text, tick_origin_));
     }
     if (verbose_ > 0 || serious) say(warning ? "warning" : "info", with_names_of_options(text, tick_origin_));
