@@ -120,9 +120,8 @@ void SessionCore::stop_lanes(bool may_wait) noexcept {
                     if (--flush->busy == 0) flush->event.set();
                 });
             }
-            const TimerId timer = runtime().at(runtime().now() + kFlushAtMost, [flush] { flush->event.set(); });
+            runtime().at(runtime().now() + kFlushAtMost, [flush] { flush->event.set(); });
             flush->event.wait();
-            runtime().cancel(timer);
             if (flush->busy.load() == 0) {
                 runtime().stop();
                 return;

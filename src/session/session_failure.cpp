@@ -57,7 +57,6 @@ void SessionCore::finish_failing() noexcept {
     };
     drain_until_ = Instant::max();
     stop_heartbeat();
-    search_.stop();
     settings_.stop();
     if (closed_because() == nullptr) {  // not when it was being closed anyway
         close_because(std::move(*failure_));

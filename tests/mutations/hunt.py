@@ -7,7 +7,8 @@
 Builds the library and its tests with N random bugs, each behind its name. Runs everything once without a bug, to see
 which test and which simulated day comes by which bug. Then tries each bug on what comes by it: unit tests, simulation
 and, with --server, server tests. A test that fails has noticed the bug if it does so twice. One that crashes or has no
-end says nothing of what is wrong: that counts by itself, for bugs that no other test notices.
+end says nothing of what is wrong: that counts by itself, for bugs that no other test notices. Memory that is lost is
+noticed by LeakSanitizer, as in the tests' run under AddressSanitizer.
 Exit code 1: more than 5 % of the bugs were not noticed. 2: no hunt took place.
 """
 import argparse
@@ -25,7 +26,7 @@ import time
 import mutations
 import places
 
-MEMORY = 3 << 30
+MEMORY_MB = 3000
 LEAST_LIMIT_S, SLOWNESS = 15, 4  # tests may take so much longer with a bug before they count as endless
 VAGUE = 5  # so many tests that crash or have no end, of one program: the others are left out
 WAITERS = 2  # so many bugs are tried for each job, since some hang
@@ -36,6 +37,9 @@ UNIT = ["base_unit_test", "client_unit_test", "session_unit_test", "step_failure
 PASSED = re.compile(r"^\[       OK \] ([^\s,]+).*\((\d+) ms\)$", re.M)
 BEGUN = re.compile(r"^\[ RUN      \] (\S+)$", re.M)
 NO_END, CRASH = " (no end)", " (crash)"
+LEAK = "ERROR: LeakSanitizer: detected memory leaks"
+SUPPRESSIONS = pathlib.Path(__file__).resolve().parents[1] / "support/lsan.supp"
+LEAK_OPTIONS = f"suppressions={SUPPRESSIONS}:print_suppressions=0:hard_rss_limit_mb={MEMORY_MB}"
 HOW = {"crashes": CRASH, "throws": " (exception)"}
 FAILED = re.compile(r"^\[  FAILED  \] ([^\s,]+).*\(\d+ ms\)$", re.M)
 
@@ -73,7 +77,7 @@ def build(root, folder, draw, options, targets, log):
         listed = folder / "random.json"
         places.write(listed, chosen)
         code, output = logged(log, ["cmake", "--preset", "mutations", "-S", root, "-B", folder,
-                                    "-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DZKRECIPES_RANDOM_MUTATIONS={listed}"])
+                                    "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -fsanitize=leak", f"-DZKRECIPES_RANDOM_MUTATIONS={listed}"])
         if code != 0:
             raise Failure(f"configuring failed; the output is in {log}:\n{output[-2000:]}")
         code, output = logged(log, ["cmake", "--build", folder, "--parallel", str(options.jobs), "--target", *targets, "--",
@@ -90,21 +94,20 @@ def build(root, folder, draw, options, targets, log):
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 
-def limits(seconds, of_server):
-    """For a child. Java reserves more memory than any test may use."""
-    if not of_server:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def limits(seconds):
+    """For a child."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def started(command, seconds, of_server=False, **environment):
+def started(command, seconds, **environment):
     """The exit code, None for no end, and the output. The program ends with this process."""
     command = ["setpriv", "--pdeathsig", "KILL", *command]
+    environment = dict(os.environ, LSAN_OPTIONS=LEAK_OPTIONS, **environment)
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, env=dict(os.environ, **environment), stdout=output, stderr=subprocess.STDOUT,
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL, start_new_session=True,
-                                   preexec_fn=lambda: limits(int(seconds), of_server))
+                                   preexec_fn=lambda: limits(int(seconds)))
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -118,10 +121,10 @@ def started(command, seconds, of_server=False, **environment):
         return code, output.read().decode(errors="replace")
 
 
-def record(command, seconds, of_server=False):
+def record(command, seconds):
     """A run without a bug: its code and output, and the names of the bugs that each test comes by ("": none of them)."""
     with tempfile.NamedTemporaryFile() as file:
-        code, output = started(command, seconds, of_server, ZKRECIPES_MUTATIONS_REACHED=file.name)
+        code, output = started(command, seconds, ZKRECIPES_MUTATIONS_REACHED=file.name)
         test, reached = "", {}
         for line in file.read().decode().split("\n"):
             if line.startswith("test "):
@@ -155,8 +158,8 @@ class Program:
     """Tests of gtest, and which of them comes by which bug."""
 
     def __init__(self, path):
-        self.path, self.of_server = path, mutations.is_of_server(path)
-        code, output, self.reached = record([path], 1800, self.of_server)
+        self.path = path
+        code, output, self.reached = record([path], 1800)
         self.seconds = {test: int(ms) / 1000 for test, ms in PASSED.findall(output)}
         if not self.seconds:
             raise Failure(f"{path.name} passes no test (exit code {code}):\n{output[-2000:]}")
@@ -176,12 +179,14 @@ class Program:
             flags.flush()
             limit = LEAST_LIMIT_S + SLOWNESS * sum(self.seconds[test] for test in tests)
             code, output = started([self.path, f"--gtest_flagfile={flags.name}", "--gtest_fail_fast"], limit,
-                                   self.of_server, ZKRECIPES_MUTATION=name)
+                                   ZKRECIPES_MUTATION=name)
         if code == 0:
             if not PASSED.search(output):
                 raise Failure(f"{self.path.name} runs none of its tests:\n{output[-2000:]}")
             return None
         outcome = mutations.outcome_of_gtest(code, output)
+        if outcome == "crashes" and LEAK in output:
+            return "a leak", None
         how = NO_END if code in (None, -signal.SIGXCPU, -signal.SIGKILL) else HOW.get(outcome)
         failed = FAILED.findall(output)
         return (failed or BEGUN.findall(output) or [""])[0 if failed else -1], how
@@ -228,8 +233,8 @@ class Simulation:
                 continue
             where = f"in {day[0]}, seed {day[1]}"
             violation = re.search(rf"\b{day[1]} (?!crash)([\w-]+): ", output)
-            if violation:
-                return Noticed(f"sim: {violation[1]} {where}")
+            if violation or LEAK in output:
+                return Noticed(f"sim: {violation[1] if violation else 'a leak'} {where}")
             vague.append(Noticed(f"sim: {where}", CRASH if "crash" in output else NO_END))
             if len(vague) == VAGUE:
                 break

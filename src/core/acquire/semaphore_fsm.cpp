@@ -186,10 +186,7 @@ void SemaphoreFsm::on_leases_made(Ticket ticket, Rc rc) {
 void SemaphoreFsm::on_leases_watched(Ticket ticket, Rc rc, const NodeStat& stat) {
     if (!at(ticket, Head::setting_watch)) return;
     if (rc == Rc::no_node) return send_look();
-    if (meaning(rc) != Meaning::done) {
-        drop_watches();
-        return handle_error(rc, "watching the leases");
-    }
+    if (meaning(rc) != Meaning::done) return handle_error(rc, "watching the leases");
     // Between the look and the watch. Taking uses the watch up; to remove it first would remove the guard, too.
     if (enough(stat)) return send_take();
     head_ = Head::waiting;

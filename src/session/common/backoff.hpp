@@ -37,8 +37,7 @@ public:
     }
     void over() noexcept { state_.failures = 0; }
     /// A connection was made; the first answer on it ends the outage. An answer by itself does not: a server that
-    /// throttles
-    /// (-127) answers some requests of a call and not others, and the policy must see that as one trouble.
+    /// throttles (-127) answers some requests of a call and not others, and the policy must see that as one trouble.
     void connected() noexcept { connected_since_ = true; }
     void answered() noexcept {
         if (connected_since_) over();

@@ -124,6 +124,7 @@ TEST_P(GivenUpTest, ABreakOrTheEndOfTheSessionDoesNotLeaveTheOthersWaiting) {
 }
 
 TEST_P(GivenUpTest, WhatMayNotBeDeletedKeepsNobodyWaiting) {
+    ends_in_the_middle = true;
     Grant held;
     acquire(in(60s), [&held](AcquireResult result) { held = std::move(result.value); });
     serve();

@@ -243,6 +243,29 @@ TEST_F(ElectionUnitTest, OneRunAtATimeAndResigningEndsOneLeadership) {
     EXPECT_TRUE(children("/e").empty());
 }
 
+TEST_F(ElectionUnitTest, ALeadershipThatIsOverCannotBeResigned) {
+    LeaderElection election(*session, "/e");
+    EXPECT_EQ(served([&] {
+                  EXPECT_THROW(election.run([](auto&&...) { throw std::runtime_error("of lead"); }), std::runtime_error);
+              }),
+              "ok");
+    EXPECT_FALSE(election.resign());
+    EXPECT_TRUE(children("/e").empty());
+}
+
+TEST_F(ElectionUnitTest, AnObserverThatHasEndedDoesNotKeepTheSession) {
+    LeaderElection election(*session, "/e");
+    const auto before = core.use_count();
+    auto subscription = election.observe([](const std::optional<Participant>&) {});
+    runtime->run();
+    EXPECT_GT(core.use_count(), before);
+    subscription.reset();
+    runtime->run();
+    EXPECT_FALSE(client().open.empty()) << "no answer is still to come";
+    EXPECT_EQ(core.use_count(), before);
+    serve();
+}
+
 TEST_F(ElectionUnitTest, AnObserverThatLooksAgainLeavesNoWatch) {
     put("/e");
     LeaderElection election(*session, "/e");

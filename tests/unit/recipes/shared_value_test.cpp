@@ -73,6 +73,19 @@ TEST_F(SharedValueUnitTest, AServerThatIsBehindTellsNothingOlderThanWhatWasWritt
     EXPECT_FALSE(client().take().answer);
 }
 
+TEST_F(SharedValueUnitTest, WhatWasWrittenIsKnownBeforeTheWatchTells) {
+    open_connected();
+    session.emplace(SessionAccess::make(core));
+    SharedValue value(*session, "/value", "seed");
+    boost::fibers::fiber looking(boost::fibers::launch::dispatch, [&] { value.get(); });
+    answer_all("old", 3);
+    looking.join();
+    boost::fibers::fiber writing(boost::fibers::launch::dispatch, [&] { value.set("new"); });
+    answer_all("", 4);
+    writing.join();
+    EXPECT_EQ(value.get(), (VersionedValue{"new", 4}));
+}
+
 TEST_F(SharedValueUnitTest, WithoutAConnectionItIsWhatWasKnownLast) {
     open_connected();
     session.emplace(SessionAccess::make(core));

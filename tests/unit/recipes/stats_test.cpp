@@ -197,6 +197,7 @@ TEST_F(StatsTest, WhyNothingWasGrantedIsToldAsTheGrantSaysIt) {
 }
 
 TEST_F(StatsTest, WhatTheSessionUsesIsShownAtOnce) {
+    ends_in_the_middle = true;
     const SessionStats before = session->stats();
     EXPECT_EQ(before.session_timeout, 6s);
     EXPECT_EQ(before.node_bytes + before.watch_bytes + before.nodes_to_delete, 0u);

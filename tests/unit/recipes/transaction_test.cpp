@@ -69,6 +69,25 @@ TEST_F(TransactionUnitTest, TheErrorNamesWhatWasRefused) {
     EXPECT_EQ(one([](Transaction& t) { t.set("/a", ""); }), refused(Errc::lock_lost, node));
 }
 
+TEST_F(TransactionUnitTest, ARefusalOfTheWholeBlamesNoneOfItsParts) {
+    Transaction write(grant);
+    write.check("/a").set("/a", "new");
+    std::string told;
+    write.commit_async({}, {}, [&](const CommitResult& ended) {
+        told = outcome_of([&] { std::rethrow_exception(ended.error); });
+    });
+    runtime->run();
+    const Request request = client().take("multi");
+    ASSERT_TRUE(request.answer);
+    Reply refusal;
+    refusal.rc = Rc::no_auth;
+    refusal.results.resize(request.ops.size());
+    for (auto& each : refusal.results) each.rc = refusal.rc;
+    request.answer(refusal);
+    serve();
+    EXPECT_THAT(told, ::testing::HasSubstr("the transaction was refused; nothing was written"));
+}
+
 TEST_F(TransactionUnitTest, WhatCannotWorkIsRefusedWithoutARequest) {
     const auto before = client().sent.size();
     Transaction write(grant);

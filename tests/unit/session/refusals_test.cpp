@@ -318,6 +318,28 @@ TEST_F(SessionRefusalTest, ThatNoServerServesIsReportedAndSoIsTheEndOfThat) {
     EXPECT_THAT(log.str(), AllOf(HasSubstr("connected again"), Not(HasSubstr("answer again"))));
 }
 
+TEST_F(SessionRefusalTest, TheEndOfASessionNamesItsServersAndItsPath) {
+    for (const std::string prefix : {"", "/root"}) {
+        options.path_prefix = prefix;
+        log.str("");
+        open();
+        client().say(ClientState::auth_failed);
+        EXPECT_THAT(log.str(), HasSubstr(options.hosts + (prefix.empty() ? ":" : " /root:")));
+        destroy();
+    }
+}
+
+TEST_F(SessionRefusalTest, ThatAllServersCutTheConnectionIsKnown) {
+    probe = std::make_shared<FakeProbe>();
+    open_refusing(probe);
+    runtime->advance(100ms);
+    const auto done = std::move(probe->waiting.back());
+    probe->waiting.pop_back();
+    done({.best = {"a:1"}, .all_cut = true});
+    runtime->run();
+    EXPECT_THAT(core->info().problem, HasSubstr("raise their maxClientCnxns"));
+}
+
 TEST_F(SessionRefusalTest, AHeartbeatThatIsRefusedIsReportedAndCounted) {
     open_connected();
     const auto held = hold("/l/n");

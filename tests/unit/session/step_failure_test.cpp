@@ -26,9 +26,8 @@ struct NoMoreMemory {
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__)
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT: its name
-#endif
+extern "C" const char* __lsan_default_options() { return "detect_leaks=0"; }  // NOLINT: its name
 
 // Not inlined: g++ would take an inlined free() for one of memory that the usual operator new has made.
 [[gnu::noinline]] void* operator new(std::size_t size) {

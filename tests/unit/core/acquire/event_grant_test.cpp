@@ -49,6 +49,27 @@ TEST_F(EventGrantTest, NothingIsAskedFor) {
     EXPECT_THAT(asked, IsEmpty());
 }
 
+TEST_F(EventGrantTest, TheWatchOnTheDirectoryThatIsAboutToFireIsNotTakenAway) {
+    ends_in_the_middle = true;
+    const std::string two[] = {"/m/_c_00000000-0000-4000-8000-00000000000a-lock-0000000000",
+                               "/m/_c_00000000-0000-4000-8000-00000000000b-lock-0000000001"};
+    put("/m");
+    for (const auto& node : two) put(node, "", 0x999);
+    nodes["/m"].next_number = 2;
+    Grant behind_two;
+    ExclusiveMutex other(*session, "/m");
+    other.acquire_async(Deadline::never(), {}, [&](AcquireResult result) { behind_two = std::move(result.value); });
+    serve();
+    erase(two[0]);
+    serve();
+    ASSERT_THAT(asked, Contains("children /m"));
+    asked.clear();
+    erase(two[1]);
+    serve();
+    EXPECT_TRUE(behind_two.held());
+    EXPECT_THAT(asked, IsEmpty());
+}
+
 TEST_F(EventGrantTest, TheWatchOnTheOwnNodeGoesOnForTheHold) {
     be_granted();
     erase(grant.node());
@@ -70,6 +91,7 @@ TEST_F(EventGrantTest, ANodeThatWasDeletedWithoutAnEventIsNotHeldByAHeartbeatLat
 }
 
 TEST_F(EventGrantTest, WhoeverIsNextAgainAfterARefusalIsNamedAgain) {
+    ends_in_the_middle = true;
     const std::string check = "multi /l/" + children("/l").at(1);
     const auto asked_later = [&] {
         asked.clear();

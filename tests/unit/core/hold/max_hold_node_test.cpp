@@ -47,6 +47,14 @@ TEST_F(MaxHoldTest, AReleaseAtTheEndHandsNothingOver) {
     EXPECT_FALSE(nodes.contains(node));
 }
 
+TEST_F(MaxHoldTest, AReleaseThatWaitsAndComesAfterTheEndEndsNothingElse) {
+    ExclusiveMutex mutex(*session, "/l", limited());
+    ask(mutex);
+    runtime->freeze_for(2s);  // the session has not noticed
+    EXPECT_EQ(served([&] { EXPECT_TRUE(grants[0].release_and_wait(in(10s))); }), "ok");
+    EXPECT_THAT(log.str(), ::testing::HasSubstr("it was held for max_hold"));
+}
+
 TEST_F(MaxHoldTest, ANodeThatIsKeptIsNobodysAndItsNextHolderHasItsOwnTime) {
     LockOptions of_lock = limited();
     of_lock.keep_for = 60s;
@@ -88,6 +96,24 @@ TEST_F(MaxHoldTest, OneOfSeveralSharesEndsAloneAndTheLastOneDeletesTheNode) {
     EXPECT_FALSE(nodes.contains(grants[1].node()));
     pass(1s);
     EXPECT_THAT(children("/l"), IsEmpty());
+    EXPECT_EQ(leftovers(), "");
+}
+
+TEST_F(MaxHoldTest, TheTimeOfAShareThatWasGivenBackDoesNotCount) {
+    const LockOptions of_lock = in_turns();
+    ReadWriteLock lock(*session, "/l", of_lock);
+    const std::size_t before = session->stats().node_bytes;
+    share(lock);
+    pass(1s);
+    share(lock);
+    ASSERT_THAT(children("/l"), SizeIs(1));
+    EXPECT_EQ(served([&] { EXPECT_TRUE(grants[0].release_and_wait(in(10s))); }), "ok");
+    log.str("");
+    pass(1900ms);
+    EXPECT_TRUE(grants[1].held());
+    EXPECT_EQ(log.str(), "");
+    EXPECT_EQ(served([&] { EXPECT_TRUE(grants[1].release_and_wait(in(10s))); }), "ok");
+    EXPECT_EQ(session->stats().node_bytes, before);
     EXPECT_EQ(leftovers(), "");
 }
 

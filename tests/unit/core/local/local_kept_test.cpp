@@ -231,6 +231,7 @@ TEST_F(LocalKeptTest, AKeptNodeThatAnotherClientAsksForIsGivenBack) {
 }
 
 TEST_F(LocalKeptTest, AKeptNodeThatIsGivenBackMakesRoomForAnother) {
+    ends_in_the_middle = true;
     make_mutex(keeping(10s));
     leave_room_for_one_node();  // which is kept
     ask(1);

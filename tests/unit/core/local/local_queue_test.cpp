@@ -82,6 +82,17 @@ TEST_F(LocalQueueTest, ATryGetsAFreeLock) {
     EXPECT_EQ(grants.size(), 1u);
 }
 
+TEST_F(LocalQueueTest, TheNodeOfATrySaysNothingOfThoseWhoWaitedBeforeIt) {
+    make_mutex();
+    ask(4);
+    ASSERT_THAT(nodes.at("/l/" + children("/l").back()).data, HasSubstr("\"waiting\":"));
+    while (!grants.empty()) release_first();
+    ASSERT_EQ(nodes_of_lock(), 0u);
+    ask(1, Deadline::passed());
+    ASSERT_EQ(grants.size(), 1u);
+    EXPECT_THAT(nodes.at(grants.front().node()).data, Not(HasSubstr("waiting")));
+}
+
 TEST_F(LocalQueueTest, AGrantEndsTheHoldBeforeItWhoseOwnerWasNotTold) {
     make_mutex();
     ask(2);
@@ -307,6 +318,22 @@ TEST_F(LocalQueueTest, ANodeThatAnotherClientAsksForIsNotHandedOver) {
     EXPECT_NE(grants.front().node(), node);
 }
 
+TEST_F(LocalQueueTest, AWaiterSurvivesAnyNumberOfShortOutages) {
+    make_mutex();
+    ask(1);
+    ask(1, in(3600s));
+    for (int i = 0; i < 300; ++i) {
+        break_connection();
+        serve();
+        runtime->advance(100ms);
+        serve();
+    }
+    ASSERT_EQ(answers.size(), 1u) << answers.back();
+    release_first();
+    ASSERT_EQ(grants.size(), 1u);
+    EXPECT_TRUE(grants.front().held());
+}
+
 TEST_F(LocalQueueTest, AfterALossOfAHoldThatNobodyHasTheNextIsServed) {
     ExclusiveMutex other(*session, "/l", handing_over(9));
     EXPECT_EQ(served([&] {
@@ -337,6 +364,7 @@ TEST_F(LocalQueueTest, DifferentOptionsHavePlacesOfTheirOwn) {
 // ---- no room for a second node --------------------------------------------------------------------------------------
 
 TEST_F(LocalQueueTest, WithoutRoomForASecondNodeTheNextWaiterWaitsForTheFirst) {
+    ends_in_the_middle = true;
     make_mutex();
     leave_room_for_one_node();
     ask(3);
@@ -349,6 +377,7 @@ TEST_F(LocalQueueTest, WithoutRoomForASecondNodeTheNextWaiterWaitsForTheFirst) {
 }
 
 TEST_F(LocalQueueTest, WhileItsNodeIsBeingDeletedThereIsRoomSoon) {
+    ends_in_the_middle = true;
     make_mutex();
     leave_room_for_one_node();
     ask(1);
@@ -360,6 +389,7 @@ TEST_F(LocalQueueTest, WhileItsNodeIsBeingDeletedThereIsRoomSoon) {
 }
 
 TEST_F(LocalQueueTest, AWaiterThatFoundNoRoomLeavesNothingBehind) {
+    ends_in_the_middle = true;
     make_mutex();
     leave_room_for_one_node();
     ask(1);
@@ -374,6 +404,7 @@ TEST_F(LocalQueueTest, AWaiterThatFoundNoRoomLeavesNothingBehind) {
 }
 
 TEST_F(LocalQueueTest, BehindALostHoldTheNextWaiterWaitsForItsRelease) {
+    ends_in_the_middle = true;
     make_mutex();
     leave_room_for_one_node();
     ask(1);
@@ -417,6 +448,7 @@ TEST_F(LocalQueueTest, BehindALostHoldTheNextWaiterWaitsForTheEndOfTheSession) {
 }
 
 TEST_F(LocalQueueTest, WithoutAnyRoomItFails) {
+    ends_in_the_middle = true;
     make_mutex();
     leave_room_for_one_node();
     inside([this] { EXPECT_TRUE(core->reserve_ephemeral(900'000 - 4 - core->reserved_bytes())); });

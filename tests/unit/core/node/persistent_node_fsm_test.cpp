@@ -170,6 +170,35 @@ TEST_F(PersistentNodeFsmTest, ARefusalIsToldAndTriedAgainMoreAndMoreRarely) {
     EXPECT_THAT(w.states, ElementsAre("refused", "present"));
 }
 
+TEST_F(PersistentNodeFsmTest, OnlySoManyFormerSessionsAreRemembered) {
+    w.start();
+    for (int i = 0; i < 17; ++i) {
+        w.lose_session([] {});
+        w.run();
+    }
+    ASSERT_TRUE(w.fsm.settled());
+    for (const auto& [owner, state] : {std::pair<std::int64_t, std::string>(2, "present"), {1, "taken"}}) {
+        w.vanish();
+        w.node = {owner, "of a former session", 0};
+        w.run();
+        EXPECT_EQ(w.states.back(), state) << "the session " << owner;
+    }
+}
+
+TEST_F(PersistentNodeFsmTest, ARefusalAfterASuccessIsTriedAgainAsSoonAsTheFirst) {
+    w.rc_of_create = Rc::no_auth;
+    w.fsm.start();
+    run_until_complaints(3);
+    w.rc_of_create = Rc::ok;
+    w.run();
+    ASSERT_TRUE(w.fsm.settled());
+    w.delays.clear();
+    w.rc_of_set = Rc::no_auth;
+    w.fsm.set_data("two");
+    run_until_complaints(w.complaints.size() + 1);
+    EXPECT_THAT(w.delays, ElementsAre(50));
+}
+
 TEST_F(PersistentNodeFsmTest, ANodeOfOursIsPresentBeforeItsLatestDataAreWritten) {
     w.fsm.start();
     w.queue.front().execute();  // the answer is lost

@@ -160,6 +160,13 @@ TEST(NodeNameTest, TheQueueIsSortedAcrossTheOverflow) {
     EXPECT_THAT(order, ElementsAre(kMax - 1, kMax, kMin, kMin + 1));
 }
 
+TEST(NodeNameTest, TheQueueIsSortedAcrossZero) {
+    const Names children = {"b-lock-0000000001", "d-lock--000000002", "a-lock-0000000000", "c-lock--000000001"};
+    std::vector<std::int32_t> order;
+    for (const auto& n : sorted_queue(children, kLock)) order.push_back(n.sequence);
+    EXPECT_THAT(order, ElementsAre(-2, -1, 0, 1));
+}
+
 TEST(NodeNameTest, NumbersAllAroundTheCircleAreStillSorted) {
     // Serial arithmetic is no order here (each is "before" the next, in a circle): sorting must not run wild on it.
     const Names children = {"lock-0000000000", "lock-1500000000", "lock--1300000000", "lock-0700000000",
