@@ -96,9 +96,8 @@ protected:
         if (core) runtime->while_running([this] { core.reset(); });
         runtime->run();
         for (const auto& each : clients->clients) each->forget();
-        if (probe)
-            probe->waiting
-                .clear();  // a probe answers in the end; this one would keep the session, which keeps the probe
+        // A probe answers in the end. This one would keep the session, which keeps the probe.
+        if (probe) probe->waiting.clear();
     }
     FakeClient& client() { return clients->last(); }
     void inside(const std::function<void()>& work) { core->run_locked(work); }

@@ -246,7 +246,8 @@ TEST_F(ElectionUnitTest, OneRunAtATimeAndResigningEndsOneLeadership) {
 TEST_F(ElectionUnitTest, ALeadershipThatIsOverCannotBeResigned) {
     LeaderElection election(*session, "/e");
     EXPECT_EQ(served([&] {
-                  EXPECT_THROW(election.run([](auto&&...) { throw std::runtime_error("of lead"); }), std::runtime_error);
+                  EXPECT_THROW(election.run([](auto&&...) { throw std::runtime_error("of lead"); }),
+                               std::runtime_error);
               }),
               "ok");
     EXPECT_FALSE(election.resign());

@@ -73,9 +73,8 @@ TEST_F(TransactionUnitTest, ARefusalOfTheWholeBlamesNoneOfItsParts) {
     Transaction write(grant);
     write.check("/a").set("/a", "new");
     std::string told;
-    write.commit_async({}, {}, [&](const CommitResult& ended) {
-        told = outcome_of([&] { std::rethrow_exception(ended.error); });
-    });
+    write.commit_async(
+        {}, {}, [&](const CommitResult& ended) { told = outcome_of([&] { std::rethrow_exception(ended.error); }); });
     runtime->run();
     const Request request = client().take("multi");
     ASSERT_TRUE(request.answer);

@@ -33,18 +33,6 @@ TEST_F(SessionCoreTest, TellsObserversOfEachConnectAndEachLoss) {
     inside([&] { core->remove_observer(observer); });
 }
 
-TEST_F(SessionCoreTest, WithoutAConnectionThereIsNoServer) {
-    open_connected();
-    const std::string server = core->info().server;
-    EXPECT_NE(server, "");
-    client().disconnect();
-    EXPECT_EQ(core->info().server, "");
-    client().connect(kFirstSession);
-    EXPECT_EQ(core->info().server, server);
-    client().expire();
-    EXPECT_EQ(core->info().server, "");
-}
-
 TEST_F(SessionCoreTest, LateWordsOfAFormerHandleChangeNothing) {
     open_connected(1);
     const auto first = clients->clients[0];

@@ -49,6 +49,16 @@ TEST_F(SessionFsmTest, ConnectsSuspendsAndComesBackAsTheSameSession) {
     EXPECT_EQ(fsm.incarnation().number, 1u);
 }
 
+TEST_F(SessionFsmTest, WithoutAConnectionThereIsNoServer) {
+    fsm.start();
+    for (const ClientState end : {ClientState::connecting, ClientState::expired}) {
+        connect();
+        EXPECT_EQ(fsm.server(), "server:2181");
+        say(end);
+        EXPECT_EQ(fsm.server(), "");
+    }
+}
+
 TEST_F(SessionFsmTest, AnExpiredSessionIsOverBeforeAnythingElseAndANewHandleIsOpenedAtOnce) {
     fsm.start();
     connect();
