@@ -198,6 +198,13 @@ TEST_F(ServerProbeTest, AServerThatMayNotSayItsModeIsPreferredToOneThatIsFrozen)
 
 const std::string kServes = kVersion + kCounts + "Mode: follower\n";
 
+TEST_F(ServerProbeTest, NothingIsWaitedForBehindAWholeAnswer) {
+    for (const std::string& whole : {kServes, std::string(4096, 'x')}) {
+        const FakeServer server({whole}, false);
+        EXPECT_THAT(probe({server.host()}, 1h), ElementsAre(server.host()));
+    }
+}
+
 TEST_F(ServerProbeTest, OfAServerNameWithSeveralAddressesThoseThatServeAreThePreferred) {
     host_names().set("several.test", {"127.0.0.3", "127.0.0.2", "127.0.0.1", "127.0.0.4"});
     EXPECT_TRUE(in_some_time([&](auto limit) {
