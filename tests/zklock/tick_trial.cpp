@@ -55,6 +55,7 @@ protected:
         testenv::EnsembleOptions options;
         options.gated_links = true;
         options.server.tick_time = kTick;
+        options.server.init_limit = 2;  // so many ticks a member waits for followers that it will never have
         options.server.min_session_timeout = 1s;
         options.server.config_lines = {"4lw.commands.whitelist=" + words};
         return options;
