@@ -21,8 +21,7 @@ std::string answer_in_words(const std::string& what, Rc rc) {
     if (rc == Rc::no_auth) return what + " was refused";
     if (rc == Rc::no_children_for_ephemerals) {
         return "it is the ephemeral node of a contender or member, or below one, and that can have no children; name "
-               "the "
-               "directory of the lock";
+               "the directory of the lock";
     }
     const std::string number = is_known(rc) ? "" : " (" + std::to_string(static_cast<int>(rc)) + ")";
     return what + " was answered: " + to_string(rc) + number;

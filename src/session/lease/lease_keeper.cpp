@@ -21,19 +21,20 @@ LeaseKeeper::LeaseKeeper(SessionLock& lock, Connection& connection, Requests& re
 
 void LeaseKeeper::on_connected(Instant since, Instant now) {
     const bool had_passed = clock_.passed(now);
+    const Nanoseconds former = clock_.timeout();
     const auto granted = connection_.incarnation().timeout;
-    if (const Nanoseconds former = clock_.timeout(); former != Nanoseconds::zero() && former != granted) {
-        lock_.log().warn(
-            "session {:#x}: the servers changed the session timeout from {} ms to {} ms; give all of them the same "
-            "minSessionTimeout and maxSessionTimeout",
-            connection_.printable_id(), former / std::chrono::milliseconds(1), granted.count());
-    }
     clock_.connected(granted, since, now);
     if (!holds_.empty() && clock_.passed(now)) {
         lose_all(LossReason::lease_ended, had_passed ? kNoHeartbeat : "the servers granted a shorter session timeout");
     }
     view_->ends_at_ns.store(clock_.ends_at() == Instant::min() ? 0 : clock_.ends_at().time_since_epoch().count(),
                             std::memory_order_release);
+    if (former == Nanoseconds::zero() || former == granted) return;
+    // Last: the sink may be slow, and until here a lease that has become shorter seems to be longer.
+    lock_.log().warn(
+        "session {:#x}: the servers changed the session timeout from {} ms to {} ms; give all of them the same "
+        "minSessionTimeout and maxSessionTimeout",
+        connection_.printable_id(), former / std::chrono::milliseconds(1), granted.count());
 }
 
 void LeaseKeeper::assume_tick(std::chrono::milliseconds tick) {

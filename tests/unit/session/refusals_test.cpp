@@ -1,3 +1,4 @@
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <atomic>
@@ -264,6 +265,27 @@ TEST_F(SessionRefusalTest, AShorterTimeoutThatEndsALeaseIsReported) {
     EXPECT_FALSE(held->held());
     EXPECT_THAT(log.str(), HasSubstr("shorter session timeout"));
     EXPECT_THAT(log.str(), HasSubstr("ms to 2000 ms; give all"));
+}
+
+TEST_F(SessionRefusalTest, AShorterTimeoutCountsBeforeItIsReported) {
+    struct Sink final : spdlog::sinks::base_sink<std::mutex> {
+        void sink_it_(const spdlog::details::log_msg& line) override {
+            const std::string text(line.payload.data(), line.payload.size());
+            if (text.find("changed the session timeout") != text.npos) held.push_back(hold->held());
+        }
+        void flush_() override {}
+        std::shared_ptr<Hold> hold;
+        std::vector<bool> held;
+    };
+    const auto sink = std::make_shared<Sink>();
+    options.logger = std::make_shared<spdlog::logger>("test", sink);
+    open_connected(1);
+    sink->hold = hold("/n");
+    client().disconnect();
+    runtime->freeze_for(2s);
+    client().connect(1, 2000ms);
+    EXPECT_THAT(sink->held, ElementsAre(false)) << "a sink that is slow would hold it up";
+    sink->hold.reset();
 }
 
 TEST_F(SessionRefusalTest, ACloseThatHasEndedDoesNotSayLaterThatItGaveUp) {
