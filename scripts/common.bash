@@ -46,7 +46,7 @@ names_of() { # PACKAGE...
     local -A offered=()
     while read -r name version; do
         offered[$name]=$version
-    done < <(sed 's/>=[^ |]*//g; s/|/ /g' <<<"$*" | xargs apt-cache policy 2>/dev/null |
+    done < <(sed 's/>=[^ |]*//g; s/|/ /g' <<<"$*" | LC_ALL=C xargs apt-cache policy 2>/dev/null |
         awk '/^[^ ]/ { name = $1; sub(/:$/, "", name) } $1 == "Candidate:" { print name, $2 }')
     for package in "$@"; do
         IFS='|' read -ra choices <<<"$package"
@@ -79,7 +79,7 @@ install_packages() { # LOG GROUP...
             apt=(sudo)
         else
             complain "These Debian packages are missing, and only root can install them:"
-            names=$(names_of "${missing[@]}" 2>/dev/null) || names=${missing[*]}
+            names=$(names_of "${missing[@]}" 2>/dev/null) || names=$(sed 's/>=[^ |]*//g; s/|[^ ]*//g' <<<"${missing[*]}")
             complain "  sudo apt-get install --no-install-recommends $names"
             return 1
         fi

@@ -71,8 +71,8 @@ void DataTree::create(const Effect& effect, const Txn& txn, std::vector<WatchEve
     first_numbers_.erase(effect.path);
     if (effect.owner != 0) ephemerals_[effect.owner].insert(effect.path);
     if (effect.container) containers_.insert(effect.path);
-    events.push_back({WatchEventType::created, effect.path});
-    events.push_back({WatchEventType::children_changed, parent_path});
+    events.push_back({WatchEventType::created, effect.path, node.acl});
+    events.push_back({WatchEventType::children_changed, parent_path, parent.acl});
 }
 
 void DataTree::remove(const std::string& path, const Txn& txn, std::vector<WatchEvent>& events) {
@@ -86,14 +86,15 @@ void DataTree::remove(const std::string& path, const Txn& txn, std::vector<Watch
         }
     }
     if (found->second.container) containers_.erase(path);
+    events.push_back({WatchEventType::deleted, path, found->second.acl});
     nodes_.erase(found);
     const std::string parent_path = parent_of(path);
+    events.push_back({WatchEventType::children_changed, parent_path});
     if (const auto parent = nodes_.find(parent_path); parent != nodes_.end()) {
+        events.back().acl = parent->second.acl;
         parent->second.children.erase(name_of(path));
         if (!keeper_) parent->second.pzxid = std::max(parent->second.pzxid, txn.zxid);
     }
-    events.push_back({WatchEventType::deleted, path});
-    events.push_back({WatchEventType::children_changed, parent_path});
 }
 
 void DataTree::apply(const Txn& txn, std::vector<WatchEvent>& events) {
@@ -112,13 +113,23 @@ void DataTree::apply(const Txn& txn, std::vector<WatchEvent>& events) {
                 node.mzxid = txn.zxid;
                 node.mtime_ms = txn.time_ms;
                 stats_of_sets_.push_back(node.stat());
-                events.push_back({WatchEventType::changed, effect.path});
+                events.push_back({WatchEventType::changed, effect.path, node.acl});
                 break;
             }
             case Effect::Kind::check:
             case Effect::Kind::error: break;
         }
     }
+}
+
+bool permits(const AclList& acl, int permission, const std::vector<std::string>& identities) {
+    for (const Acl& each : *acl) {
+        if ((each.permissions & permission) == 0) continue;
+        if (each.scheme == "world" && each.id == "anyone") return true;
+        if (std::find(identities.begin(), identities.end(), each.scheme + ":" + each.id) != identities.end())
+            return true;
+    }
+    return false;
 }
 
 std::vector<std::string> DataTree::ephemerals_of(SessionId session) const {

@@ -67,7 +67,11 @@ struct Txn {
 struct WatchEvent {
     WatchEventType type;
     std::string path;
+    AclList acl{};  // of the node: who may not read it is not told (CVE-2024-23944). Null: all are
 };
+
+/// Whether the list gives a permission to one of these identities.
+bool permits(const AclList& acl, int permission, const std::vector<std::string>& identities);
 
 /// Anyone may do anything.
 std::vector<Acl> open_acl();

@@ -392,15 +392,6 @@ void SimServer::drain(Client& client) {
 
 void SimServer::send(Client& client, Reply reply) { client.connection->reply(std::move(reply)); }
 
-bool SimServer::allowed(const Node& node, int permission, const std::vector<std::string>& identities) const {
-    for (const Acl& acl : *node.acl) {
-        if ((acl.permissions & permission) == 0) continue;
-        if (acl.scheme == "world" && acl.id == "anyone") return true;
-        if (std::find(identities.begin(), identities.end(), acl.scheme + ":" + acl.id) != identities.end()) return true;
-    }
-    return false;
-}
-
 void SimServer::answer_read(Client& client, const Request& request) {
     Reply reply;
     reply.op = request.op;
@@ -409,7 +400,7 @@ void SimServer::answer_read(Client& client, const Request& request) {
     const std::uint64_t connection = client.connection->id();
     const Node* const node = tree_.find(request.path);
     const bool checked = request.op != Op::exists || ensemble_.options().exists_needs_read;
-    const bool readable = node != nullptr && (!checked || allowed(*node, Acl::read, client.identities));
+    const bool readable = node != nullptr && (!checked || permits(node->acl, Acl::read, client.identities));
     switch (request.op) {
         case Op::exists:
         case Op::get:
@@ -494,7 +485,10 @@ void SimServer::fire(const std::vector<WatchEvent>& events) {
         if (event.type != WatchEventType::children_changed) take(data_watchers_);
         if (event.type == WatchEventType::children_changed || event.type == WatchEventType::deleted)
             take(child_watchers_);
-        for (const std::uint64_t connection : told) notify(connection, event);
+        for (const std::uint64_t connection : told) {
+            const Client* const client = client_of(connection);
+            if (client != nullptr && permits(event.acl, Acl::read, client->identities)) notify(connection, event);
+        }
     }
 }
 

@@ -33,16 +33,6 @@ Effect error(Rc rc) {
     return effect;
 }
 
-bool permits(const AclList& acl, int permission, const std::vector<std::string>& identities) {
-    for (const Acl& each : *acl) {
-        if ((each.permissions & permission) == 0) continue;
-        if (each.scheme == "world" && each.id == "anyone") return true;
-        if (std::find(identities.begin(), identities.end(), each.scheme + ":" + each.id) != identities.end())
-            return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 // ---- what a transaction will do --------------------------------------------------------------------------------

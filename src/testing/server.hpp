@@ -131,7 +131,6 @@ private:
     void finish_session_txn(const Txn& txn);
     void follower_tick();
     void on_leader_ping();
-    bool allowed(const Node& node, int permission, const std::vector<std::string>& identities) const;
 
     // leader.cpp
     void on_forwarded(Forwarded request);

@@ -67,6 +67,18 @@ TEST_F(ClientWatchesTest, EachKindOfReadSeesItsKindsOfEvents) {
     EXPECT_THAT(watches(), SizeIs(3));
 }
 
+TEST_F(ClientWatchesTest, WhoMayNotReadANodeIsNotToldOfIt) {
+    observer().client->add_auth({"digest", "user:secret"});
+    ASSERT_TRUE(test::await([&] { return observer().events->auths().size() == 1; }));
+    for (const char* name : {"secret", "open"}) {
+        EXPECT_EQ(h().async_exists(path(name), true).wait().rc, Rc::no_node);
+    }
+    observer().async_create(path("secret"), "", CreateMode::persistent, {{Acl::all, "auth", ""}}).wait();
+    observer().async_create(path("open")).wait();
+    catch_up();
+    EXPECT_THAT(watches(), ElementsAre(Pair(WatchEventType::created, path("open"))));
+}
+
 TEST_F(ClientWatchesTest, SeveralWatchesOnANodeTellOneEvent) {
     observer().async_create(path("a")).wait();
     h().async_get(path("a"), true).wait();

@@ -392,6 +392,12 @@ TEST_F(SimEnsembleTest, AnAccessListIsEnforcedAndCredentialsOpenIt) {
     EXPECT_EQ(other.exists("/d").rc, Rc::ok);
     EXPECT_EQ(owner.create("/d/n", CreateMode::ephemeral).rc, Rc::ok);
     EXPECT_EQ(other.remove("/d/n").rc, Rc::no_auth);
+    EXPECT_EQ(other.exists("/secret", true).rc, Rc::no_node);
+    EXPECT_EQ(other.exists("/open", true).rc, Rc::no_node);
+    ASSERT_EQ(owner.create("/secret", CreateMode::persistent, "x", {{Acl::all, "auth", ""}}).rc, Rc::ok);
+    ASSERT_EQ(owner.create("/open", CreateMode::persistent).rc, Rc::ok);
+    ASSERT_TRUE(until([&] { return !other.handle->events.empty(); }));
+    EXPECT_EQ(other.handle->events.front().path, "/open") << "who may not read a node is not told of it";
     EXPECT_EQ(digest_id("super:test"), "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
 }
 
