@@ -44,6 +44,8 @@ make_root() { # LOG CACHE RELEASE ROOT
     fi
     printf '%s\n' "$sources" >"$new/etc/apt/sources.list"
     apt-config dump | grep -E '^Acquire::(https?::|Retries)' >"$new/etc/apt/apt.conf.d/99host"
+    # sid's archive says that it is to be renewed each week, and mirrors may be behind.
+    [ "$release" != sid ] || echo 'Acquire::Check-Valid-Until "false";' >>"$new/etc/apt/apt.conf.d/99host"
     # What apt fetches is kept.
     rm -f "$new/etc/apt/apt.conf.d/docker-clean"
     cp -L /etc/resolv.conf /etc/hosts "$new/etc/" 2>/dev/null || true
