@@ -19,7 +19,7 @@ public:
     static Json parse(const std::string& text) { return Json(boost::json::parse(text)); }
     /// Null if it is not.
     static Json parse_or_null(const std::string& text) {
-        boost::json::error_code error;
+        boost::system::error_code error;
         boost::json::value value = boost::json::parse(text, error);
         return error ? Json() : Json(std::move(value));
     }

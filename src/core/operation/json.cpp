@@ -10,7 +10,7 @@ namespace zkrecipes::internal {
 std::optional<boost::json::object> parse_json_object(std::string_view text) {
     boost::json::parse_options options;
     options.max_depth = 16;
-    boost::json::error_code error;
+    boost::system::error_code error;
     boost::json::value value = boost::json::parse({text.data(), text.size()}, error, {}, options);
     if (error || !value.is_object()) return std::nullopt;
     return std::move(value.get_object());

@@ -75,7 +75,7 @@ Participant owner_of(const NodeContent& node) {
     owner.since = node.created_at;
     owner.children = node.children;
     owner.raw = node.data;
-    boost::json::error_code error;
+    boost::system::error_code error;
     const boost::json::value value = boost::json::parse(node.data, error);
     const boost::json::object* const object = error ? nullptr : value.if_object();
     if (!object) return owner;

@@ -111,7 +111,7 @@ boost::json::object to_json(const RunRecord& record) {
 std::string to_text(const RunRecord& record) { return dump(to_json(record)); }
 
 std::optional<RunRecord> parse_run_record(std::string_view text) {
-    boost::json::error_code error;
+    boost::system::error_code error;
     const boost::json::value value = boost::json::parse(text, error);
     if (error || !value.is_object()) return std::nullopt;
     FieldReader fields(value.as_object());

@@ -93,7 +93,7 @@ boost::json::object to_json(const Participant& participant, WallTime now) {
     object["ephemeral"] = !not_ephemeral(participant);
     object["ctime"] = iso_time(participant.since);
     object["age_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(age(participant, now)).count();
-    boost::json::error_code error;
+    boost::system::error_code error;
     value payload = boost::json::parse(participant.raw, error);
     const bool is_object = !error && payload.is_object();
     (is_object ? object["payload"] : object["payload_raw"]) = is_object ? std::move(payload) : value(participant.raw);
