@@ -111,7 +111,7 @@ void SemaphoreMutex::unlock() noexcept {
     if (!impl) return;
     if (const auto share = impl->take_locked()) return share->leave();
     impl->core->log().error("unlock {}: not locked; ignored", impl->path());
-    assert(!"SemaphoreMutex::unlock without a lock");
+    assert(false && "SemaphoreMutex::unlock without a lock");
 }
 
 bool SemaphoreMutex::held() const noexcept { return is_held(current_hold(impl_)); }

@@ -215,7 +215,7 @@ TEST_F(ExclusiveMutexCountsTest, TenThousandFailedTriesLeaveNothing) {  // H17, 
     tries(1000);  // what grows once, has grown
     ASSERT_TRUE(await_nodes(1));
     ASSERT_TRUE(await([&] { return server().watch_count() <= 1; }));
-    const auto before = resident_kib();
+    [[maybe_unused]] const auto before = resident_kib();
     tries(10'000);
     EXPECT_TRUE(await_nodes(1));
     EXPECT_TRUE(await([&] { return server().watch_count() <= 1; })) << server().four_letter("wchp");

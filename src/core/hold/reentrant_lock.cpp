@@ -16,7 +16,7 @@ std::shared_ptr<HoldRef> ReentrantLock::locked_by(OwnerId caller, const char* op
 void ReentrantLock::unlock(const char* operation) const noexcept {
     if (owners_.unlock(this_owner())) return;
     core_->log().error("{} {}: not locked by this fiber or thread; ignored", operation, name_);
-    assert(!"unlock by a fiber or thread that has not locked it");
+    assert(false && "unlock by a fiber or thread that has not locked it");
 }
 
 void ReentrantLock::granted(OwnerId caller, const std::shared_ptr<HoldRef>& share) const noexcept {

@@ -57,7 +57,7 @@ public:
         data = kEight.write(number);
         history.push_back(number);
     }
-    std::int64_t number() const { return data ? *kEight.read(*data) : 0; }
+    std::int64_t number() const { return data ? kEight.read(*data).value_or(0) : 0; }
 
     // ---- running ----
     bool pump() {
