@@ -265,6 +265,7 @@ TEST(TestenvAvailableTest, WrongChoicesAreNamed) {
         const ScopedVariable jars("ZK_CLASSPATH", "/no/such.jar");
         EXPECT_NE(testenv::why_unavailable().find("/no/such.jar"), std::string::npos);
     }
+    const ScopedVariable jars("ZK_CLASSPATH", "");
     const ScopedVariable home("ZOOKEEPER_HOME", "/no/such/home");
     EXPECT_NE(testenv::why_unavailable().find("/no/such/home"), std::string::npos);
 }
