@@ -29,6 +29,7 @@ if(EXISTS /etc/os-release)
   endif()
 endif()
 set(CPACK_ZKRECIPES_STRIP "${CMAKE_STRIP}")  # for finish.cmake
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # CPack would put it before what each package says of itself
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 
