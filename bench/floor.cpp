@@ -1,21 +1,17 @@
 #include "bench/floor.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "bench/floors/names.hpp"
+#include "bench/floors/program.hpp"
+
 namespace zkrecipes::bench {
 namespace {
-
-[[noreturn]] void end_program(const char* what, int rc) {
-    std::fprintf(stderr, "bench: the floor failed: %s: %s\n", what, zerror(rc));
-    std::_Exit(1);
-}
 
 /// What one completion of the C client calls.
 struct Answer {
@@ -42,67 +38,52 @@ void on_data(int rc, const char* data, int length, const Stat* stat, const void*
 }
 void on_names(int rc, const String_vector* names, const void* context) { tell(context, {.rc = rc, .names = names}); }
 
-/// The number at the end of a sequential node's name.
-std::string_view number_of(std::string_view node) { return node.substr(node.size() - 10); }
-
 }  // namespace
 
 // ---- one session --------------------------------------------------------------------------------------------------
 
-FloorClient::FloorClient(const std::string& hosts) {
-    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    connected_.arm(1);
-    handle_ = zookeeper_init(hosts.c_str(), on_session, 30'000, nullptr, this, 0);
-    if (handle_ == nullptr) end_program("zookeeper_init", ZSYSTEMERROR);
-    // Otherwise the C client resolves the hosts anew with each request, which would flatter the library.
-    zoo_set_servers_resolution_delay(handle_, -1);
-    connected_.wait();
-}
+FloorClient::FloorClient(const std::string& hosts)
+    : driven_(loop_.open(hosts)), thread_([this] {
+          while (!ended_) loop_.turn();
+      }) {}
 
-FloorClient::~FloorClient() { zookeeper_close(handle_); }
-
-void FloorClient::on_session(zhandle_t*, int type, int state, const char*, void* self) {
-    if (type != ZOO_SESSION_EVENT) return;
-    if (state == ZOO_EXPIRED_SESSION_STATE) end_program("session", ZSESSIONEXPIRED);
-    if (state == ZOO_CONNECTED_STATE) static_cast<FloorClient*>(self)->connected_.done();
-}
-
-void FloorClient::check(int rc, const char* what) {
-    if (rc != ZOK) end_program(what, rc);
+FloorClient::~FloorClient() {
+    ended_ = true;
+    loop_.wake();
+    thread_.join();
 }
 
 void FloorClient::make_path(const std::string& path) {
     for (std::size_t slash = 0; slash != std::string::npos;) {
         slash = path.find('/', slash + 1);
-        expect(1);
         const auto done = [this](const Answer& answer) {
             if (answer.rc != ZNODEEXISTS) check(answer.rc, "create of a directory");
             answered();
         };
-        check(zoo_acreate2(handle_, path.substr(0, slash).c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
-                           on_created, context_of(done)),
-              "create of a directory");
+        send(1, [&] {
+            check(zoo_acreate2(handle(), path.substr(0, slash).c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
+                               on_created, context_of(done)),
+                  "create of a directory");
+        });
         wait();
     }
 }
 
 int FloorClient::children(const std::string& path) {
     int children = 0;
-    expect(1);
-    send_exists(path, children);
+    send(1, [&] { send_exists(path, children); });
     wait();
     return children;
 }
 
 std::string FloorClient::data_of(const std::string& node) {
     std::string data;
-    expect(1);
     const auto done = [this, &data](const Answer& answer) {
         check(answer.rc, "get");
         if (answer.length > 0) data.assign(answer.text, static_cast<std::size_t>(answer.length));
         answered();
     };
-    check(zoo_aget(handle_, node.c_str(), 0, on_data, context_of(done)), "get");
+    send(1, [&] { check(zoo_aget(handle(), node.c_str(), 0, on_data, context_of(done)), "get"); });
     wait();
     return data;
 }
@@ -121,7 +102,7 @@ void FloorClient::send_create(const std::string& directory, const char* kind, co
         created = answer.text;
         answered();
     };
-    check(zoo_acreate2(handle_, (directory + new_name(kind)).c_str(), data.data(), static_cast<int>(data.size()),
+    check(zoo_acreate2(handle(), (directory + new_name(kind)).c_str(), data.data(), static_cast<int>(data.size()),
                        &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, on_created, context_of(done)),
           "create");
 }
@@ -132,7 +113,7 @@ void FloorClient::send_exists(const std::string& path, int& children) {
         children = answer.stat->numChildren;
         answered();
     };
-    check(zoo_aexists(handle_, path.c_str(), 0, on_stat, context_of(done)), "exists");
+    check(zoo_aexists(handle(), path.c_str(), 0, on_stat, context_of(done)), "exists");
 }
 
 void FloorClient::send_delete(const std::string& node, bool answered) {
@@ -142,7 +123,7 @@ void FloorClient::send_delete(const std::string& node, bool answered) {
         check(answer.rc, "delete");
         if (answered) this->answered();
     };
-    check(zoo_adelete(handle_, node.c_str(), -1, on_void, context_of(done)), "delete");
+    check(zoo_adelete(handle(), node.c_str(), -1, on_void, context_of(done)), "delete");
 }
 
 // ---- an exclusive lock --------------------------------------------------------------------------------------------
@@ -151,22 +132,24 @@ FloorLock::FloorLock(const std::string& hosts, std::string directory, std::strin
     : FloorClient(hosts), directory_(std::move(directory)), data_(std::move(data)) {}
 
 void FloorLock::acquire_free() {
-    expect(2);
-    send_create(directory_, "lock", data_, node_);
-    send_exists(directory_, children_);
+    send(2, [&] {
+        send_create(directory_, "lock", data_, node_);
+        send_exists(directory_, children_);
+    });
     wait();
-    if (children_ != 1) end_program("acquire of a lock that is not free", ZNOTEMPTY);
+    if (children_ != 1) fail("acquire of a lock that is not free");
 }
 
 void FloorLock::acquire() {
-    expect(2);
-    send_create(directory_, "lock", data_, node_);
     const auto listed = [this](const Answer& answer) {
         check(answer.rc, "list");
         listed_.assign(answer.names->data, answer.names->data + answer.names->count);
         answered();
     };
-    check(zoo_aget_children(handle(), directory_.c_str(), 0, on_names, context_of(listed)), "list");
+    send(2, [&] {
+        send_create(directory_, "lock", data_, node_);
+        check(zoo_aget_children(handle(), directory_.c_str(), 0, on_names, context_of(listed)), "list");
+    });
     wait();
     const std::string* predecessor = nullptr;
     for (const std::string& name : listed_) {
@@ -188,13 +171,12 @@ void FloorLock::wait_for_end_of(const std::string& predecessor) {
             check(answer.rc, "get");
         }
     };
-    check(zoo_awget(handle(), predecessor.c_str(), event, this, on_data, context_of(watched)), "get");
+    send(0, [&] { check(zoo_awget(handle(), predecessor.c_str(), event, this, on_data, context_of(watched)), "get"); });
     turn_.wait();
 }
 
 void FloorLock::release_and_wait() {
-    expect(1);
-    send_delete(node_, true);
+    send(1, [&] { send_delete(node_, true); });
     wait();
 }
 
@@ -227,20 +209,20 @@ void FloorSet::acquire() {
                            &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL, nodes_[i].data(),
                            static_cast<int>(nodes_[i].size()));
     }
-    expect(static_cast<int>(creates.size()) + 1);
-    send_multi(creates);
-    for (std::size_t i = 0; i < directories_.size(); ++i) send_exists(directories_[i], children_[i]);
+    send(static_cast<int>(creates.size()) + 1, [&] {
+        send_multi(creates);
+        for (std::size_t i = 0; i < directories_.size(); ++i) send_exists(directories_[i], children_[i]);
+    });
     wait();
     if (std::any_of(children_.begin(), children_.end(), [](int children) { return children != 1; })) {
-        end_program("acquire of a set that is not free", ZNOTEMPTY);
+        fail("acquire of a set that is not free");
     }
 }
 
 void FloorSet::release_and_wait() {
     std::vector<zoo_op_t> deletes(nodes_.size());
     for (std::size_t i = 0; i < deletes.size(); ++i) zoo_delete_op_init(&deletes[i], nodes_[i].c_str(), -1);
-    expect(1);
-    send_multi(deletes);
+    send(1, [&] { send_multi(deletes); });
     wait();
 }
 
@@ -250,17 +232,17 @@ FloorSemaphoreMutex::FloorSemaphoreMutex(const std::string& hosts, std::string p
     : FloorClient(hosts), path_(std::move(path)), data_(std::move(data)) {}
 
 void FloorSemaphoreMutex::acquire() {
-    expect(3);
-    send_create(path_ + "/leases", "lease", data_, node_);
-    send_exists(path_ + "/locks", waiters_);
-    send_exists(path_ + "/leases", leases_);
+    send(3, [&] {
+        send_create(path_ + "/leases", "lease", data_, node_);
+        send_exists(path_ + "/locks", waiters_);
+        send_exists(path_ + "/leases", leases_);
+    });
     wait();
-    if (waiters_ != 0 || leases_ != 1) end_program("acquire of a semaphore that is not free", ZNOTEMPTY);
+    if (waiters_ != 0 || leases_ != 1) fail("acquire of a semaphore that is not free");
 }
 
 void FloorSemaphoreMutex::release_and_wait() {
-    expect(1);
-    send_delete(node_, true);
+    send(1, [&] { send_delete(node_, true); });
     wait();
 }
 
@@ -272,12 +254,13 @@ FloorCrowd::FloorCrowd(const std::string& hosts, std::string directory, std::str
 void FloorCrowd::drain(int waiters) {
     to_grant_ = waiters;
     to_create_ = std::max(waiters - 2, 0);
-    expect(std::min(waiters, 2));
-    send_create(directory_, "lock", data_, holder_);
-    if (waiters > 1) send_create(directory_, "lock", data_, next_);
+    send(std::min(waiters, 2), [&] {
+        send_create(directory_, "lock", data_, holder_);
+        if (waiters > 1) send_create(directory_, "lock", data_, next_);
+    });
     wait();
     drained_.arm(1);
-    granted();
+    send(0, [&] { granted(); });
     drained_.wait();
 }
 

@@ -2,11 +2,16 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
+
+#include "bench/floors/loop.hpp"
 
 namespace zkrecipes::bench {
 
@@ -40,7 +45,7 @@ private:
 //
 // Each object is for one thread.
 
-/// One session of the C client.
+/// One session of the C client, and a thread that drives it.
 class FloorClient {
 public:
     explicit FloorClient(const std::string& hosts);
@@ -48,7 +53,7 @@ public:
     FloorClient(const FloorClient&) = delete;
     FloorClient& operator=(const FloorClient&) = delete;
 
-    std::int64_t session_id() const { return zoo_client_id(handle_)->client_id; }
+    std::int64_t session_id() const { return zoo_client_id(handle())->client_id; }
     void make_path(const std::string& path);
     /// One read and its answer.
     void round_trip() { (void)children("/zookeeper"); }
@@ -56,23 +61,27 @@ public:
     std::string data_of(const std::string& node);
 
 protected:
-    // Each sends one request. The answer counts down what wait() waits for, if there is somewhere to write it to.
+    /// The answers, so many, count down what wait() waits for. `requests` sends them, by the functions below.
+    template <class Requests>
+    void send(int answers, Requests&& requests) {
+        answered_.arm(answers);
+        loop_.send(driven_, std::forward<Requests>(requests));
+    }
+    // Each sends one request, in send() or in a callback of the C client.
     void send_create(const std::string& directory, const char* kind, const std::string& data, std::string& created);
     void send_exists(const std::string& path, int& children);
     void send_delete(const std::string& node, bool answered);
-    void expect(int answers) { answered_.arm(answers); }
     void wait() { answered_.wait(); }
     void answered() { answered_.done(); }
-    static void check(int rc, const char* what);
     static std::string new_name(const char* kind);
-    zhandle_t* handle() const { return handle_; }
+    zhandle_t* handle() const { return driven_.session.handle(); }
 
 private:
-    static void on_session(zhandle_t*, int type, int state, const char*, void* self);
-
-    zhandle_t* handle_ = nullptr;
-    Countdown connected_;
+    Loop loop_;
+    Loop::Driven& driven_;
     Countdown answered_;
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
 };
 
 /// An exclusive lock.
@@ -87,7 +96,9 @@ public:
     /// that watches the predecessor. Its end is the grant.
     void acquire();
     /// One request. Nobody waits for the answer.
-    void release() { send_delete(node_, false); }
+    void release() {
+        send(0, [this] { send_delete(node_, false); });
+    }
     void release_and_wait();
 
     const std::string& node() const { return node_; }
@@ -153,7 +164,7 @@ private:
 
     const std::string directory_;
     const std::string data_;
-    // Used by the completion thread, once the drain has begun.
+    // Used by the callbacks of the C client, once the drain has begun.
     std::string holder_;
     std::string next_;
     std::string after_next_;

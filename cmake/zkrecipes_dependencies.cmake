@@ -12,7 +12,7 @@ macro(zkrecipes_dependency package debian_package)
 endmacro()
 
 find_package(Threads REQUIRED)
-zkrecipes_dependency(ZooKeeper libzookeeper-mt-dev)
+zkrecipes_dependency(ZooKeeper libzookeeper-st-dev)
 zkrecipes_dependency(spdlog libspdlog-dev)
 zkrecipes_dependency(Boost "libboost-fiber-dev (1.81 or later; in Debian 12: libboost-fiber1.81-dev)" 1.81 COMPONENTS fiber context)
 if(ZKRECIPES_BUILD_TOOLS OR ZKRECIPES_BUILD_TESTENV OR ZKRECIPES_BUILD_TESTS)

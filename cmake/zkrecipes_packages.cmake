@@ -67,7 +67,7 @@ zkrecipes_package(
   TEXT "Headers, static library, CMake and pkg-config files of zkrecipes, which has\n\
 locks, semaphores and leader elections on Apache ZooKeeper for C++20 programs."
   DEPENDS "${_runtime} ${_same}"
-  RECOMMENDS "libzookeeper-mt-dev, libspdlog-dev, libboost-fiber1.81-dev | libboost-fiber-dev (>= 1.81)"
+  RECOMMENDS "libzookeeper-st-dev, libspdlog-dev, libboost-fiber1.81-dev | libboost-fiber-dev (>= 1.81)"
   SUGGESTS "prometheus-cpp-dev, pkg-config, cmake")
 zkrecipes_package(
   test_support libzkrecipes-testing-dev libdevel

@@ -154,7 +154,7 @@ def port(server):
 KAZOO = pathlib.Path(__file__).with_name("peer_kazoo.py")
 
 PEERS = [
-    Peer("zkrecipes", servers.ZooKeeper, ["libzookeeper-java", "libzookeeper-mt2"], zkrecipes,
+    Peer("zkrecipes", servers.ZooKeeper, ["libzookeeper-java", "libzookeeper-st2"], zkrecipes,
          programs(lambda _: zkrecipes(), address, "/zkrecipes")),
     Peer("curator", servers.ZooKeeper, ["libzookeeper-java", "libcurator-recipes-java"], curator_classes,
          lambda server, log, count: Curator(server.address, log, count)),

@@ -1,7 +1,9 @@
 #include "client/zk_handle.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <zookeeper/zookeeper.h>
 
@@ -48,34 +50,141 @@ std::string peer_of(zhandle_t* zh) {
     return {};
 }
 
-// tests/support/tsan.supp knows a defect of zoo_set_servers by the name of the second one. Of code that is not
-// instrumented ThreadSanitizer shows only who called the last function that is.
-[[gnu::noinline]] int call_set_servers(zhandle_t* zh, const std::string& servers) {
-    return zoo_set_servers(zh, servers.c_str());
-}
-[[gnu::noinline]] int change_servers_of_client(zhandle_t* zh, const std::string& servers) {
-    return call_set_servers(zh, servers);
-}
+/// How many packets are read before others have their turn.
+constexpr int kPacketsAtOnce = 64;
 
 }  // namespace
 
-// ---- what the handle sees -----------------------------------------------------------------------------------------
+// ---- what the C client tells ---------------------------------------------------------------------------------------
 
-void ZkHandle::on_session_event(zhandle_t* zh, int state) noexcept {
-    if (state == ZOO_CONNECTED_STATE)
-        connected(zh);
-    else if (state == ZOO_CONNECTING_STATE)
-        disconnected();
-    else if (state == ZOO_EXPIRED_SESSION_STATE)
-        ended(ClientState::expired, Rc::session_expired);
-    else if (state == ZOO_AUTH_FAILED_STATE)
-        ended(ClientState::auth_failed, Rc::auth_failed);
+void ZkHandle::arrived(ZkRequest& request) noexcept {
+    --in_books_;
+    news_.emplace_back(&request);
 }
 
-void ZkHandle::connected(zhandle_t* zh) {
-    // What the C client shows now may change at any time: it is read once, here, and told from this copy.
-    const clientid_t session = *zoo_client_id(zh);
-    const int timeout_ms = zoo_recv_timeout(zh);
+void ZkHandle::on_session_event(zhandle_t* zh, int state) noexcept {
+    SessionNews news{state, {}};
+    if (state == ZOO_CONNECTED_STATE) {
+        const clientid_t session = *zoo_client_id(zh);
+        news.status.session_id = session.client_id;
+        news.status.by_zookeeper = made_by_zookeeper(session.client_id, {session.passwd, sizeof(session.passwd)});
+        news.status.timeout = std::chrono::milliseconds(zoo_recv_timeout(zh));
+        news.status.server = peer_of(zh);
+    }
+    news_.emplace_back(std::move(news));
+}
+
+void ZkHandle::on_node_event(int type, const char* path) noexcept {
+    auto event = WatchEventType::removed;
+    if (type == ZOO_CREATED_EVENT)
+        event = WatchEventType::created;
+    else if (type == ZOO_DELETED_EVENT)
+        event = WatchEventType::deleted;
+    else if (type == ZOO_CHANGED_EVENT)
+        event = WatchEventType::changed;
+    else if (type == ZOO_CHILD_EVENT)
+        event = WatchEventType::children_changed;
+    news_.emplace_back(NodeNews{event, path == nullptr ? "" : path});
+}
+
+void ZkHandle::on_auth_reply(std::size_t index, Rc rc) noexcept { news_.emplace_back(AuthNews{index, rc}); }
+
+// ---- the driver ----------------------------------------------------------------------------------------------------
+
+void ZkHandle::look() {
+    const std::lock_guard lock(mutex_);
+    if (driver_) driver_->look();
+}
+
+bool ZkHandle::is_connected() const { return zh_ != nullptr && zoo_state(zh_) == ZOO_CONNECTED_STATE; }
+
+ZkDriver::Wait ZkHandle::drive(short ready) {
+    ZkDriver::Wait wait;
+    std::vector<News> news;
+    {
+        const std::lock_guard client(client_mutex_);
+        if (zh_ == nullptr) return {};
+        wait = turn(ready);
+        news.swap(news_);
+    }
+    for (News& each : news) {
+        pass_on(each);
+        // There may be credentials to send.
+        if (std::holds_alternative<SessionNews>(each) || std::holds_alternative<AuthNews>(each)) wait.time = {};
+    }
+    send_waiting();
+    return wait;
+}
+
+/// client_mutex_ is held.
+ZkDriver::Wait ZkHandle::turn(short ready) {
+    const bool lost = in_books_ > 0 && zoo_state(zh_) == ZOO_NOTCONNECTED_STATE;
+    // First what is there: to the C client, which looks at the clock, it may be too late for an answer that has come.
+    const bool more = !lost && process(ready);
+    if (is_unrecoverable(zh_) != ZOK) {
+        // Of a failed SASL the C client tells nobody.
+        if (sasl_ && sasl_has_failed(zh_)) news_.emplace_back(SessionNews{ZOO_AUTH_FAILED_STATE, {}});
+        return {};
+    }
+    int socket = -1, interest = 0;
+    timeval limit{};
+    const auto ask = [&] { return zookeeper_interest(zh_, &socket, &interest, &limit) == ZOK; };
+    if (lost) {
+        answer_what_is_lost();
+        return {.time = Nanoseconds(0)};
+    }
+    bool sound = ask();
+    const bool may_authenticate = sound && is_connected() && (interest & ZOOKEEPER_WRITE) == 0;
+    if (may_authenticate && send_auth()) sound = ask();
+    if (socket != socket_) ::fcntl(socket_ = socket, F_SETFD, FD_CLOEXEC);
+    ZkDriver::Wait wait{socket, 0, std::chrono::seconds(limit.tv_sec) + std::chrono::microseconds(limit.tv_usec)};
+    if ((interest & ZOOKEEPER_READ) != 0) wait.events |= POLLIN;
+    if ((interest & ZOOKEEPER_WRITE) != 0) wait.events |= POLLOUT;
+    if (more || !sound) wait.time = {};
+    return wait;
+}
+
+/// True: there may be more.
+bool ZkHandle::process(short ready) {
+    int events = 0;
+    if ((ready & ~POLLOUT) != 0) events |= ZOOKEEPER_READ;
+    if ((ready & ~POLLIN) != 0) events |= ZOOKEEPER_WRITE;
+    if (events == 0) return false;
+    int rc = zookeeper_process(zh_, events);
+    for (int packets = 1; rc == ZOK && packets < kPacketsAtOnce; ++packets) rc = zookeeper_process(zh_, ZOOKEEPER_READ);
+    return rc == ZOK;
+}
+
+/// Where a send fails, the C client drops its connection without a word, and would go on with a new one. What it was
+/// sent, and what it still has to send, must not be executed on that: the new one is broken before it is one.
+void ZkHandle::answer_what_is_lost() {
+    news_.emplace_back(SessionNews{ZOO_CONNECTING_STATE, {}});
+    int socket = -1, interest = 0;
+    timeval limit{};
+    if (zookeeper_interest(zh_, &socket, &interest, &limit) != ZOK) return;  // it has answered them
+    ::shutdown(socket, SHUT_RDWR);
+    zookeeper_process(zh_, ZOOKEEPER_READ | ZOOKEEPER_WRITE);
+}
+
+void ZkHandle::pass_on(News& news) {
+    if (auto* const request = std::get_if<ZkRequest*>(&news)) return finish(**request);
+    if (auto* const session = std::get_if<SessionNews>(&news)) {
+        if (session->state == ZOO_CONNECTED_STATE) return connected(std::move(session->status));
+        if (session->state == ZOO_CONNECTING_STATE) return disconnected();
+        if (session->state == ZOO_EXPIRED_SESSION_STATE) return ended(ClientState::expired, Rc::session_expired);
+        if (session->state == ZOO_AUTH_FAILED_STATE) return ended(ClientState::auth_failed, Rc::auth_failed);
+        return;
+    }
+    if (const auto* const node = std::get_if<NodeNews>(&news)) {
+        return tell([&](ClientEvents& events) { events.on_watch(node->type, node->path); });
+    }
+    const auto& auth = std::get<AuthNews>(news);
+    auth_answered(auth.index, auth.rc);
+}
+
+// ---- the connection ------------------------------------------------------------------------------------------------
+
+void ZkHandle::connected(ClientStatus news) {
     std::shared_ptr<ZkRelay> relay;
     {
         const std::lock_guard lock(mutex_);
@@ -85,27 +194,23 @@ void ZkHandle::connected(zhandle_t* zh) {
         logger_->error("ZooKeeper over TLS: the certificate of the server was not checked; the session is not used");
         return ended(ClientState::auth_failed, Rc::auth_failed);
     }
-    const std::uint64_t connection = relay ? relay->newest() : 0;  // before the C client is asked
-    std::string server = peer_of(zh);
-    if (relay && !server.empty()) server = relay->established(connection);
+    if (relay && !news.server.empty()) news.server = relay->established(relay->newest());
     if (status().state == ClientState::connected) disconnected();  // the C client may leave that event out
     ClientStatus status;
     {
         const std::lock_guard lock(mutex_);
         if (final_rc_ != Rc::ok) return;
-        adopt(zh);
         status_.state = ClientState::connected;
         if (status_.session_id == 0) {  // never changes while a handle lives
-            status_.session_id = session.client_id;
-            status_.by_zookeeper = made_by_zookeeper(session.client_id, {session.passwd, sizeof(session.passwd)});
+            status_.session_id = news.session_id;
+            status_.by_zookeeper = news.by_zookeeper;
         }
-        if (timeout_ms > 0) status_.timeout = std::chrono::milliseconds(timeout_ms);
-        status_.server = server;
+        if (news.timeout.count() > 0) status_.timeout = news.timeout;
+        status_.server = news.server;
         status = status_;
         tls_problems_ = 0;
         tls_problem_.clear();
         if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
-        send_auth_locked();  // before anything that the news of being connected may set off
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
 }
@@ -121,58 +226,27 @@ void ZkHandle::disconnected() {
         status = status_;
         while (!waiting_.empty()) refuse_locked(waiting_.front(), waiting_, Rc::not_connected);
         drained_.notify_all();
-        if (sasl_) look_for_sasl_failure_locked();
         look_up = servers_changed_ || needs_lookup(servers_);
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
     if (look_up) runtime_->post(Lane::blocking, [self = shared_from_this()] { self->apply_servers(); });
 }
 
+/// What was sent is answered by the C client, right after this.
 void ZkHandle::ended(ClientState state, Rc rc) {
     ClientStatus status;
-    ZkRequest::List waiting;
-    std::vector<ZkRequest*> sent;
     {
         const std::lock_guard lock(mutex_);
         if (final_rc_ != Rc::ok) return;
         final_rc_ = rc;
-        ending_ = true;
         status_.state = state;
         status_.server.clear();
         status = status_;
-        waiting.splice(waiting.end(), waiting_);
-        // The C client answers most of what it has after this event, but not what slipped in while its I/O thread was
-        // ending. So all of it is answered here, and what the C client says afterwards is dropped.
-        for (ZkRequest& request : sent_) {
-            request.answered = true;
-            sent.push_back(&request);
-        }
-        answered_.splice(answered_.end(), sent_);
-        sent_weight_ = 0;
+        while (!waiting_.empty()) refuse_locked(waiting_.front(), waiting_, rc);
         drained_.notify_all();
     }
     tell([&](ClientEvents& events) { events.on_status(status); });
-    // Until ending_ is false again, none of these is forgotten.
-    for (ZkRequest* request : sent) answer([&] { request->fail(rc); });
-    for (ZkRequest& request : waiting) answer([&] { request.fail(rc); });
-    answer_refused();  // those that had waited for these
     answer_auths(rc);
-    const std::lock_guard lock(mutex_);
-    ending_ = false;
-    drained_.notify_all();
-}
-
-void ZkHandle::on_node_event(int type, const char* path) noexcept {
-    auto event = WatchEventType::removed;
-    if (type == ZOO_CREATED_EVENT)
-        event = WatchEventType::created;
-    else if (type == ZOO_DELETED_EVENT)
-        event = WatchEventType::deleted;
-    else if (type == ZOO_CHANGED_EVENT)
-        event = WatchEventType::changed;
-    else if (type == ZOO_CHILD_EVENT)
-        event = WatchEventType::children_changed;
-    tell([&](ClientEvents& events) { events.on_watch(event, path == nullptr ? "" : path); });
 }
 
 ClientStatus ZkHandle::status() const {
@@ -185,28 +259,39 @@ ClientStatus ZkHandle::status() const {
 // One at a time: the C client answers all that are on their way with the reply to the first of them.
 
 void ZkHandle::add_auth(const Auth& auth) {
-    const std::lock_guard lock(mutex_);
-    auths_.push_back(std::make_unique<PendingAuth>(PendingAuth{this, auths_.size(), auth}));
-    if (final_rc_ != Rc::ok) {
-        runtime_->post(Lane::protocol, [self = shared_from_this()] {
-            Rc rc{};
-            {
-                const std::lock_guard final_lock(self->mutex_);
-                rc = self->final_rc_;
-            }
-            self->answer_auths(rc);
-        });
-        return;
+    {
+        const std::lock_guard lock(mutex_);
+        auths_.push_back(std::make_unique<PendingAuth>(PendingAuth{this, auths_.size(), auth}));
+        if (final_rc_ != Rc::ok) {
+            runtime_->post(Lane::protocol, [self = shared_from_this()] {
+                Rc rc{};
+                {
+                    const std::lock_guard final_lock(self->mutex_);
+                    rc = self->final_rc_;
+                }
+                self->answer_auths(rc);
+            });
+            return;
+        }
     }
-    send_auth_locked();
+    look();
 }
 
-void ZkHandle::send_auth_locked() {
+/// The driver is about to send credentials, which go before any request.
+bool ZkHandle::auth_waits_locked() const {
+    const auto next =
+        std::ranges::find_if(auths_, [](const auto& auth) { return auth->state != PendingAuth::State::answered; });
+    return next != auths_.end() && (*next)->state == PendingAuth::State::waiting;
+}
+
+/// On the driver, while the C client has nothing to send: it would put credentials into the middle of that. True: it
+/// has now.
+bool ZkHandle::send_auth() {
     using State = PendingAuth::State;
-    // zoo_add_auth refuses while the connection is down; connected() calls again.
-    if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connected) return;
+    const std::lock_guard lock(mutex_);
+    if (life_ != Life::open || status_.state != ClientState::connected) return false;
     for (const auto& auth : auths_) {
-        if (auth->state == State::sent) return;
+        if (auth->state == State::sent) return false;
         if (auth->state == State::answered) continue;
         const auto reply = [](int rc, const void* data) {
             const auto* const pending = static_cast<const PendingAuth*>(data);
@@ -215,12 +300,9 @@ void ZkHandle::send_auth_locked() {
         const int rc = zoo_add_auth(zh_, auth->auth.scheme.c_str(), auth->auth.credential.data(),
                                     static_cast<int>(auth->auth.credential.size()), reply, auth.get());
         if (rc == ZOK) auth->state = State::sent;
-        return;
+        return rc == ZOK;
     }
-}
-
-void ZkHandle::on_auth_reply(std::size_t index, Rc rc) noexcept {
-    runtime_->post(Lane::protocol, [self = shared_from_this(), index, rc] { self->auth_answered(index, rc); });
+    return false;
 }
 
 void ZkHandle::auth_answered(std::size_t index, Rc rc) {
@@ -229,13 +311,9 @@ void ZkHandle::auth_answered(std::size_t index, Rc rc) {
         const std::lock_guard lock(mutex_);
         PendingAuth& auth = *auths_[index];
         if (auth.state != State::sent || life_ != Life::open) return;
-        if (rc != Rc::ok && rc != Rc::auth_failed && final_rc_ == Rc::ok) {
-            auth.state = State::waiting;  // the connection broke first: once more on the next one
-            send_auth_locked();
-            return;
-        }
-        auth.state = State::answered;
-        send_auth_locked();
+        const bool once_more = rc != Rc::ok && rc != Rc::auth_failed && final_rc_ == Rc::ok;
+        auth.state = once_more ? State::waiting : State::answered;  // the connection broke first: on the next one
+        if (once_more) return;
     }
     tell([&](ClientEvents& events) { events.on_auth(rc); });
 }
@@ -270,7 +348,7 @@ void ZkHandle::apply_servers() {
     {
         const std::lock_guard lock(mutex_);
         if (life_ != Life::open || status_.state != ClientState::connecting) return;
-        started = zh_ != nullptr;
+        started = started_;
         servers = servers_;
         servers_changed_ = false;
     }
@@ -279,25 +357,21 @@ void ZkHandle::apply_servers() {
     const std::vector<std::string> addresses = usable_of(resolve_servers(servers, problem));
     if (!problem.empty()) logger_->debug("ZooKeeper servers that cannot be looked up: {}", problem);
     if (needs_lookup(servers)) look_up_again_later();
-    zhandle_t* zh = nullptr;
     {
+        const std::lock_guard client(client_mutex_);
         const std::lock_guard lock(mutex_);
-        // Not while connected: the C client would cut a connection to a server that is not in the new list, from this
-        // thread and without a callback.
-        if (life_ != Life::open || status_.state != ClientState::connecting) {
+        // Not while connected, also if that is not told yet: the C client would cut a connection to a server that is
+        // not in the new list, without a callback.
+        if (life_ != Life::open || status_.state != ClientState::connecting || is_connected()) {
             servers_changed_ = true;
             return;
         }
         if (addresses.empty() || addresses == addresses_) return;
         addresses_ = addresses;
         if (relay_) return relay_->set_servers(addresses);
-        zh = zh_;
+        if (zh_ != nullptr) set_servers_of(zh_, list_of(addresses));
     }
-    change_servers_of_client(zh, list_of(addresses));
-    // The I/O thread may be waiting for a server that is silent, for a third of the timeout, and the C client does not
-    // wake it for the new list; but it does for a request.
-    zoo_aexists(
-        zh, "/", 0, [](int, const Stat*, const void*) {}, nullptr);
+    look();
 }
 
 // ---- closing ------------------------------------------------------------------------------------------------------
@@ -312,7 +386,6 @@ void ZkHandle::close(std::function<void()> done) {
     if (life_ != Life::open) return;
     life_ = Life::draining;
     if (lookup_timer_ != 0) runtime_->cancel(std::exchange(lookup_timer_, 0));
-    if (sasl_timer_ != 0) runtime_->cancel(std::exchange(sasl_timer_, 0));
 }
 
 void ZkHandle::abandon() {
@@ -339,21 +412,30 @@ void ZkHandle::do_close() {
     std::shared_ptr<ZkRelay> relay;
     {
         const std::lock_guard lock(mutex_);
-        zh = zh_;
         life_ = Life::closing;  // from now on the C client takes no request
         relay.swap(relay_);
     }
     if (relay) relay->close_soon();  // the C client may be waiting in a TLS handshake
-    // Without a lock: it joins the handle's threads, which may be on their way into one of our functions. It takes a
-    // few seconds when the server does not answer.
+    std::unique_ptr<ZkDriver> driver;
+    std::vector<News> news;
+    {
+        const std::lock_guard client(client_mutex_);
+        zh = std::exchange(zh_, nullptr);
+        const std::lock_guard lock(mutex_);
+        driver = std::move(driver_);
+    }
+    driver.reset();  // waits for it, which may be on its way into one of our functions
+    // It takes a few seconds when the server does not answer. Nobody else uses the handle, or news_, any more.
     if (zh != nullptr) zookeeper_close(zh);
+    news.swap(news_);
+    for (News& each : news) {
+        if (std::holds_alternative<ZkRequest*>(each)) pass_on(each);
+    }
     relay.reset();
     ZkRequest::List left;
     std::vector<std::function<void()>> done;
     {
-        std::unique_lock lock(mutex_);
-        drained_.wait(lock, [this] { return !ending_; });  // by the timer of SASL
-        zh_ = nullptr;
+        const std::lock_guard lock(mutex_);
         life_ = Life::closed;
         if (final_rc_ == Rc::ok) final_rc_ = Rc::closed;
         if (status_.state == ClientState::connected || status_.state == ClientState::connecting) {
@@ -362,7 +444,7 @@ void ZkHandle::do_close() {
         status_.server.clear();
         // The C client has dropped many of these without a word.
         for (ZkRequest::List* list : {&sent_, &waiting_, &refused_}) left.splice(left.end(), *list);
-        answered_.clear();
+        kept_.clear();
         done.swap(close_done_);
     }
     for (ZkRequest& request : left) {
@@ -379,6 +461,7 @@ void ZkHandle::do_close() {
 ZkHandle::~ZkHandle() {
     // Open only when the runtime was stopped before the handle was closed: the close was dropped with it.
     if (relay_) relay_->close_soon();
+    driver_.reset();
     if (zh_ != nullptr) zookeeper_close(zh_);
 }
 

@@ -1,4 +1,4 @@
-// How a handle begins: host names and the C client's threads.
+// How a handle begins: host names, and the thread that drives the C client.
 #include <spdlog/spdlog.h>
 #include <zookeeper/zookeeper.h>
 
@@ -11,7 +11,6 @@
 
 #include "base/default_logger.hpp"
 #include "base/session_timeout.hpp"
-#include "base/signal_mask.hpp"
 #include "client/resolver.hpp"
 #include "client/zk_handle.hpp"
 
@@ -117,35 +116,41 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
         const std::lock_guard lock(mutex_);
         addresses_ = usable;
     }
-    // The I/O thread writes the list of servers into a warning without the lock under which zoo_set_servers frees it
-    // (ZOOKEEPER-4699). Below this level, which is the whole process's, the line is not put together. What it says our
-    // own lines say, too. Once: a level that is set afterwards stays, and so does the defect.
+    // Lines below this level, which is the whole process's, are put together in a buffer that all handles share. What
+    // they say our own lines say, too. Once: a level that is set afterwards stays, and so does the defect.
     static const bool quiet = (zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR), true);
     static_cast<void>(quiet);
-    // The handle's threads start inside, and may call the watcher before zookeeper_init2 has returned.
-    const SignalMaskForNewThreads mask;
     std::string hosts;
     try {
         hosts = tls_ ? joined(for_c_client({begin_relay(usable)})) : list_of(usable);
     } catch (const std::system_error& error) {
         return error.code().value();
     }
-    std::optional<TlsTrust::Adoption> adoption(trust_.get());
     zhandle_t* const zh = init_handle(
         {hosts, &watcher, timeout_ms_, this, ZOO_NO_LOG_CLIENTENV, log_lines_->function()}, tls_, sasl_.get());
-    adoption.reset();
     if (zh == nullptr) {
         const int error = errno != 0 ? errno : EINVAL;
         const std::lock_guard lock(mutex_);
         relay_ = nullptr;
         return error;
     }
-    // A safety rule: otherwise the I/O thread looks the servers' names up before each ping, and while the name service
-    // is down it does not ping at all.
+    // A safety rule: otherwise the servers' names are looked up before each ping, and while the name service is down
+    // there is no ping at all.
     zoo_set_servers_resolution_delay(zh, -1);
+    const std::lock_guard client(client_mutex_);
+    zh_ = zh;
     const std::lock_guard lock(mutex_);
-    adopt(zh);
-    if (sasl_) look_for_sasl_failure_locked();
+    try {
+        driver_ = std::make_unique<ZkDriver>(trust_ ? trust_->thread_name() : "zkr-client",
+                                             [weak = weak_from_this()](short ready) {
+                                                 const auto self = weak.lock();
+                                                 return self ? self->drive(ready) : ZkDriver::Wait();
+                                             });
+    } catch (const std::system_error& error) {
+        zookeeper_close(std::exchange(zh_, nullptr));
+        return error.code().value();
+    }
+    started_ = true;
     return 0;
 }
 
@@ -160,15 +165,11 @@ std::string ZkHandle::list_of(const std::vector<std::string>& addresses) {
     return joined(list);
 }
 
-void ZkHandle::adopt(zhandle_t* zh) {
-    if (zh_ == nullptr) zh_ = zh;
-}
-
 void ZkHandle::start_when_resolved() {
     std::vector<HostPort> servers;
     {
         const std::lock_guard lock(mutex_);
-        if (life_ != Life::open || zh_ != nullptr) return;
+        if (life_ != Life::open || started_) return;
         servers = servers_;
         servers_changed_ = false;
     }

@@ -1,6 +1,8 @@
 // The books that ZkHandle keeps of its requests, so that each one is answered exactly once: the C client forgets some
 // when a handle is closed, and never answers what slips in while a session expires.
 
+#include <zookeeper/zookeeper.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -11,15 +13,14 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// Each request that the C client's I/O thread has not seen yet is a byte in its wake-up pipe, and a full pipe makes it
-/// close the connection. A pipe takes 65,536 bytes, but only two pages once the user has a thousand of them.
-constexpr std::size_t kMaxInFlight = 4000;
-
 /// How much is sent before an answer must come, so that a heartbeat, which overtakes only what waits, is answered soon.
 /// A request counts 1, which keeps a server busy over any distance; one that lists a directory counts 1 more for each
 /// kNamesPerWeight names that are expected in its answer.
 constexpr std::size_t kWindow = 1000;
 constexpr std::size_t kNamesPerWeight = 32;
+
+/// A request of so many bytes is taken by a socket whose other requests are all answered, or on their way to a server.
+constexpr std::size_t kSurelyTaken = 4096;
 
 bool in_order(const ZkRequest& request) { return !request.urgent; }
 
@@ -109,7 +110,7 @@ void ZkHandle::submit(ZkRequest::List made) {
     ZkRequest& request = made.front();
     request.handle = this;
     const bool too_large = request.wire_bytes() > kMaxRequestBytes;
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (!request.urgent) request.number = ++requests_;
     if (life_ != Life::open) {
         refuse_locked(request, made, Rc::closed);
@@ -122,30 +123,58 @@ void ZkHandle::submit(ZkRequest::List made) {
         refuse_locked(request, made, Rc::not_connected);
     } else {
         waiting_.splice(request.urgent ? std::ranges::find_if(waiting_, in_order) : waiting_.end(), made);
-        send_waiting_locked();
     }
+    lock.unlock();
+    send_waiting();
 }
 
 bool ZkHandle::has_room_locked(const ZkRequest& request) const {
-    if (sent_.size() >= kMaxInFlight) return false;
     return request.urgent || sent_.empty() || sent_weight_ + request.weight <= kWindow;
 }
 
-void ZkHandle::send_waiting_locked() {
-    while (!waiting_.empty() && (life_ == Life::open || life_ == Life::draining) &&
-           status_.state == ClientState::connected) {
-        ZkRequest& request = waiting_.front();
-        if (request.kind == ZkRequest::Kind::children) request.weight = 1 + usual_children_ / kNamesPerWeight;
-        if (!has_room_locked(request)) return;
-        sent_.splice(sent_.end(), waiting_, request.self);
-        send_locked(request);
+/// Credentials go first.
+bool ZkHandle::may_send_locked() const {
+    return (life_ == Life::open || life_ == Life::draining) && status_.state == ClientState::connected &&
+           !auth_waits_locked();
+}
+
+/// Takes the next one that may be sent now; false: there is none.
+bool ZkHandle::next_to_send(ZkRequest*& request) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty() || !may_send_locked()) return false;
+    request = &waiting_.front();
+    if (request->kind == ZkRequest::Kind::children) request->weight = 1 + usual_children_ / kNamesPerWeight;
+    if (!has_room_locked(*request)) return false;
+    sent_.splice(sent_.end(), waiting_, request->self);
+    sent_weight_ += request->weight;
+    return true;
+}
+
+/// As many as may be sent now.
+void ZkHandle::send_waiting() {
+    for (;;) {
+        {
+            const std::unique_lock client(client_mutex_, std::try_to_lock);
+            if (!client) return;  // whoever has it comes by here afterwards
+            ZkRequest* request = nullptr;
+            while (is_connected() && next_to_send(request)) send(*request);
+            if (!is_connected()) return;  // the driver will tell of it, and then what waits is refused
+        }
+        const std::lock_guard lock(mutex_);
+        if (waiting_.empty() || !may_send_locked() || !has_room_locked(waiting_.front())) return;
     }
 }
 
-void ZkHandle::send_locked(ZkRequest& request) {
-    sent_weight_ += request.weight;
+/// client_mutex_ is held.
+void ZkHandle::send(ZkRequest& request) {
+    ++in_books_;
+    // What the socket does not take at once, the C client keeps, and the driver has to wait for the socket.
+    const bool large = request.wire_bytes() > kSurelyTaken;
     const Rc rc = request.send(zh_);
+    if (large || !is_connected()) driver_->look();
     if (rc == Rc::ok) return;
+    --in_books_;
+    const std::lock_guard lock(mutex_);
     // With these it may be in the C client's books all the same (it found no memory for the second step of two).
     request.keep = rc == Rc::marshalling_error || rc == Rc::system_error;
     sent_weight_ -= request.weight;
@@ -176,7 +205,6 @@ bool ZkHandle::take_refused_locked(ZkRequest::List& due, std::uint64_t before) {
     }
     ZkRequest& first = refused_.front();
     if (first.number >= before) return false;
-    first.answered = true;
     due.splice(due.end(), refused_, first.self);
     return true;
 }
@@ -201,27 +229,26 @@ void ZkHandle::give_refused(ZkRequest::List& due) {
     const std::lock_guard lock(mutex_);
     for (auto next = due.begin(); next != due.end();) {
         const auto request = next++;
-        if (request->keep) answered_.splice(answered_.end(), due, request);
+        if (request->keep) kept_.splice(kept_.end(), due, request);
     }
 }
 
-void ZkHandle::finish(ZkRequest& request, const std::function<void(ZkRequest&)>& give) noexcept {
+void ZkHandle::finish(ZkRequest& request) {
     ZkRequest::List before, finished;
     const std::lock_guard delivery(delivery_);
     {
         const std::lock_guard lock(mutex_);
-        if (request.fate != Rc::ok || request.answered) return;  // refused after all, or answered by ended()
+        if (request.fate != Rc::ok) return;  // refused after all
         while (take_refused_locked(before, request.number)) {
         }
         finished.splice(finished.end(), sent_, request.self);
         sent_weight_ -= request.weight;
         usual_children_ = std::max(request.children, usual_children_ - usual_children_ / 64);
-        send_waiting_locked();
         if (!refused_.empty()) post_refused_locked();
         if (life_ == Life::draining && sent_.empty()) drained_.notify_all();
     }
     give_refused(before);
-    give(request);
+    request.give();
 }
 
 }  // namespace zkrecipes::internal

@@ -9,8 +9,6 @@
 namespace zkrecipes::internal {
 namespace {
 
-/// How often a handle that authenticates by SASL is asked whether that failed.
-constexpr auto kSaslInterval = std::chrono::milliseconds(100);
 /// How long finding out why a TLS handshake failed may take.
 constexpr auto kTlsCheckLimit = std::chrono::seconds(1);
 
@@ -58,24 +56,6 @@ void ZkHandle::on_tls_problem(const ZkRelay::Problem& problem) {
         tls_problem_ = text;
     }
     tell([&](ClientEvents& events) { events.on_problem(text); });
-}
-
-/// The C client tells nobody that the servers have refused its answers.
-void ZkHandle::look_for_sasl_failure_locked() {
-    if (sasl_timer_ != 0 || life_ != Life::open || final_rc_ != Rc::ok) return;
-    sasl_timer_ = runtime_->at(runtime_->now() + kSaslInterval, [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->on_sasl_timer();
-    });
-}
-
-void ZkHandle::on_sasl_timer() {
-    {
-        const std::lock_guard lock(mutex_);
-        sasl_timer_ = 0;
-        if (zh_ == nullptr || life_ != Life::open || status_.state != ClientState::connecting) return;
-        if (!sasl_has_failed(zh_)) return look_for_sasl_failure_locked();
-    }
-    ended(ClientState::auth_failed, Rc::auth_failed);
 }
 
 }  // namespace zkrecipes::internal

@@ -104,46 +104,45 @@ private:
 
 ZkRequest& request_of(const void* data) { return *static_cast<ZkRequest*>(const_cast<void*>(data)); }
 
-void on_void(int rc, const void* data) {
-    ZkRequest& request = request_of(data);
-    request.handle->finish(request, [rc](ZkRequest& r) { std::get<Client::VoidDone>(r.done)(rc_of(rc)); });
+// The C client calls these under the handle's client_mutex_, so they only copy.
+
+void answered(ZkRequest& request, int rc) {
+    request.rc = rc_of(rc);
+    request.handle->arrived(request);
 }
+
+void on_void(int rc, const void* data) { answered(request_of(data), rc); }
 
 void on_sync(int rc, const char*, const void* data) { on_void(rc, data); }
 
 void on_stat(int rc, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
-    if (stat != nullptr) request.children = static_cast<std::size_t>(stat->numChildren);
-    request.handle->finish(request,
-                           [&](ZkRequest& r) { std::get<Client::StatDone>(r.done)(rc_of(rc), stat_of(stat)); });
+    request.stat = stat_of(stat);
+    request.children = static_cast<std::size_t>(request.stat.num_children);
+    answered(request, rc);
 }
 
 void on_create(int rc, const char* path, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
-    const auto give = [&](ZkRequest& r) {
-        std::get<Client::CreateDone>(r.done)(rc_of(rc), path == nullptr ? "" : path, stat_of(stat));
-    };
-    request.handle->finish(request, std::ref(give));
+    if (path != nullptr) request.text = path;
+    request.stat = stat_of(stat);
+    answered(request, rc);
 }
 
 void on_get(int rc, const char* value, int length, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
-    request.handle->finish(request, [&](ZkRequest& r) {
-        // A node without data comes as a null pointer and the length -1.
-        std::string text;
-        if (value != nullptr && length > 0) text.assign(value, static_cast<std::size_t>(length));
-        std::get<Client::GetDone>(r.done)(rc_of(rc), std::move(text), stat_of(stat));
-    });
+    // A node without data comes as a null pointer and the length -1.
+    if (value != nullptr && length > 0) request.text.assign(value, static_cast<std::size_t>(length));
+    request.stat = stat_of(stat);
+    answered(request, rc);
 }
 
 void on_children(int rc, const String_vector* strings, const Stat* stat, const void* data) {
     ZkRequest& request = request_of(data);
-    if (strings != nullptr) request.children = static_cast<std::size_t>(strings->count);
-    request.handle->finish(request, [&](ZkRequest& r) {
-        std::vector<std::string> names;
-        if (strings != nullptr) names.assign(strings->data, strings->data + strings->count);
-        std::get<Client::ChildrenDone>(r.done)(rc_of(rc), std::move(names), stat_of(stat));
-    });
+    if (strings != nullptr) request.names.assign(strings->data, strings->data + strings->count);
+    request.children = request.names.size();
+    request.stat = stat_of(stat);
+    answered(request, rc);
 }
 
 }  // namespace
@@ -201,8 +200,8 @@ namespace {
 
 void on_multi(int rc, const void* data) {
     ZkRequest& request = request_of(data);
-    request.handle->finish(
-        request, [rc](ZkRequest& r) { std::get<Client::MultiDone>(r.done)(rc_of(rc), r.buffers->take(r.ops)); });
+    request.results = request.buffers->take(request.ops);
+    answered(request, rc);
 }
 
 /// What the C client, or the whole process, does not survive.
@@ -243,7 +242,6 @@ Rc ZkRequest::send(void* zookeeper_handle) {
         case Kind::multi:
             if (!multi_is_sound(ops)) return Rc::bad_arguments;
             buffers = std::make_unique<ZkMultiBuffers>(ops);
-            if (zoo_state(zh) != ZOO_CONNECTED_STATE) return Rc::not_connected;  // last: docs/design/c-client.md, P42
             return static_cast<Rc>(zoo_amulti(zh, static_cast<int>(ops.size()), buffers->ops.data(),
                                               buffers->results.data(), &on_multi, this));
         case Kind::sync: return static_cast<Rc>(zoo_async(zh, where, &on_sync, this));
@@ -255,19 +253,26 @@ Rc ZkRequest::send(void* zookeeper_handle) {
     return Rc::bad_arguments;
 }
 
-void ZkRequest::fail(Rc rc) {
+void ZkRequest::give() {
     struct Visitor {
-        Rc rc;
-        std::size_t ops;
-        void operator()(const Client::VoidDone& answer) const { answer(rc); }
-        void operator()(const Client::StatDone& answer) const { answer(rc, NodeStat{}); }
-        void operator()(const Client::CreateDone& answer) const { answer(rc, std::string(), NodeStat{}); }
-        void operator()(const Client::ChildrenDone& answer) const { answer(rc, {}, NodeStat{}); }
-        void operator()(const Client::MultiDone& answer) const {
-            answer(rc, std::vector<MultiResult>(ops, MultiResult{rc, {}, {}}));
+        ZkRequest& request;
+        void operator()(const Client::VoidDone& answer) const { answer(request.rc); }
+        void operator()(const Client::StatDone& answer) const { answer(request.rc, request.stat); }
+        void operator()(const Client::CreateDone& answer) const {
+            answer(request.rc, std::move(request.text), request.stat);
         }
+        void operator()(const Client::ChildrenDone& answer) const {
+            answer(request.rc, std::move(request.names), request.stat);
+        }
+        void operator()(const Client::MultiDone& answer) const { answer(request.rc, std::move(request.results)); }
     };
-    std::visit(Visitor{rc, ops.size()}, done);
+    std::visit(Visitor{*this}, done);
+}
+
+void ZkRequest::fail(Rc why) {
+    rc = why;
+    results.assign(ops.size(), MultiResult{why, {}, {}});
+    give();
 }
 
 }  // namespace zkrecipes::internal

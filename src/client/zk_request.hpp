@@ -30,6 +30,8 @@ struct ZkRequest {
     std::size_t wire_bytes() const;
     /// Hands it to the C client. Returns its code: anything but ok means that it was not taken.
     Rc send(void* zookeeper_handle);
+    /// Runs `done` with the answer.
+    void give();
     /// Runs `done` without a result.
     void fail(Rc rc);
 
@@ -49,11 +51,17 @@ struct ZkRequest {
     std::size_t weight = 1;    // while it is sent: how much of the window it takes
     std::size_t children = 0;  // once answered: how many children its node has
 
+    // The answer.
+    Rc rc = Rc::ok;
+    NodeStat stat{};
+    std::string text;                  // create: the path; get: the data
+    std::vector<std::string> names;    // children
+    std::vector<MultiResult> results;  // multi
+
     ZkHandle* handle = nullptr;
-    List::iterator self;    // in the list of the handle that it is on
-    bool answered = false;  // by us, before the C client did: its answer is dropped
-    Rc fate = Rc::ok;       // why it was refused
-    bool keep = false;      // refused by the C client, which may nevertheless name it once more
+    List::iterator self;  // in the list of the handle that it is on
+    Rc fate = Rc::ok;     // why it was refused
+    bool keep = false;    // refused by the C client, which may nevertheless name it once more
 };
 
 }  // namespace zkrecipes::internal

@@ -48,13 +48,29 @@ constexpr unsigned long kCallbackUser = 0x4001, kCallbackAuthName = 0x4002, kCal
                         kCallbackRealm = 0x4008;
 constexpr int kSaslOk = 0;
 
+const void* module_of(const void* function, const char** file = nullptr) noexcept {
+    Dl_info info{};
+    if (::dladdr(function, &info) == 0) return nullptr;
+    if (file != nullptr) *file = info.dli_fname;
+    return info.dli_fbase;
+}
+const void* interest() noexcept { return reinterpret_cast<void*>(&zookeeper_interest); }
+
+/// Null if the C client does not have it. Another one, which the program has besides, may.
 template <class Function>
 Function* found(Function* linked, const char* name) noexcept {
-    return linked != nullptr ? linked : reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+    auto* const function = linked != nullptr ? linked : reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+    if (function == nullptr) return nullptr;
+    return module_of(reinterpret_cast<void*>(function)) == module_of(interest()) ? function : nullptr;
 }
 auto* init_ssl() noexcept { return found(&zookeeper_init_ssl, "zookeeper_init_ssl"); }
 auto* init_sasl() noexcept { return found(&zookeeper_init_sasl, "zookeeper_init_sasl"); }
-auto* begin_sasl() noexcept { return found(&sasl_client_init, "sasl_client_init"); }
+/// Of Cyrus SASL.
+auto* begin_sasl() noexcept {
+    auto* linked = &sasl_client_init;
+    return linked != nullptr ? linked
+                             : reinterpret_cast<decltype(&sasl_client_init)>(::dlsym(RTLD_DEFAULT, "sasl_client_init"));
+}
 
 /// During a TLS handshake the C client waits by select(), which writes past the end of its set for a descriptor of 1024
 /// or more.
@@ -101,8 +117,17 @@ void (*as_callback(Function function))() {
                     ", and a connection without it is not made; " + remedy + " (docs/encryption.md)");
 }
 
-/// zookeeper_init_ssl uses strtok.
-std::mutex& init_mutex() {
+/// The file of the threaded C client, if the program has that too, and the functions of both take each other's place.
+/// They have the same names, but for the synchronous functions, which only the threaded one has.
+std::string threaded_client() {
+    const void* const synchronous = ::dlsym(RTLD_DEFAULT, "zoo_create");
+    const char* file = nullptr;
+    if (synchronous == nullptr || module_of(synchronous, &file) == nullptr) return {};
+    return ::dlsym(RTLD_DEFAULT, "zookeeper_interest") == interest() ? file : "";
+}
+
+/// The C client takes lists apart by strtok.
+std::mutex& lists_mutex() {
     static std::mutex mutex;
     return mutex;
 }
@@ -141,6 +166,13 @@ bool client_has_tls() noexcept { return init_ssl() != nullptr; }
 bool client_has_sasl() noexcept { return init_sasl() != nullptr && begin_sasl() != nullptr; }
 
 void check_client_for(const ClientOptions& options) {
+    static const std::string threaded = threaded_client();
+    if (!threaded.empty()) {
+        throw Error(Errc::unsupported, "session", {},
+                    "this program links the threaded ZooKeeper C client, too (" + threaded +
+                        "), and its functions have the names of those of the single-threaded one, which zkrecipes "
+                        "needs: link the shared library of zkrecipes, which keeps its C client to itself");
+    }
     if (options.tls && !client_has_tls()) {
         lacks("tls", "OpenSSL", "link a C client that was built with -DWITH_OPENSSL=ON, or use stunnel");
     }
@@ -158,11 +190,11 @@ void check_client_for(const ClientOptions& options) {
 }
 
 zhandle_t* init_handle(const HandleCall& call, const std::optional<TlsOptions>& tls, SaslAnswers* sasl) {
+    const std::lock_guard lock(lists_mutex());
     errno = 0;  // not every failure sets one
     if (tls) {
         // The last part is a passphrase that no key has: without one, OpenSSL would ask for it on the terminal.
         const std::string files = tls->ca_file + "," + tls->certificate_file + "," + tls->key_file + ",-";
-        const std::lock_guard lock(init_mutex());
         zhandle_t* const zh = init_ssl()(call.hosts.c_str(), files.c_str(), call.watcher, call.timeout_ms, nullptr,
                                          call.context, call.flags);
         if (zh != nullptr) zoo_set_log_callback(zh, call.log);
@@ -176,6 +208,11 @@ zhandle_t* init_handle(const HandleCall& call, const std::optional<TlsOptions>& 
     }
     return zookeeper_init2(call.hosts.c_str(), call.watcher, call.timeout_ms, nullptr, call.context, call.flags,
                            call.log);
+}
+
+void set_servers_of(zhandle_t* zh, const std::string& list) {
+    const std::lock_guard lock(lists_mutex());
+    zoo_set_servers(zh, list.c_str());
 }
 
 bool sasl_has_failed(zhandle_t* zh) { return zoo_state(zh) == ZOO_AUTH_FAILED_STATE; }

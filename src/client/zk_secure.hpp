@@ -39,6 +39,9 @@ struct HandleCall {
 /// As zookeeper_init2. Null: errno says why. `sasl` must live as long as the handle.
 _zhandle* init_handle(const HandleCall& call, const std::optional<TlsOptions>& tls, SaslAnswers* sasl);
 
+/// As zoo_set_servers.
+void set_servers_of(_zhandle* zh, const std::string& list);
+
 /// The C client has given up because the servers refused the answers; it calls no watcher then.
 bool sasl_has_failed(_zhandle* zh);
 

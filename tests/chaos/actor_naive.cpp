@@ -38,7 +38,7 @@ public:
     void start(std::string node, Stamp sent_at) {
         if (reader_.joinable()) return;
         node_ = std::move(node);
-        timeout_ = from_ms(zoo_recv_timeout(handle_.get()));
+        timeout_ = from_ms(handle_.ask(&zoo_recv_timeout));
         answered_at_ = stamp_now();
         committed_sent_at_ = sent_at;
         reader_ = std::jthread([this](std::stop_token stop) {
@@ -49,7 +49,9 @@ public:
                 if (rule_ == "two-thirds") {
                     check();
                 } else {
-                    zoo_aexists(handle_.get(), node_.c_str(), 0, &NaiveLease::on_answer, this);
+                    handle_.ask([this](zhandle_t* handle) {
+                        return zoo_aexists(handle, node_.c_str(), 0, &NaiveLease::on_answer, this);
+                    });
                 }
                 stopped.wait_for(lock, stop, std::chrono::nanoseconds(timeout_ / 6), [] { return false; });
             }
@@ -82,9 +84,10 @@ private:
         check->sent_at = stamp_now();
         zoo_check_op_init(&check->operation, node_.c_str(), -1);
         auto* raw = check.get();
-        if (zoo_amulti(handle_.get(), 1, &raw->operation, &raw->result, &NaiveLease::on_checked, raw) == ZOK) {
-            check.release();  // on_checked has it now
-        }
+        const int rc = handle_.ask([raw](zhandle_t* handle) {
+            return zoo_amulti(handle, 1, &raw->operation, &raw->result, &NaiveLease::on_checked, raw);
+        });
+        if (rc == ZOK) check.release();  // on_checked has it now
     }
 
     static void on_checked(int rc, const void* context) {
@@ -136,8 +139,9 @@ public:
             reply_.say("error not connected after 30 s");
             return 1;
         }
-        reply_.say("connected " + std::to_string(zoo_client_id(handle())->client_id) + " " + options_.hosts() + " " +
-                   std::to_string(zoo_recv_timeout(handle())));
+        const auto session = lease_.handle().ask([](zhandle_t* handle) { return zoo_client_id(handle)->client_id; });
+        reply_.say("connected " + std::to_string(session) + " " + options_.hosts() + " " +
+                   std::to_string(lease_.handle().ask(&zoo_recv_timeout)));
         std::string command;
         while (std::getline(std::cin, command) && command != "quit") {
             if (command == "acquire") {
@@ -167,8 +171,6 @@ private:
         Stamp sent_at = 0;  // of the create
     };
 
-    zhandle_t* handle() { return lease_.handle().get(); }
-
     // Curator's protocol without any of its difficulties: enter all queues, then look again and again who is first.
     // Asking often is the point: nobody learns sooner that a lock is free.
     void acquire(const std::stop_token& stop) {
@@ -187,28 +189,24 @@ private:
         place.lock = lock;
         place.directory = options_.lock_path(lock);
         lease_.handle().make_path(place.directory);
-        char made[512] = {};
-        Stat stat{};
         const std::string prefix = place.directory + "/" + node_name();
         place.sent_at = stamp_now();
-        const int rc = zoo_create2(handle(), prefix.c_str(), "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL | ZOO_SEQUENCE,
-                                   made, sizeof(made), &stat);
-        if (rc != ZOK) reply_.say("error lock " + std::to_string(lock) + ": create: " + zerror(rc));
-        place.node = std::string(made).substr(std::string(made).rfind('/') + 1);
-        place.czxid = stat.czxid;
+        const auto made = lease_.handle().create(prefix, ZOO_EPHEMERAL | ZOO_SEQUENCE);
+        if (made.rc != ZOK) reply_.say("error lock " + std::to_string(lock) + ": create: " + zerror(made.rc));
+        place.node = made.path.substr(made.path.rfind('/') + 1);
+        place.czxid = made.czxid;
         return place;
     }
 
     bool is_first(const Place& place) {
-        String_vector names{};
-        if (zoo_get_children(handle(), place.directory.c_str(), 0, &names) != ZOK) return false;
+        const auto names = lease_.handle().children(place.directory);
+        if (!names) return false;
         bool own = false;
         bool smaller = false;
-        for (int i = 0; i < names.count; ++i) {
-            own = own || place.node == names.data[i];
-            smaller = smaller || sequence_of(names.data[i]) < sequence_of(place.node);
+        for (const std::string& name : *names) {
+            own = own || place.node == name;
+            smaller = smaller || sequence_of(name) < sequence_of(place.node);
         }
-        deallocate_String_vector(&names);
         return own && !smaller;
     }
 
@@ -219,8 +217,10 @@ private:
         holds_.add(place.lock, now, place.czxid, place.node,
                    {[this] { return lease_.held(); },
                     [this, path] {
-                        zoo_adelete(
-                            handle(), path.c_str(), -1, [](int, const void*) {}, nullptr);
+                        lease_.handle().ask([&](zhandle_t* handle) {
+                            return zoo_adelete(
+                                handle, path.c_str(), -1, [](int, const void*) {}, nullptr);
+                        });
                     },
                     {}});
         reply_.say("granted " + std::to_string(place.lock));

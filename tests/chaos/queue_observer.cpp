@@ -41,8 +41,10 @@ public:
     // "/" is what wakes such a server.
     void nudge() {
         if (!connected()) return;
-        zoo_aexists(
-            handle_.get(), "/", 0, [](int, const struct Stat*, const void*) {}, nullptr);
+        handle_.ask([](zhandle_t* handle) {
+            return zoo_aexists(
+                handle, "/", 0, [](int, const struct Stat*, const void*) {}, nullptr);
+        });
         std::vector<Look*> idle;
         {
             const std::lock_guard guard(looks_mutex_);
@@ -60,9 +62,12 @@ public:
         answer->eye = this;
         answer->lock = lock;
         auto* context = new std::shared_ptr<Answer>(answer);
-        zoo_async(
-            handle_.get(), path.c_str(), [](int, const char*, const void*) {}, nullptr);
-        if (zoo_aget_children(handle_.get(), path.c_str(), 0, &Eye::on_answer, context) != ZOK) {
+        const int rc = handle_.ask([&](zhandle_t* handle) {
+            zoo_async(
+                handle, path.c_str(), [](int, const char*, const void*) {}, nullptr);
+            return zoo_aget_children(handle, path.c_str(), 0, &Eye::on_answer, context);
+        });
+        if (rc != ZOK) {
             delete context;
             return false;
         }
@@ -96,8 +101,9 @@ private:
     }
 
     void list(Look& look) {
-        const int rc =
-            zoo_awget_children(handle_.get(), look.path.c_str(), &Eye::on_event, &look, &Eye::on_list, &look);
+        const int rc = handle_.ask([&](zhandle_t* handle) {
+            return zoo_awget_children(handle, look.path.c_str(), &Eye::on_event, &look, &Eye::on_list, &look);
+        });
         if (rc != ZOK) look.watching = false;
     }
 
@@ -130,8 +136,7 @@ private:
     QueueObserver& owner_;
     std::mutex looks_mutex_;                      // guards the map, not the looks
     std::map<int, std::unique_ptr<Look>> looks_;  // never removed from: the C client may still refer to them
-    RawHandle
-        handle_;  // last: destroyed first, which joins the C client's threads; nothing refers to the looks after that
+    RawHandle handle_;  // last: destroyed first, which joins its thread; nothing refers to the looks after that
 };
 
 QueueObserver::QueueObserver(const std::vector<std::string>& servers) {

@@ -13,8 +13,8 @@ import random
 import re
 
 FOLDERS = ("src/base", "src/client", "src/session", "src/core", "recipes")  # of the library; not zklock, and not the test double
-ONLY_WITH_TLS = ("src/client/zk_handle_secure.cpp", "src/client/zk_secure.cpp", "src/client/zk_tls_check.cpp",
-                 "src/client/zk_tls_trust.cpp")
+ONLY_WITH_TLS = ("src/client/zk_handle_secure.cpp", "src/client/zk_secure.cpp", "src/client/tls/zk_tls_check.cpp",
+                 "src/client/tls/zk_tls_trust.cpp")
 INCLUDE = '#include "mutations/switches.hpp"\n'
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''
                      r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)

@@ -28,7 +28,7 @@ ADAPTERS = {"include/zkrecipes/asio": "boost/asio/"}
 
 # Only these read clocks, start threads, wait with a time-out of their own or draw random numbers: the real Runtime, what
 # drives the C client, and the probe, which runs on the blocking lane. Everything else would escape the simulation.
-REAL_WORLD = ["src/base/thread_runtime", "src/base/timer_", "src/client/zk_", "src/session/connection/server_probe"]
+REAL_WORLD = ["src/base/thread_runtime", "src/base/timer_", "src/client/tls/", "src/client/zk_", "src/session/connection/server_probe"]
 REAL_WORLD_NAMES = re.compile(
     r"_clock::now\s*\(|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(|\btimerfd_|"
     r"\bstd::j?thread\b(?!::id)|\bstd::async\b|\bpthread_create\b|\bboost::fibers::fiber\b|"

@@ -259,32 +259,6 @@ TEST_F(ClientFaultsTest, RequestsAfterTheExpiryAreAnsweredAndNotLeftHanging) {
     EXPECT_EQ(h().events->statuses().back().state, ClientState::expired);
 }
 
-TEST_F(ClientFaultsTest, AMultiBetweenTheExpiryAndTheNewsOfItLeavesTheMemorySound) {
-    WaitEvent expired;
-    WaitEvent reached;
-    WaitEvent go_on;
-    TestHandle late(gate().connect_string(), 20s,
-                    std::make_shared<spdlog::logger>("test", std::make_shared<LineSink>("has expired", expired)));
-    ASSERT_TRUE(late.connected());
-    late.client->exists(root(), false, [&](Rc, const NodeStat&) {
-        reached.set();
-        go_on.wait();
-    });
-    reached.wait();  // from now on the handle is told of nothing
-    gate().expire(late.client->status().session_id);
-    EXPECT_TRUE(test::await([&] { return expired.is_set(); }));
-    EXPECT_EQ(late.client->status().state, ClientState::connected);
-    std::vector<OneAnswer> answers;
-    for (int i = 0; i < 10; ++i) {
-        std::vector<MultiOp> ops(4);
-        for (MultiOp& op : ops) op.path = path("too-long-for-the-inside-of-a-string");
-        answers.push_back(late.async_multi(std::move(ops)));
-    }
-    go_on.set();
-    for (OneAnswer& answer : answers) EXPECT_EQ(answer.wait().rc, Rc::not_connected);
-    EXPECT_TRUE(late.wait_for(ClientState::expired));
-}
-
 TEST_F(ClientFaultsTest, AHandleOfAnExpiredSessionCanBeClosed) {
     gate().expire(session());
     ASSERT_TRUE(h().wait_for(ClientState::expired));
@@ -412,7 +386,7 @@ TEST_F(ClientFaultsTest, ServersThatAreSetWhileASilentOneIsTriedAreTriedAtOnce) 
     const auto held = silent.hold_reply(Match::op(Opcode::connect));
     handle_ = std::make_unique<TestHandle>(silent.connect_string(), 3 * test::kMaxWait);  // would try it 2 * kMaxWait
     ASSERT_TRUE(held.wait_reached());
-    ASSERT_TRUE(test::await(all_other_threads_sleep));  // the handle's I/O thread waits for the silent server
+    ASSERT_TRUE(test::await(all_other_threads_sleep));  // the driver waits for the silent server
     h().client->set_servers({gate().connect_string()});
     ASSERT_TRUE(h().connected());
     EXPECT_EQ(h().client->status().server, gate().connect_string());

@@ -115,17 +115,35 @@ TEST_F(ClientRequestsTest, DataMayBeEmptyOrHoldAnyByte) {
     EXPECT_EQ(empty.stat.data_length, 0);
 }
 
+/// Drives a handle of the C client until the condition is true.
+bool drive_until(zhandle_t* zh, const std::function<bool()>& condition) {
+    return test::await([&] {
+        int socket = -1, interest = 0;
+        timeval limit{};
+        zookeeper_interest(zh, &socket, &interest, &limit);
+        zookeeper_process(zh, interest);
+        return condition();
+    });
+}
+
 TEST_F(ClientRequestsTest, ANodeWithoutDataReadsAsEmpty) {
     // We never write null data, others do.
     zhandle_t* const other =
         zookeeper_init(connect_string().c_str(), nullptr, 20'000, nullptr, nullptr, ZOO_NO_LOG_CLIENTENV);
     ASSERT_NE(other, nullptr);
-    ASSERT_TRUE(test::await([&] { return zoo_state(other) == ZOO_CONNECTED_STATE; }));
-    EXPECT_EQ(zoo_create(other, path("null").c_str(), nullptr, -1, &ZOO_OPEN_ACL_UNSAFE, 0, nullptr, 0), ZOK);
-    char buffer[8];
-    int length = sizeof(buffer);
-    EXPECT_EQ(zoo_get(other, path("null").c_str(), 0, buffer, &length, nullptr), ZOK);
-    EXPECT_EQ(length, -1);
+    ASSERT_TRUE(drive_until(other, [&] { return zoo_state(other) == ZOO_CONNECTED_STATE; }));
+    std::optional<int> created, read_length;
+    const auto on_create = [](int rc, const char*, const void* data) {
+        *static_cast<std::optional<int>*>(const_cast<void*>(data)) = rc;
+    };
+    const auto on_read = [](int, const char*, int length, const Stat*, const void* data) {
+        *static_cast<std::optional<int>*>(const_cast<void*>(data)) = length;
+    };
+    zoo_acreate(other, path("null").c_str(), nullptr, -1, &ZOO_OPEN_ACL_UNSAFE, 0, on_create, &created);
+    zoo_aget(other, path("null").c_str(), 0, on_read, &read_length);
+    ASSERT_TRUE(drive_until(other, [&] { return read_length.has_value(); }));
+    EXPECT_EQ(created, ZOK);
+    EXPECT_EQ(read_length, -1);
     zookeeper_close(other);
     const Answer read = h().async_get(path("null")).wait();
     EXPECT_EQ(read.rc, Rc::ok);

@@ -95,6 +95,8 @@ public:
     }
     /// How many have connected so far.
     std::size_t connects() const { return connects_; }
+    /// How many are connected.
+    std::size_t connections() const { return connections_; }
     bool sees(const std::string& what, std::size_t times = 1) const {
         return await([&] { return count(what) >= times; });
     }
@@ -138,10 +140,12 @@ private:
             }
             cut_ = false;
             events_.clear();
+            connections_ = connections.size();
             if (watched[1].revents == 0) continue;
             testenv::internal::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
             ++connects_;
             if (!refusing_) connections.push_back({.socket = std::move(socket)});
+            connections_ = connections.size();
         }
     }
 
@@ -226,7 +230,7 @@ private:
     testenv::internal::UniqueFd listener_, wake_;
     std::uint16_t port_ = 0;
     std::atomic<bool> stopping_ = false;
-    std::atomic<std::size_t> connects_ = 0;
+    std::atomic<std::size_t> connects_ = 0, connections_ = 0;
     std::thread thread_;
 
     mutable std::mutex mutex_;  // guards all below

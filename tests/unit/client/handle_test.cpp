@@ -164,25 +164,6 @@ TEST_F(ClientHandleTest, OnlyUrgentRequestsOvertakeWhatWaits) {
     for (std::size_t i = 0; i < 1200; ++i) ASSERT_EQ(seen[i < 1000 ? i : i + 1], "exists /" + std::to_string(i));
 }
 
-TEST_F(ClientHandleTest, TheMostUrgentRequestsUnderWayAreWhatTheWakeUpPipeTakes) {
-    server_.hold();
-    std::vector<OneAnswer> answers = reads(2);
-    for (int i = 0; i < 4010; ++i) answers.push_back(nudge());
-    ASSERT_TRUE(server_.sees("exists", 4000));
-    const OneAnswer ordinary = h().async_get("/ordinary");
-    OneAnswer heartbeat;
-    h().client->heartbeat({"/a", "/b"}, [take = heartbeat.taker()](Rc rc, std::vector<MultiResult> results) {
-        take({.rc = rc, .results = std::move(results)});
-    });
-    EXPECT_EQ(server_.seen().size(), 4000U);
-    server_.hold(false);
-    EXPECT_THAT(heartbeat.wait().results, SizeIs(2));
-    for (OneAnswer& answer : answers) ASSERT_EQ(answer.wait().rc, Rc::ok);
-    ASSERT_TRUE(server_.sees("get_data"));
-    const auto seen = server_.seen();
-    EXPECT_EQ(seen[seen.size() - 2], "multi /a") << "in front of what is not urgent, and behind what is";
-}
-
 TEST_F(ClientHandleTest, AListCountsAsMuchAsItsAnswerIsExpectedToBeLong) {
     server_.list_children(Hosts(3200, "name"));
     h().async_children("/large").wait();
@@ -451,6 +432,21 @@ TEST_F(ClientHandleTest, AHandleThatIsDroppedIsClosedInOrderBehindTheCaller) {
     EXPECT_TRUE(server_.sees("close_session"));
     runtime->stop();
     EXPECT_EQ(events.use_count(), 1);
+}
+
+TEST_F(ClientHandleTest, AHandleMayGoWhereItTells) {
+    const auto runtime = make_thread_runtime();
+    const auto events = std::make_shared<RecordedEvents>();
+    std::shared_ptr<Client> client;
+    events->then = [&](const ClientStatus& status) {
+        if (status.state == ClientState::connected) return;
+        runtime->stop();  // so that nobody else closes it
+        client.reset();
+    };
+    client = make_zk_client_factory(runtime)->open({{server_.host()}, 20s, nullptr}, events);
+    ASSERT_TRUE(test::await([&] { return events->times(ClientState::connected) == 1; }));
+    server_.cut();
+    EXPECT_TRUE(test::await([&] { return events.use_count() == 1; }));
 }
 
 TEST_F(ClientHandleTest, WhatRequestsOwnEndsWithTheCloseAtTheLatest) {

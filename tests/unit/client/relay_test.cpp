@@ -1,4 +1,4 @@
-#include "client/zk_relay.hpp"
+#include "client/tls/zk_relay.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/connect_string.hpp"
-#include "client/zk_relay_link.hpp"
+#include "client/tls/zk_relay_link.hpp"
 #include "support/await.hpp"
 
 namespace zkrecipes::internal {

@@ -1,4 +1,4 @@
-#include "client/zk_relay.hpp"
+#include "client/tls/zk_relay.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "base/signal_mask.hpp"
-#include "client/zk_relay_link.hpp"
+#include "client/tls/zk_relay_link.hpp"
 
 namespace zkrecipes::internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/zk_relay_link.hpp"
+#include "client/tls/zk_relay_link.hpp"
 
 #include <sys/socket.h>
 

@@ -17,13 +17,13 @@ std::string why_unusable(const TlsOptions& tls);
 std::string why_no_handshake(const std::string& server, const TlsOptions& tls, std::chrono::milliseconds limit);
 
 /// Which certificates of servers the C client accepts. By itself, it also accepts those of all authorities that the
-/// system trusts, for any host. So OpenSSL is asked to tell of each SSL_CTX that it makes; for those of the C client's
-/// own threads, the certificate is checked here.
+/// system trusts, for any host. So OpenSSL is asked to tell of each SSL_CTX that it makes; for those that
+/// the thread of a driver makes, the certificate is checked here.
 class TlsTrust {
 public:
     /// Throws Error unsupported if this program's OpenSSL cannot be asked.
     explicit TlsTrust(const TlsOptions& tls);
-    /// After the C client's threads have ended.
+    /// After the driver has ended.
     ~TlsTrust();
     TlsTrust(const TlsTrust&) = delete;
     TlsTrust& operator=(const TlsTrust&) = delete;
@@ -31,18 +31,8 @@ public:
     /// Whether this has checked a certificate. A connection without that must not be used.
     bool has_checked() const noexcept { return checked_; }
 
-    /// While it lives, the threads that this thread starts count as those of the C client.
-    class Adoption {
-    public:
-        explicit Adoption(const TlsTrust* trust);  // null: does nothing
-        ~Adoption();
-        Adoption(const Adoption&) = delete;
-        Adoption& operator=(const Adoption&) = delete;
-
-    private:
-        char before_[16] = {};
-        const bool active_;
-    };
+    /// What the thread that drives the C client has to be called.
+    const std::string& thread_name() const noexcept { return thread_name_; }
 
     /// For OpenSSL's functions.
     bool accepts(void* original);

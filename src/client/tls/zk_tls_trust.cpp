@@ -1,4 +1,4 @@
-#include "client/zk_tls_check.hpp"
+#include "client/tls/zk_tls_check.hpp"
 
 #include <dlfcn.h>
 #include <sys/prctl.h>
@@ -16,7 +16,7 @@ namespace zkrecipes::internal {
 namespace {
 
 constexpr int kClassOfContexts = 1;                  // CRYPTO_EX_INDEX_SSL_CTX
-constexpr char kThreads[] = "zkr-tls:";              // how the names of the C client's threads begin
+constexpr char kThreads[] = "zkr-tls:";              // how the names of the drivers' threads begin
 constexpr int kOutOfMemory = 17, kNotSpecified = 1;  // X509_V_ERR_…
 
 using OnNew = void(void* context, void*, void*, int, long, void*);
@@ -89,8 +89,8 @@ Registry& registry() {
 int check_certificate(void* original, void* trust) { return static_cast<TlsTrust*>(trust)->accepts(original) ? 1 : 0; }
 
 /// For each new SSL_CTX in this process, on the thread that makes it. The C client makes one for each connection, on
-/// its I/O thread. OpenSSL sets nothing of what this sets afterwards, nor does the C client. A new SSL would not do:
-/// since OpenSSL 3.2, it does not have its SSL_CTX yet when OpenSSL tells of it.
+/// the thread that drives it. OpenSSL sets nothing of what this sets afterwards, nor does the C client. A new SSL would
+/// not do: since OpenSSL 3.2, it does not have its SSL_CTX yet when OpenSSL tells of it.
 void on_new_context(void* context, void*, void*, int, long, void*) {
     if (context == nullptr) return;
     char name[16] = {};
@@ -130,17 +130,6 @@ TlsTrust::~TlsTrust() {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
     all.entries.erase(thread_name_);
-}
-
-/// A new thread has the name of the one that starts it.
-TlsTrust::Adoption::Adoption(const TlsTrust* trust) : active_(trust != nullptr) {
-    if (!active_) return;
-    ::prctl(PR_GET_NAME, before_);
-    ::prctl(PR_SET_NAME, trust->thread_name_.c_str());
-}
-
-TlsTrust::Adoption::~Adoption() {
-    if (active_) ::prctl(PR_SET_NAME, before_);
 }
 
 bool TlsTrust::accepts(void* original) {

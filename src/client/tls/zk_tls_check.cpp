@@ -1,6 +1,6 @@
 // Finds out what the C client does not say. It uses the OpenSSL that the C client has brought into the process, if it
 // is a shared library: the library itself needs none. The functions are the same in OpenSSL 1.1 and 3.
-#include "client/zk_tls_check.hpp"
+#include "client/tls/zk_tls_check.hpp"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "base/socket.hpp"
-#include "client/zk_relay_link.hpp"
+#include "client/tls/zk_relay_link.hpp"
 
 namespace zkrecipes::internal {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/socket.hpp"
-#include "client/zk_relay.hpp"
+#include "client/tls/zk_relay.hpp"
 
 namespace zkrecipes::internal {
 
