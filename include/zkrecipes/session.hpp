@@ -94,7 +94,7 @@ public:
     explicit Session(Hosts&& hosts) : Session(SessionOptions{.hosts = std::forward<Hosts>(hosts)}) {}
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
-    /// Calls close(). Also ends the session's threads, unless a recipe or grant still needs them. If one of your
+    /// Calls close(). The last one ends the library's threads, unless a recipe or grant still needs them. If one of your
     /// callbacks or a name lookup is running, waits for it up to one second, in addition to close_timeout.
     ~Session();
 

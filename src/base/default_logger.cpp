@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/threads/about_to_block.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -15,6 +17,8 @@ public:
     explicit GuardedSink(std::shared_ptr<spdlog::logger> users) : users_(std::move(users)) {}
 
     void log(const spdlog::details::log_msg& line) override {
+        if (!users_->should_log(line.level)) return;
+        about_to_block();
         try {
             users_->log(line.source, line.level, line.payload);
         } catch (...) {
@@ -42,7 +46,7 @@ std::shared_ptr<spdlog::logger> default_logger() {
     if (auto registered = spdlog::get("zkrecipes")) return guarded(std::move(registered));
     // Not registered by us: the name is the user's to take, at any time. Never destroyed: a session may outlive main().
     static const auto& to_stderr = *new std::shared_ptr<spdlog::logger>(
-        std::make_shared<spdlog::logger>("zkrecipes", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+        guarded(std::make_shared<spdlog::logger>("zkrecipes", std::make_shared<spdlog::sinks::stderr_sink_mt>())));
     return to_stderr;
 }
 

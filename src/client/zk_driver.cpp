@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <ctime>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/process.hpp"
@@ -25,9 +26,24 @@ timespec timespec_of(Nanoseconds time) {
     return {.tv_sec = seconds.count(), .tv_nsec = (time - seconds).count()};
 }
 
-}  // namespace
+class ThreadDriver final : public ZkDriver {
+public:
+    ThreadDriver(std::string name, Drive drive);
+    ~ThreadDriver() override;
+    ThreadDriver(const ThreadDriver&) = delete;
+    ThreadDriver& operator=(const ThreadDriver&) = delete;
+    void look() noexcept override;
 
-struct ZkDriver::State {
+private:
+    struct State;  // it lives as long as the thread
+    static void run(State& state) noexcept;
+
+    const std::shared_ptr<State> state_;
+    std::thread thread_;
+};
+
+struct ThreadDriver::State {
+    State(std::string of_the_thread, Drive what) : name(std::move(of_the_thread)), drive(std::move(what)) {}
     const std::string name;
     const Drive drive;
     const Socket wake{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
@@ -35,13 +51,14 @@ struct ZkDriver::State {
     std::atomic<bool> woken{false}, over{false};
 };
 
-ZkDriver::ZkDriver(std::string name, Drive drive) : state_(std::make_shared<State>(std::move(name), std::move(drive))) {
+ThreadDriver::ThreadDriver(std::string name, Drive drive)
+    : state_(std::make_shared<State>(std::move(name), std::move(drive))) {
     if (!state_->wake) throw std::system_error(errno, std::generic_category(), "a descriptor for the ZooKeeper client");
     const SignalMaskForNewThreads mask;
     thread_ = std::thread([state = state_] { run(*state); });
 }
 
-ZkDriver::~ZkDriver() {
+ThreadDriver::~ThreadDriver() {
     if (state_->process.inherited()) {  // a child of fork() does not have the thread
         new std::thread(std::move(thread_));
         return;
@@ -55,17 +72,17 @@ ZkDriver::~ZkDriver() {
     thread_.join();
 }
 
-void ZkDriver::look() noexcept {
+void ThreadDriver::look() noexcept {
     if (state_->woken.exchange(true)) return;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto ignored = ::write(state_->wake.get(), &one, sizeof one);
 }
 
-void ZkDriver::run(State& state) noexcept {
+void ThreadDriver::run(State& state) noexcept {
     pthread_setname_np(pthread_self(), state.name.c_str());
     short ready = 0;
     while (!state.over) {
-        const Wait wait = state.drive(ready);
+        const ZkDriver::Wait wait = state.drive(ready);
         // If it has forked, this thread is all that the child has.
         if (state.over || state.process.inherited()) return;
         std::array<pollfd, 2> polled{{{state.wake.get(), POLLIN, 0}, {wait.socket, wait.events, 0}}};
@@ -78,6 +95,12 @@ void ZkDriver::run(State& state) noexcept {
         }
         ready = polled[1].revents;
     }
+}
+
+}  // namespace
+
+std::unique_ptr<ZkDriver> ZkDriver::on_own_thread(std::string name, Drive drive) {
+    return std::make_unique<ThreadDriver>(std::move(name), std::move(drive));
 }
 
 }  // namespace zkrecipes::internal

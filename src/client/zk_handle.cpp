@@ -58,7 +58,7 @@ constexpr int kPacketsAtOnce = 64;
 // ---- what the C client tells ---------------------------------------------------------------------------------------
 
 void ZkHandle::arrived(ZkRequest& request) noexcept {
-    --in_books_;
+    if (!request.keep) --in_books_;
     news_.emplace_back(&request);
 }
 
@@ -130,14 +130,17 @@ ZkDriver::Wait ZkHandle::turn(short ready) {
     timeval limit{};
     const auto ask = [&] { return zookeeper_interest(zh_, &socket, &interest, &limit) == ZOK; };
     if (lost) {
+        socket_ = -1;
         answer_what_is_lost();
         return {.time = Nanoseconds(0)};
     }
     bool sound = ask();
     const bool may_authenticate = sound && is_connected() && (interest & ZOOKEEPER_WRITE) == 0;
     if (may_authenticate && send_auth()) sound = ask();
-    if (socket != socket_) ::fcntl(socket_ = socket, F_SETFD, FD_CLOEXEC);
-    ZkDriver::Wait wait{socket, 0, std::chrono::seconds(limit.tv_sec) + std::chrono::microseconds(limit.tv_usec)};
+    const bool is_new = socket != std::exchange(socket_, sound ? socket : -1);
+    if (is_new) ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+    ZkDriver::Wait wait{socket, is_new, 0,
+                        std::chrono::seconds(limit.tv_sec) + std::chrono::microseconds(limit.tv_usec)};
     if ((interest & ZOOKEEPER_READ) != 0) wait.events |= POLLIN;
     if ((interest & ZOOKEEPER_WRITE) != 0) wait.events |= POLLOUT;
     if (more || !sound) wait.time = {};
@@ -152,6 +155,7 @@ bool ZkHandle::process(short ready) {
     if (events == 0) return false;
     int rc = zookeeper_process(zh_, events);
     for (int packets = 1; rc == ZOK && packets < kPacketsAtOnce; ++packets) rc = zookeeper_process(zh_, ZOOKEEPER_READ);
+    if (rc != ZOK && rc != ZNOTHING) socket_ = -1;
     return rc == ZOK;
 }
 
@@ -357,21 +361,25 @@ void ZkHandle::apply_servers() {
     const std::vector<std::string> addresses = usable_of(resolve_servers(servers, problem));
     if (!problem.empty()) logger_->debug("ZooKeeper servers that cannot be looked up: {}", problem);
     if (needs_lookup(servers)) look_up_again_later();
-    {
-        const std::lock_guard client(client_mutex_);
-        const std::lock_guard lock(mutex_);
-        // Not while connected, also if that is not told yet: the C client would cut a connection to a server that is
-        // not in the new list, without a callback.
-        if (life_ != Life::open || status_.state != ClientState::connecting || is_connected()) {
-            servers_changed_ = true;
-            return;
-        }
-        if (addresses.empty() || addresses == addresses_) return;
-        addresses_ = addresses;
-        if (relay_) return relay_->set_servers(addresses);
-        if (zh_ != nullptr) set_servers_of(zh_, list_of(addresses));
+    use_servers(addresses);
+    look();  // also for whoever wanted to send meanwhile
+}
+
+void ZkHandle::use_servers(const std::vector<std::string>& addresses) {
+    const std::lock_guard client(client_mutex_);
+    const std::lock_guard lock(mutex_);
+    // Not while connected, also if that is not told yet: the C client would cut a connection to a server that is not in
+    // the new list, without a callback.
+    if (life_ != Life::open || status_.state != ClientState::connecting || is_connected()) {
+        servers_changed_ = true;
+        return;
     }
-    look();
+    if (addresses.empty() || addresses == addresses_) return;
+    addresses_ = addresses;
+    if (relay_) return relay_->set_servers(addresses);
+    if (zh_ == nullptr) return;
+    set_servers_of(zh_, list_of(addresses));
+    socket_ = -1;  // it was closed; the next one may have the same number
 }
 
 // ---- closing ------------------------------------------------------------------------------------------------------
@@ -452,7 +460,7 @@ void ZkHandle::do_close() {
     }
     std::shared_ptr<ClientEvents> events;
     {
-        const std::lock_guard lock(delivery_);
+        const UserCodeLock lock(delivery_);
         events.swap(events_);
     }
     for (const auto& action : done) action();

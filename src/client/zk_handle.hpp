@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/connect_string.hpp"
+#include "base/threads/about_to_block.hpp"
 #include "client/client.hpp"
 #include "client/tls/zk_relay.hpp"
 #include "client/tls/zk_tls_check.hpp"
@@ -22,7 +23,7 @@ struct _zhandle;
 
 namespace zkrecipes::internal {
 
-/// A handle of the single-threaded ZooKeeper C client, and the thread that drives it. docs/design/c-client.md says
+/// A handle of the single-threaded ZooKeeper C client, and the driver that looks after it. docs/design/c-client.md says
 /// which of the C client's pitfalls is dealt with where.
 ///
 /// Locks, in this order: `delivery_` is held while a callback runs, so that one callback runs at a time, by whichever
@@ -113,6 +114,7 @@ private:
     std::string begin_relay(const std::vector<std::string>& addresses);
     void on_tls_problem(const ZkRelay::Problem& problem);
     void apply_servers();
+    void use_servers(const std::vector<std::string>& addresses);
     void log_left_out(const std::string& problem);
     void look_up_again_later();
     bool auth_waits_locked() const;
@@ -124,12 +126,12 @@ private:
     void abandon();
     template <class Action>
     void answer(const Action& action) {
-        const std::lock_guard lock(delivery_);
+        const UserCodeLock lock(delivery_);
         action();
     }
     template <class Action>
     void tell(const Action& action) {
-        const std::lock_guard lock(delivery_);
+        const UserCodeLock lock(delivery_);
         if (events_) action(*events_);
     }
 
@@ -148,7 +150,7 @@ private:
     _zhandle* zh_ = nullptr;   // null: not started, or being closed
     std::vector<News> news_;
     std::size_t in_books_ = 0;  // requests that the C client has not answered
-    int socket_ = -1;           // that was made to close when another program starts
+    int socket_ = -1;           // that the driver knows; -1: the C client has closed it
 
     mutable std::mutex mutex_;  // guards all below
     bool started_ = false;

@@ -141,11 +141,14 @@ int ZkHandle::start(const std::vector<std::string>& addresses) {
     zh_ = zh;
     const std::lock_guard lock(mutex_);
     try {
-        driver_ = std::make_unique<ZkDriver>(trust_ ? trust_->thread_name() : "zkr-client",
-                                             [weak = weak_from_this()](short ready) {
-                                                 const auto self = weak.lock();
-                                                 return self ? self->drive(ready) : ZkDriver::Wait();
-                                             });
+        auto drive = [weak = weak_from_this()](short ready) {
+            const auto self = weak.lock();
+            return self ? self->drive(ready) : ZkDriver::Wait();
+        };
+        // TLS waits in the handshake, and SASL may wait for other servers.
+        driver_ = trust_  ? ZkDriver::on_own_thread(trust_->thread_name(), std::move(drive))
+                  : sasl_ ? ZkDriver::on_own_thread("zkr-client", std::move(drive))
+                          : ZkDriver::on_the_loop(std::move(drive));
     } catch (const std::system_error& error) {
         zookeeper_close(std::exchange(zh_, nullptr));
         return error.code().value();

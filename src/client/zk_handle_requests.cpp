@@ -212,7 +212,7 @@ bool ZkHandle::take_refused_locked(ZkRequest::List& due, std::uint64_t before) {
 void ZkHandle::answer_refused() {
     for (;;) {
         ZkRequest::List due;
-        const std::lock_guard delivery(delivery_);
+        const UserCodeLock delivery(delivery_);
         {
             const std::lock_guard lock(mutex_);
             refused_posted_ = take_refused_locked(due, requests_ + 1);
@@ -235,7 +235,7 @@ void ZkHandle::give_refused(ZkRequest::List& due) {
 
 void ZkHandle::finish(ZkRequest& request) {
     ZkRequest::List before, finished;
-    const std::lock_guard delivery(delivery_);
+    const UserCodeLock delivery(delivery_);
     {
         const std::lock_guard lock(mutex_);
         if (request.fate != Rc::ok) return;  // refused after all

@@ -28,7 +28,7 @@ ADAPTERS = {"include/zkrecipes/asio": "boost/asio/"}
 
 # Only these read clocks, start threads, wait with a time-out of their own or draw random numbers: the real Runtime, what
 # drives the C client, and the probe, which runs on the blocking lane. Everything else would escape the simulation.
-REAL_WORLD = ["src/base/thread_runtime", "src/base/timer_", "src/client/tls/", "src/client/zk_", "src/session/connection/server_probe"]
+REAL_WORLD = ["src/base/threads/", "src/base/timer_", "src/client/tls/", "src/client/zk_", "src/session/connection/server_probe"]
 REAL_WORLD_NAMES = re.compile(
     r"_clock::now\s*\(|\bclock_gettime\b|\bgettimeofday\b|\bstd::time\s*\(|\btimerfd_|"
     r"\bstd::j?thread\b(?!::id)|\bstd::async\b|\bpthread_create\b|\bboost::fibers::fiber\b|"
@@ -158,7 +158,7 @@ CLEAN = {
     "include/zkrecipes/asio/x.hpp": "#pragma once\n#include <boost/asio/post.hpp>\n#include <zkrecipes/b.hpp>\n",
     "include/zkrecipes/b.hpp": "#pragma once\n// std::thread and steady_clock::now() in a comment\n",
     "src/base/runtime.hpp": "#pragma once\nclass Runtime {};\n",
-    "src/base/thread_runtime.cpp": '#include "base/runtime.hpp"\n#include <thread>\nstd::thread t;\n',
+    "src/base/threads/thread_runtime.cpp": '#include "base/runtime.hpp"\n#include <thread>\nstd::thread t;\n',
     "src/client/client.hpp": '#pragma once\n#include "base/runtime.hpp"\n',
     "src/client/zk_handle.cpp": "#include <zookeeper/zookeeper.h>\n",
     "src/session/core.cpp": '#include "client/client.hpp"\nconst char* s = "sleep_for(1)";\n/*\n#include "core/queue/rule.hpp"\n*/\nstd::thread::id owner;\n',

@@ -5,6 +5,8 @@
 #include <boost/fiber/fss.hpp>
 #include <cstdint>
 
+#include "base/threads/lane_owner.hpp"
+
 namespace zkrecipes::internal {
 namespace {
 
@@ -21,7 +23,12 @@ OwnerId this_owner() {
     // still find it: Boost.Fiber's own data may be gone by then.
     static thread_local const OwnerId of_the_thread = next();
     const auto* const fiber = boost::fibers::context::active();
-    if (fiber == nullptr || fiber->is_context(boost::fibers::type::main_context)) return of_the_thread;
+    if (fiber == nullptr || fiber->is_context(boost::fibers::type::main_context)) {
+        std::uint64_t* const of_the_lane = LaneOwner::present();
+        if (of_the_lane == nullptr) return of_the_thread;
+        if (*of_the_lane == 0) *of_the_lane = next();
+        return *of_the_lane;
+    }
     // Never destroyed: fibers may still ask while static objects are being destroyed.
     static auto& mine = *new boost::fibers::fiber_specific_ptr<Number>([](Number*) {});
     if (mine.get() == nullptr) mine.reset(reinterpret_cast<Number*>(static_cast<std::uintptr_t>(next())));

@@ -10,6 +10,7 @@
 #include <zkrecipes/retry_policy.hpp>
 
 #include "base/runtime.hpp"
+#include "base/threads/about_to_block.hpp"
 #include "session/common/internal_thread.hpp"
 
 namespace zkrecipes::internal {
@@ -53,6 +54,7 @@ private:
     std::optional<std::chrono::milliseconds> ask(const Policy& policy) {
         try {
             const PolicyCall mark;
+            about_to_block();
             return policy(state_);
         } catch (const std::exception& error) {
             threw_ = error.what();

@@ -6,6 +6,7 @@
 
 #include <zkrecipes/error.hpp>
 
+#include "base/threads/about_to_block.hpp"
 #include "base/wait_event.hpp"
 #include "session/common/subscriber.hpp"
 
@@ -48,7 +49,7 @@ void SessionLock::run(const std::function<void()>& work, bool errors_are_told) {
     AllAfterRelease after;
     std::exception_ptr thrown;
     {
-        const std::lock_guard lock(mutex_);
+        const UserCodeLock lock(mutex_);
         const Owner owner(owner_);
         after_ = &after;
         const auto attempt = [&](auto&& step, bool may_refuse) {

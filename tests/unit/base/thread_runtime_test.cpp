@@ -46,6 +46,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using zkrecipes::test::await;
 using zkrecipes::test::NoThreads;
 
 constexpr auto kMaxWait = 30s;
@@ -89,16 +90,7 @@ std::size_t open_descriptors() {
     return count;
 }
 
-bool await(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + kMaxWait;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        std::this_thread::yield();
-    }
-    return true;
-}
-
-TEST(ThreadRuntimeTest, ALaneRunsItsPostsInOrderOnOneThreadOfItsOwn) {
+TEST(ThreadRuntimeTest, ALaneRunsItsPostsInOrderOnOtherThreads) {
     const auto runtime = make_thread_runtime();
     for (const Lane lane : {Lane::protocol, Lane::notifier, Lane::blocking}) {
         Latch done;
@@ -114,7 +106,6 @@ TEST(ThreadRuntimeTest, ALaneRunsItsPostsInOrderOnOneThreadOfItsOwn) {
         ASSERT_TRUE(done.wait());
         EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
         EXPECT_EQ(order.size(), 1000U);
-        EXPECT_EQ(threads.size(), 1U);
         EXPECT_EQ(threads.count(std::this_thread::get_id()), 0U);
     }
 }
@@ -122,7 +113,7 @@ TEST(ThreadRuntimeTest, ALaneRunsItsPostsInOrderOnOneThreadOfItsOwn) {
 TEST(ThreadRuntimeTest, AllThreadsStartWithTheRuntimeAndAreNamed) {
     ASSERT_TRUE(await([] { return our_threads().empty(); }));
     const auto runtime = make_thread_runtime();
-    const std::set<std::string> all{"zkr-blocking", "zkr-notifier", "zkr-protocol"};
+    const std::set<std::string> all{"zkr-loop", "zkr-worker"};
     EXPECT_TRUE(await([&] { return our_threads() == all; }));
     runtime->stop();
     EXPECT_TRUE(await([] { return our_threads().empty(); }));
@@ -172,7 +163,7 @@ TEST(ThreadRuntimeTest, TimersRunAtTheirInstantInOrder) {
         EXPECT_GE(ran_at, start + 40ms);
         return in_time;
     };
-    EXPECT_TRUE(test::await(in_order));
+    EXPECT_TRUE(await(in_order));
 }
 
 TEST(ThreadRuntimeTest, ALaneThatWaitsForATimerTakesNoTimeOfAProcessor) {

@@ -438,15 +438,17 @@ TEST_F(ClientHandleTest, AHandleMayGoWhereItTells) {
     const auto runtime = make_thread_runtime();
     const auto events = std::make_shared<RecordedEvents>();
     std::shared_ptr<Client> client;
+    std::atomic<bool> gone = false;
     events->then = [&](const ClientStatus& status) {
         if (status.state == ClientState::connected) return;
         runtime->stop();  // so that nobody else closes it
         client.reset();
+        gone = true;
     };
     client = make_zk_client_factory(runtime)->open({{server_.host()}, 20s, nullptr}, events);
     ASSERT_TRUE(test::await([&] { return events->times(ClientState::connected) == 1; }));
     server_.cut();
-    EXPECT_TRUE(test::await([&] { return events.use_count() == 1; }));
+    EXPECT_TRUE(test::await([&] { return gone && events.use_count() == 1; }));
 }
 
 TEST_F(ClientHandleTest, WhatRequestsOwnEndsWithTheCloseAtTheLatest) {
