@@ -75,7 +75,7 @@ bool Workers::wait_for_work(std::unique_lock<std::mutex>& lock) {
             return false;
         }
         ++idle_;
-        changed_.wait_for(lock, kIdle);
+        changed_.wait_for(lock, idle_for_);
         least_idle_ = std::min(least_idle_, --idle_);
     }
     return true;
@@ -84,9 +84,13 @@ bool Workers::wait_for_work(std::unique_lock<std::mutex>& lock) {
 /// One of the threads that were idle all the time.
 bool Workers::not_needed() {
     const Instant now = boot_now();
-    if (now - least_since_ < kIdle) return false;
-    least_since_ = now;
-    return std::exchange(least_idle_, idle_) > 0 && threads_.size() > 1;
+    if (now - least_since_ >= idle_for_) {
+        least_since_ = now;
+        surplus_ = std::exchange(least_idle_, idle_);
+    }
+    if (surplus_ == 0 || threads_.size() == 1) return false;
+    --surplus_;
+    return true;
 }
 
 void Workers::leave(std::unique_lock<std::mutex>& lock) {

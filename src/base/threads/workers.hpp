@@ -21,7 +21,8 @@ public:
     static constexpr Nanoseconds kIdle = std::chrono::seconds(10);
 
     /// `name`: of the threads. `loop` looks whether work waits.
-    Workers(const char* name, std::shared_ptr<Loop> loop) : name_(name), loop_(std::move(loop)) {}
+    Workers(const char* name, std::shared_ptr<Loop> loop, Nanoseconds idle = kIdle)
+        : name_(name), loop_(std::move(loop)), idle_for_(idle) {}
     void start();  ///< Throws std::system_error.
     void schedule(std::shared_ptr<Serial> work) noexcept;
     /// Where nothing else is scheduled: does not wait for kPatience, nor for the loop. False: the system refuses a
@@ -44,6 +45,7 @@ private:
 
     const char* const name_;
     const std::shared_ptr<Loop> loop_;
+    const Nanoseconds idle_for_;
     std::shared_ptr<Alarm> alarm_;  // looks; set by start()
     const ProcessMark process_;
     std::mutex mutex_;  // guards everything below
@@ -55,6 +57,7 @@ private:
     std::size_t idle_ = 0;
     std::size_t least_idle_ = 0;  // since least_since_
     Instant least_since_{};
+    std::size_t surplus_ = 0;       // so many were idle all the time before that, and are to end
     std::uint64_t waited_for_ = 0;  // the last piece when look() was planned; 0: it is not planned
     bool ended_ = false;
 };

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -16,6 +18,16 @@ namespace {
 
 using zkrecipes::test::await;
 using zkrecipes::test::NoThreads;
+
+std::size_t threads_named(const std::string& name) {
+    std::size_t count = 0;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::string its;
+        std::getline(std::ifstream(thread.path() / "comm"), its);
+        if (its == name) ++count;
+    }
+    return count;
+}
 
 class WorkersTest : public testing::Test {
 protected:
@@ -86,6 +98,22 @@ TEST_F(WorkersTest, WhereNoFurtherThreadIsToBeHadTheWorkWaits) {
         release_.count_down();
     }
     EXPECT_TRUE(await([&] { return ran.load(); }));
+}
+
+TEST_F(WorkersTest, ThreadsThatAreNotNeededAnyMoreEnd) {
+    const auto workers = std::make_shared<Workers>("zkr-idle", loop_, std::chrono::milliseconds(20));
+    workers->start();
+    for (int round = 0; round < 2; ++round) {
+        constexpr std::size_t kBlocked = 20;
+        const auto release = std::make_shared<std::latch>(1);
+        for (std::size_t i = 0; i < kBlocked; ++i) {
+            workers->schedule(std::make_shared<Piece>([release] { release->wait(); }));
+        }
+        EXPECT_TRUE(await([&] { return threads_named("zkr-idle") == kBlocked; }));
+        release->count_down();
+        EXPECT_TRUE(await([&] { return threads_named("zkr-idle") == 1; }));
+    }
+    workers->end();
 }
 
 TEST_F(WorkersTest, TheEndComesAfterWhatWasScheduled) {
