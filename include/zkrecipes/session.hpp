@@ -94,8 +94,8 @@ public:
     explicit Session(Hosts&& hosts) : Session(SessionOptions{.hosts = std::forward<Hosts>(hosts)}) {}
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
-    /// Calls close(). The last one ends the library's threads, unless a recipe or grant still needs them. If one of your
-    /// callbacks or a name lookup is running, waits for it up to one second, in addition to close_timeout.
+    /// Calls close(). The last one ends the library's threads, unless a recipe or grant still needs them. If one of
+    /// your callbacks or a name lookup is running, waits for it up to one second, in addition to close_timeout.
     ~Session();
 
     /// Blocks until connected. Returns false if the deadline passes or a stop is requested before. Throws Error:
