@@ -76,8 +76,9 @@ bool Workers::wait_for_work(std::unique_lock<std::mutex>& lock) {
         }
         ++idle_;
         changed_.wait_for(lock, idle_for_);
-        least_idle_ = std::min(least_idle_, --idle_);
+        --idle_;
     }
+    least_idle_ = std::min(least_idle_, idle_);
     return true;
 }
 
@@ -86,9 +87,9 @@ bool Workers::not_needed() {
     const Instant now = boot_now();
     if (now - least_since_ >= idle_for_) {
         least_since_ = now;
-        surplus_ = std::exchange(least_idle_, idle_);
+        surplus_ = std::min(std::exchange(least_idle_, idle_ + 1), threads_.size() - 1);  // this one is idle, too
     }
-    if (surplus_ == 0 || threads_.size() == 1) return false;
+    if (surplus_ == 0) return false;
     --surplus_;
     return true;
 }
