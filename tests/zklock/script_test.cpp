@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 #include <zkrecipes/testenv/gate.hpp>
 
 #include "zklock/on_terminal.hpp"
@@ -161,13 +162,18 @@ protected:
         ASSERT_TRUE(shell.shows("the lock is lost unless it continues within"));
         ASSERT_TRUE(shell.shows("Stopped"));
     }
-    /// State T, or D: some shells begin a command by vfork(), and wait so when it was stopped before its exec().
+    static bool is_stopped(const std::string& pid) {
+        const std::string process = "/proc/" + pid;
+        const std::string stat = read_file(process + "/stat");
+        if (stat.find(") T ") != std::string::npos) return true;
+        // Some shells begin a command by vfork(). If that is stopped before its exec(), they wait for it in state D.
+        std::istringstream children(read_file(process + "/task/" + pid + "/children"));
+        std::string child;
+        return stat.find(") D ") != std::string::npos && children >> child && is_stopped(child);
+    }
     bool command_stops() {
         const int pid = events_named(scratch_ / "events", "child_started").at(0)["pid"].number<int>();
-        return await([&] {
-            const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-            return stat.find(") T ") != std::string::npos || stat.find(") D ") != std::string::npos;
-        });
+        return await([&] { return is_stopped(std::to_string(pid)); });
     }
 };
 
