@@ -41,9 +41,9 @@ using ClientLogFunction = void (*)(const char* line);
 /// use takes one of a fixed number of functions; those that come when all are taken share the last one, which writes to
 /// default_logger().
 ///
-/// The lines come from all threads of the C client, sometimes with its locks held. They are only queued there; the
-/// logger, whose sinks may be slow, is called on the notifier lane. When more lines are queued than anybody will
-/// read, the rest is counted and dropped.
+/// The lines come from any thread that calls the C client, mostly with ZkHandle::client_mutex_ held. They are only
+/// queued there; the logger, whose sinks may be slow, is called on the notifier lane. When more lines are queued than
+/// anybody will read, the rest is counted and dropped.
 class ClientLog {
 public:
     static std::shared_ptr<ClientLog> open(std::shared_ptr<spdlog::logger> logger, std::shared_ptr<Runtime> runtime);

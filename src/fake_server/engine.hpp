@@ -41,7 +41,7 @@ struct Process {
 };
 
 /// The simulated server, and the thread on which all of it runs: its only user. Requests are posted to that thread, and
-/// answers and events are given on it, with no lock held, as by the C client's thread.
+/// answers and events are given on it, with no lock held.
 ///
 /// With real time, the world follows the clock of this machine. With manual time, it stands still until advance(): then
 /// the clock goes from one event or timer to the next, and each time waits until the sessions have nothing left to do.
