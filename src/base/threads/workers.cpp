@@ -71,6 +71,7 @@ bool Workers::wait_for_work(std::unique_lock<std::mutex>& lock) {
     while (scheduled_.empty()) {
         if (ended_) return false;
         if (not_needed()) {
+            least_idle_ = std::min(least_idle_, idle_);
             leave(lock);
             return false;
         }
@@ -79,6 +80,7 @@ bool Workers::wait_for_work(std::unique_lock<std::mutex>& lock) {
         --idle_;
     }
     least_idle_ = std::min(least_idle_, idle_);
+    surplus_ = std::min(surplus_, idle_);
     return true;
 }
 
