@@ -1,6 +1,7 @@
 #include "zklock/command_line/config_file.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "zklock/command_line/options.hpp"
@@ -43,7 +44,7 @@ bool may_be_shown(const std::string& key) {
 
 bool is_setting(const std::string& key) {
     const auto same = [&](const Setting& setting) { return key == setting.key; };
-    return key != "config" && std::any_of(kSettings.begin(), kSettings.end(), same);
+    return key != "config" && std::any_of(std::begin(kSettings), std::end(kSettings), same);
 }
 
 class Line {

@@ -54,7 +54,8 @@ private:
             const bool is_long = name.starts_with("--");
             if (is_long && word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '='))
                 return true;
-            if (!is_long && word.starts_with('-') && word.find(name[1], 1) != std::string::npos) return true;  // "-nq"
+            const bool is_short = word.starts_with('-') && !word.starts_with("--");
+            if (!is_long && is_short && word.find(name[1], 1) != std::string::npos) return true;  // "-nq"
             begin = end + 1;
         }
         return false;

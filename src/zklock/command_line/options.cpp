@@ -1,7 +1,9 @@
 #include "zklock/command_line/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 #include "zklock/command_line/command_line.hpp"
@@ -34,7 +36,12 @@ public:
         app_.add_flag("-q,--quiet", options_.quiet, "Prints only errors in the command line");
         app_.add_flag("--json", options_.json, "Prints JSON");
         app_.add_flag("--no-color", no_color_, "Prints no colours");
-        for (const Setting& setting : kSettings) add_setting(setting.key);
+        for (std::size_t i = 0; i < settings_.size(); ++i) {
+            const Setting& setting = kSettings[i];
+            app_.add_option(std::string("--") + setting.key, settings_[i], setting.text)
+                ->type_name(setting.type)
+                ->group("Connection");
+        }
         add_options_of_command();
     }
 
@@ -139,28 +146,6 @@ private:
         }
         if (file.empty()) usage("--result needs the name of a file");
         options_.result = file;
-    }
-
-    void add_setting(const std::string& key) {
-        static const std::map<std::string, std::pair<const char*, const char*>> kTexts = {
-            {"connect", {"HOSTS", "Servers: host:port,host:port[/path]"}},
-            {"prefix", {"PATH", "Prefix of every path"}},
-            {"session-timeout", {"DURATION", "The servers free the lock after this time without contact (15s)"}},
-            {"server-tick",
-             {"DURATION", "The servers' tickTime, if over half of the timeout; twice that behind an observer master"}},
-            {"connect-timeout", {"DURATION", "Time limit for the first connection (10s); 0: none"}},
-            {"auth-file", {"FILE", "Credentials, one scheme:credential per line; or fd:N"}},
-            {"acl", {"ACL", "Access list of new nodes: open, creator, SCHEME:ID:rwcda[,...]"}},
-            {"config", {"FILE", "Configuration file"}},
-            {"tls-ca", {"FILE", "TLS: certificates of the authorities that the servers' certificates come from"}},
-            {"tls-cert", {"FILE", "TLS: certificate of this client"}},
-            {"tls-key", {"FILE", "TLS: its key"}},
-            {"tls-server-name", {"NAME", "TLS: host name that the certificate of each server must be for"}},
-            {"sasl-user", {"USER", "SASL with DIGEST-MD5: the user"}},
-            {"sasl-password-file", {"FILE", "SASL: its first line is the password"}},
-        };
-        const auto& [type, text] = kTexts.at(key);
-        app_.add_option("--" + key, settings_[key], text)->type_name(type)->group("Connection");
     }
 
     void add_lock_options() {
@@ -393,8 +378,8 @@ private:
 
     void take_connection() {
         std::map<std::string, std::string> given;
-        for (const auto& [key, value] : settings_) {
-            if (app_.given("--" + key)) given[key] = value;
+        for (std::size_t i = 0; i < settings_.size(); ++i) {
+            if (app_.given(std::string("--") + kSettings[i].key)) given[kSettings[i].key] = settings_[i];
         }
         if (options_.command == Command::config) {
             options_.given_settings = std::move(given);  // the command shows them even if one of them is wrong
@@ -414,7 +399,7 @@ private:
     OptionTable app_;
     RunOptions run_options_;
     LookOptions look_;
-    std::map<std::string, std::string> settings_;
+    std::array<std::string, std::size(kSettings)> settings_;
     std::vector<std::string> meta_, set_;
     std::string count_, dialect_, layout_, wait_, conflict_, lost_, shell_, signal_, kill_after_, on_suspend_,
         min_hold_, max_run_, progress_;

@@ -24,23 +24,6 @@
 
 namespace zkrecipes::zklock {
 
-const std::vector<Setting> kSettings = {
-    {"connect", {"ZKLOCK_CONNECT"}, {"ZK_HOSTS", "ZKHOSTS"}},
-    {"prefix", {"ZKLOCK_PREFIX"}},
-    {"session-timeout", {"ZKLOCK_SESSION_TIMEOUT"}},
-    {"server-tick", {"ZKLOCK_SERVER_TICK"}},
-    {"connect-timeout", {"ZKLOCK_CONNECT_TIMEOUT"}},
-    {"auth-file", {"ZKLOCK_AUTH_FILE"}},
-    {"acl", {"ZKLOCK_ACL"}},
-    {"config", {"ZKLOCK_CONFIG"}},
-    {"tls-ca", {"ZKLOCK_TLS_CA"}},
-    {"tls-cert", {"ZKLOCK_TLS_CERT"}},
-    {"tls-key", {"ZKLOCK_TLS_KEY"}},
-    {"tls-server-name", {"ZKLOCK_TLS_SERVER_NAME"}},
-    {"sasl-user", {"ZKLOCK_SASL_USER"}},
-    {"sasl-password-file", {"ZKLOCK_SASL_PASSWORD_FILE"}},
-};
-
 namespace {
 
 constexpr const char* kServerTick = "server-tick";
@@ -267,13 +250,10 @@ void Settings::forget_handed_settings() {
 std::optional<Found> Settings::find_in_environment(const std::string& key) const {
     const Setting* const known = setting(key);
     if (!known) return std::nullopt;
-    for (const char* name : known->environment) {
-        const std::string value = environment(name);
-        const auto overridden = handed_.overridden.find(name);
-        const bool used = overridden == handed_.overridden.end() || overridden->second != value;
-        if (!value.empty() && used) return Found{value, name};
-    }
-    return std::nullopt;
+    const std::string value = environment(known->variable);
+    const auto overridden = handed_.overridden.find(known->variable);
+    const bool used = overridden == handed_.overridden.end() || overridden->second != value;
+    return !value.empty() && used ? std::optional(Found{value, known->variable}) : std::nullopt;
 }
 
 /// In the order of precedence.
@@ -298,8 +278,8 @@ std::vector<Settings::Source> Settings::sources_of(const std::string& key) const
     }
     for (std::size_t i = own_files_; i < files_.size(); ++i) add(find_in_files(key, i, i + 1));
     if (const Setting* const known = setting(key)) {
-        for (const char* name : known->of_other_tools) {
-            const std::string value = environment(name);
+        for (const char* name : known->other) {
+            const std::string value = name ? environment(name) : "";
             add(value.empty() ? std::nullopt : std::optional(Found{value, name}));
         }
     }
@@ -344,11 +324,9 @@ HandedSettings Settings::to_hand_on() const {
     for (const Setting& setting : kSettings) {
         const auto found = find(setting.key);
         if (!found) continue;
-        for (const char* name : setting.environment) {
-            const std::string value = environment(name);
-            if (!value.empty() && found->origin != name && may_be_handed(setting.key, value)) {
-                result.overridden[name] = value;
-            }
+        const std::string set = environment(setting.variable);
+        if (!set.empty() && found->origin != setting.variable && may_be_handed(setting.key, set)) {
+            result.overridden[setting.variable] = set;
         }
         const bool file = kind_of_setting(setting.key) == SettingKind::file;
         std::string value = file ? absolute_file(found->value) : found->value;

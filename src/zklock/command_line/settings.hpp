@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,11 +17,32 @@ namespace zkrecipes::zklock {
 
 /// A setting that the environment or a configuration file can provide instead of the command line.
 struct Setting {
-    const char* key;                            ///< the name in a file; "--key" as an option
-    std::vector<const char*> environment;       ///< in order of precedence
-    std::vector<const char*> of_other_tools{};  ///< the same, but they come after all files
+    const char* key;                        ///< the name in a file; "--key" as an option
+    const char* variable;                   ///< the name in the environment
+    const char* type;                       ///< in the help
+    const char* text;                       ///< in the help
+    std::array<const char*, 2> other = {};  ///< variables of other tools; they come after all files
 };
-extern const std::vector<Setting> kSettings;
+inline constexpr Setting kSettings[] = {
+    {"connect", "ZKLOCK_CONNECT", "HOSTS", "Servers: host:port,host:port[/path]", {"ZK_HOSTS", "ZKHOSTS"}},
+    {"prefix", "ZKLOCK_PREFIX", "PATH", "Prefix of every path"},
+    {"session-timeout", "ZKLOCK_SESSION_TIMEOUT", "DURATION",
+     "The servers free the lock after this time without contact (15s)"},
+    {"server-tick", "ZKLOCK_SERVER_TICK", "DURATION",
+     "The servers' tickTime, if over half of the timeout; twice that behind an observer master"},
+    {"connect-timeout", "ZKLOCK_CONNECT_TIMEOUT", "DURATION", "Time limit for the first connection (10s); 0: none"},
+    {"auth-file", "ZKLOCK_AUTH_FILE", "FILE", "Credentials, one scheme:credential per line; or fd:N"},
+    {"acl", "ZKLOCK_ACL", "ACL", "Access list of new nodes: open, creator, SCHEME:ID:rwcda[,...]"},
+    {"config", "ZKLOCK_CONFIG", "FILE", "Configuration file"},
+    {"tls-ca", "ZKLOCK_TLS_CA", "FILE",
+     "TLS: certificates of the authorities that the servers' certificates come from"},
+    {"tls-cert", "ZKLOCK_TLS_CERT", "FILE", "TLS: certificate of this client"},
+    {"tls-key", "ZKLOCK_TLS_KEY", "FILE", "TLS: its key"},
+    {"tls-server-name", "ZKLOCK_TLS_SERVER_NAME", "NAME",
+     "TLS: host name that the certificate of each server must be for"},
+    {"sasl-user", "ZKLOCK_SASL_USER", "USER", "SASL with DIGEST-MD5: the user"},
+    {"sasl-password-file", "ZKLOCK_SASL_PASSWORD_FILE", "FILE", "SASL: its first line is the password"},
+};
 
 /// What a setting contains.
 enum class SettingKind {
