@@ -29,7 +29,7 @@ Calm watch_calm(const testenv::ZkServer& server, const std::vector<std::unique_p
         for (const auto& one : clients) sum += processor_milliseconds(one->pid());
         return sum;
     };
-    std::this_thread::sleep_for(time / 4);
+    std::this_thread::sleep_for(3 * time / 5);  // until each session has asked what it asks once
     const auto begin = Clock::now();
     const auto requests = mntr(server, {"zk_packets_received"});
     const auto server_time = processor_milliseconds(server.pid());
